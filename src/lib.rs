@@ -1,1 +1,3 @@
-//! x
+//! Generates checked TVM FFI wrappers for kernels.
+
+pub mod ir;

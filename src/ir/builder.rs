@@ -1,0 +1,279 @@
+//! Builds a function one instruction at a time.
+//!
+//! The builder computes result types and keeps a current block; it checks nothing else, since the
+//! [verifier](super::verify) sees every function before a backend does.
+
+use super::inst::{
+    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, IntCC, MemFlags, Op, SigRef, StackSlot,
+    Terminator, UnaryOp, Value,
+};
+use super::module::{BlockData, Function, InstData, Module, SlotData, ValueData, ValueDef};
+use super::types::{FuncSig, Type};
+
+/// A function under construction inside a module. [`finish`](Self::finish) puts it there.
+pub struct FunctionBuilder<'m> {
+    module: &'m mut Module,
+    func_ref: FuncRef,
+    func: Function,
+    current: Block,
+}
+
+impl<'m> FunctionBuilder<'m> {
+    /// Starts the body of a declared function: makes the entry block, its parameters, and goes there.
+    pub fn new(module: &'m mut Module, func_ref: FuncRef) -> Self {
+        let types: Vec<Type> = module.functions[func_ref].signature.params.iter().map(|p| p.ty).collect();
+        let mut func = Function::default();
+        let current = func.blocks.push(BlockData::default());
+        let mut builder = FunctionBuilder { module, func_ref, func, current };
+        for ty in types {
+            builder.block_param(current, ty);
+        }
+        builder
+    }
+
+    /// Puts the body into the module.
+    pub fn finish(self) -> FuncRef {
+        self.module.functions[self.func_ref].body = Some(self.func);
+        self.func_ref
+    }
+
+    /// The module, to declare imports and data in.
+    pub fn module(&mut self) -> &mut Module {
+        self.module
+    }
+
+    /// The function's parameter number `index`.
+    pub fn param(&self, index: usize) -> Value {
+        self.func.blocks[Block::from_u32(0)].params[index]
+    }
+
+    /// A value's type.
+    pub fn type_of(&self, value: Value) -> Type {
+        self.func.values[value].ty
+    }
+
+    /// The constant that a value is, if an integer constant defines it.
+    pub fn as_int_const(&self, value: Value) -> Option<i64> {
+        match self.func.values[value].def {
+            ValueDef::Result(inst) => match self.func.insts[inst].op {
+                Op::IntConst { value, .. } => Some(value),
+                _ => None,
+            },
+            ValueDef::Param(..) => None,
+        }
+    }
+
+    // Blocks.
+
+    /// A new block without parameters.
+    pub fn block(&mut self) -> Block {
+        self.func.blocks.push(BlockData::default())
+    }
+
+    /// A new block off the usual path.
+    pub fn cold_block(&mut self) -> Block {
+        self.func.blocks.push(BlockData { cold: true, ..BlockData::default() })
+    }
+
+    /// Adds a parameter to a block.
+    pub fn block_param(&mut self, block: Block, ty: Type) -> Value {
+        let index = self.func.blocks[block].params.len() as u32;
+        let value = self.func.values.push(ValueData { ty, def: ValueDef::Param(block, index) });
+        self.func.blocks[block].params.push(value);
+        value
+    }
+
+    /// Goes on at the end of `block`.
+    pub fn switch_to(&mut self, block: Block) {
+        self.current = block;
+    }
+
+    /// The block that instructions go to.
+    pub fn current(&self) -> Block {
+        self.current
+    }
+
+    /// Whether the current block has its terminator.
+    pub fn is_terminated(&self) -> bool {
+        self.func.blocks[self.current].terminator.is_some()
+    }
+
+    /// A new slot in the frame.
+    pub fn slot(&mut self, size: u32, align: u32) -> StackSlot {
+        self.func.slots.push(SlotData { size, align })
+    }
+
+    /// A signature for indirect calls.
+    pub fn signature(&mut self, sig: FuncSig) -> SigRef {
+        match self.func.signatures.iter().find(|(_, known)| **known == sig) {
+            Some((found, _)) => found,
+            None => self.func.signatures.push(sig),
+        }
+    }
+
+    // Terminators. A block that already has one keeps it.
+
+    fn terminate(&mut self, terminator: Terminator) {
+        self.func.blocks[self.current].terminator.get_or_insert(terminator);
+    }
+
+    /// Ends the block with a jump.
+    pub fn jump(&mut self, block: Block, args: &[Value]) {
+        self.terminate(Terminator::Jump(BlockCall { block, args: args.to_vec() }));
+    }
+
+    /// Ends the block with a branch without arguments.
+    pub fn branch(&mut self, cond: Value, then: Block, otherwise: Block, hint: Hint) {
+        self.branch_with(cond, (then, &[]), (otherwise, &[]), hint);
+    }
+
+    /// Ends the block with a branch.
+    pub fn branch_with(&mut self, cond: Value, then: (Block, &[Value]), otherwise: (Block, &[Value]), hint: Hint) {
+        let call = |(block, args): (Block, &[Value])| BlockCall { block, args: args.to_vec() };
+        self.terminate(Terminator::Branch { cond, then: call(then), otherwise: call(otherwise), hint });
+    }
+
+    /// Ends the block by leaving the function.
+    pub fn ret(&mut self, value: Option<Value>) {
+        self.terminate(Terminator::Return(value));
+    }
+
+    // Instructions.
+
+    fn push(&mut self, op: Op, result: Option<Type>) -> Option<Value> {
+        let inst = self.func.insts.push(InstData { op, result: None });
+        let value = result.map(|ty| self.func.values.push(ValueData { ty, def: ValueDef::Result(inst) }));
+        self.func.insts[inst].result = value;
+        self.func.blocks[self.current].insts.push(inst);
+        value
+    }
+
+    /// As [`push`](Self::push), for an instruction that always has a result.
+    fn value(&mut self, op: Op, ty: Type) -> Value {
+        let inst = self.func.insts.next_key();
+        let value = self.func.values.push(ValueData { ty, def: ValueDef::Result(inst) });
+        self.func.insts.push(InstData { op, result: Some(value) });
+        self.func.blocks[self.current].insts.push(inst);
+        value
+    }
+
+    /// An integer constant.
+    pub fn iconst(&mut self, ty: Type, value: i64) -> Value {
+        self.value(Op::IntConst { ty, value }, ty)
+    }
+
+    /// An `I64` constant.
+    pub fn i64(&mut self, value: i64) -> Value {
+        self.iconst(Type::I64, value)
+    }
+
+    /// An `F32` constant.
+    pub fn f32(&mut self, value: f32) -> Value {
+        self.value(Op::FloatConst { ty: Type::F32, bits: u64::from(value.to_bits()) }, Type::F32)
+    }
+
+    /// An `F64` constant.
+    pub fn f64(&mut self, value: f64) -> Value {
+        self.value(Op::FloatConst { ty: Type::F64, bits: value.to_bits() }, Type::F64)
+    }
+
+    /// A truth value.
+    pub fn bconst(&mut self, value: bool) -> Value {
+        self.value(Op::BoolConst(value), Type::Bool)
+    }
+
+    /// An absolute address; 0 is null.
+    pub fn ptr_const(&mut self, address: u64) -> Value {
+        self.value(Op::PtrConst(address), Type::Ptr)
+    }
+
+    /// A one-operand operation.
+    pub fn unary(&mut self, op: UnaryOp, a: Value) -> Value {
+        let ty = self.type_of(a);
+        self.value(Op::Unary(op, a), ty)
+    }
+
+    /// A two-operand operation.
+    pub fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
+        let ty = self.type_of(a);
+        self.value(Op::Binary(op, a, b), ty)
+    }
+
+    /// An integer, pointer or truth-value comparison.
+    pub fn icmp(&mut self, cc: IntCC, a: Value, b: Value) -> Value {
+        self.value(Op::ICmp(cc, a, b), Type::Bool)
+    }
+
+    /// A comparison with a constant of the same type, pointers included.
+    pub fn icmp_imm(&mut self, cc: IntCC, a: Value, imm: i64) -> Value {
+        let b = match self.type_of(a) {
+            Type::Ptr => self.ptr_const(imm as u64),
+            ty => self.iconst(ty, imm),
+        };
+        self.icmp(cc, a, b)
+    }
+
+    /// A float comparison.
+    pub fn fcmp(&mut self, cc: FloatCC, a: Value, b: Value) -> Value {
+        self.value(Op::FCmp(cc, a, b), Type::Bool)
+    }
+
+    /// `then` if `cond` holds, else `otherwise`.
+    pub fn select(&mut self, cond: Value, then: Value, otherwise: Value) -> Value {
+        let ty = self.type_of(then);
+        self.value(Op::Select(cond, then, otherwise), ty)
+    }
+
+    /// A conversion to `ty`.
+    pub fn convert(&mut self, op: ConvertOp, ty: Type, a: Value) -> Value {
+        self.value(Op::Convert(op, ty, a), ty)
+    }
+
+    /// A load from `ptr + offset`.
+    pub fn load(&mut self, ty: Type, ptr: Value, offset: i32, flags: MemFlags) -> Value {
+        self.value(Op::Load { ty, ptr, offset, flags }, ty)
+    }
+
+    /// A store to `ptr + offset`.
+    pub fn store(&mut self, value: Value, ptr: Value, offset: i32, flags: MemFlags) {
+        self.push(Op::Store { value, ptr, offset, flags }, None);
+    }
+
+    /// A pointer moved by a number of bytes.
+    pub fn ptr_add(&mut self, ptr: Value, bytes: Value) -> Value {
+        self.value(Op::PtrAdd(ptr, bytes), Type::Ptr)
+    }
+
+    /// A pointer moved by a constant number of bytes.
+    pub fn ptr_add_imm(&mut self, ptr: Value, bytes: i64) -> Value {
+        let bytes = self.i64(bytes);
+        self.ptr_add(ptr, bytes)
+    }
+
+    /// The address of an array's element.
+    pub fn element(&mut self, base: Value, index: Value, ty: Type) -> Value {
+        self.value(Op::Element { base, index, ty }, Type::Ptr)
+    }
+
+    /// The address of a stack slot.
+    pub fn stack_addr(&mut self, slot: StackSlot) -> Value {
+        self.value(Op::StackAddr(slot), Type::Ptr)
+    }
+
+    /// The address of static data, `offset` bytes in.
+    pub fn data_addr(&mut self, data: DataRef, offset: u32) -> Value {
+        self.value(Op::DataAddr(data, offset), Type::Ptr)
+    }
+
+    /// A call; its result, if the callee has one.
+    pub fn call(&mut self, callee: FuncRef, args: &[Value]) -> Option<Value> {
+        let ty = self.module.functions[callee].signature.ret.map(|r| r.ty);
+        self.push(Op::Call(callee, args.to_vec()), ty)
+    }
+
+    /// A call through a pointer; its result, if the signature has one.
+    pub fn call_indirect(&mut self, sig: SigRef, callee: Value, args: &[Value]) -> Option<Value> {
+        let ty = self.func.signatures[sig].ret.map(|r| r.ty);
+        self.push(Op::CallIndirect(sig, callee, args.to_vec()), ty)
+    }
+}

@@ -1,0 +1,369 @@
+//! Instructions and terminators, with the exact meaning that the interpreter and every backend give them.
+//!
+//! No instruction has a case that the IR leaves undefined, but for memory: an access to memory that is
+//! not there, and a call that breaks the callee's contract, are the lowering's bugs.
+
+use cranelift_entity::entity_impl;
+
+use super::types::Type;
+
+/// An SSA value, printed `v3`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(u32);
+entity_impl!(Value, "v");
+
+/// A basic block, printed `block1`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Block(u32);
+entity_impl!(Block, "block");
+
+/// An instruction inside a function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Inst(u32);
+entity_impl!(Inst, "inst");
+
+/// A piece of the function's frame, printed `slot0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackSlot(u32);
+entity_impl!(StackSlot, "slot");
+
+/// A signature for indirect calls, printed `sig0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SigRef(u32);
+entity_impl!(SigRef, "sig");
+
+/// A function of the module, imported or defined, printed `fn0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FuncRef(u32);
+entity_impl!(FuncRef, "fn");
+
+/// Static data of the module, printed `data0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DataRef(u32);
+entity_impl!(DataRef, "data");
+
+/// Operations with one operand; the result has the operand's type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum UnaryOp {
+    /// Two's complement negation, wrapping. Integers.
+    Neg,
+    /// Every bit inverted. Integers and `Bool`.
+    Not,
+    /// The sign bit flipped, NaN included. Floats.
+    FNeg,
+    /// The sign bit cleared. Floats.
+    FAbs,
+    /// Square root, correctly rounded. Floats.
+    Sqrt,
+    /// Towards minus infinity. Floats.
+    Floor,
+    /// Towards plus infinity. Floats.
+    Ceil,
+    /// Towards zero. Floats.
+    Trunc,
+    /// To the nearest integer, ties to even. Floats.
+    Nearest,
+}
+
+/// Operations with two operands of one type; the result has that type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BinaryOp {
+    /// Wrapping sum. Integers.
+    Add,
+    /// Wrapping difference. Integers.
+    Sub,
+    /// Wrapping product. Integers.
+    Mul,
+    /// Upper half of the signed product. `I64`.
+    SMulHi,
+    /// Upper half of the unsigned product. `I64`.
+    UMulHi,
+    /// Signed quotient, towards zero. Integers. A zero divisor, or the least value by -1, traps:
+    /// whoever emits it has made sure that neither occurs.
+    SDiv,
+    /// Unsigned quotient. A zero divisor traps.
+    UDiv,
+    /// Signed remainder with the dividend's sign. Traps as `SDiv`.
+    SRem,
+    /// Unsigned remainder. A zero divisor traps.
+    URem,
+    /// Bitwise and. Integers and `Bool`.
+    And,
+    /// Bitwise or. Integers and `Bool`.
+    Or,
+    /// Bitwise exclusive or. Integers and `Bool`.
+    Xor,
+    /// Left shift; the amount counts modulo the width. Integers.
+    Shl,
+    /// Logical right shift; the amount counts modulo the width. Integers.
+    LShr,
+    /// Arithmetic right shift; the amount counts modulo the width. Integers.
+    AShr,
+    /// Signed minimum. Integers.
+    SMin,
+    /// Signed maximum. Integers.
+    SMax,
+    /// Unsigned minimum. Integers.
+    UMin,
+    /// Unsigned maximum. Integers.
+    UMax,
+    /// IEEE sum. Floats.
+    FAdd,
+    /// IEEE difference. Floats.
+    FSub,
+    /// IEEE product. Floats.
+    FMul,
+    /// IEEE quotient. Floats.
+    FDiv,
+    /// IEEE 754-2019 `minimum`: NaN if either is, and -0 < +0. Floats.
+    FMin,
+    /// IEEE 754-2019 `maximum`: NaN if either is, and -0 < +0. Floats.
+    FMax,
+}
+
+/// Conditions of an integer comparison; `Eq` and `Ne` also compare pointers and `Bool`, the unsigned ones also pointers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)] // the names are the field's own
+pub enum IntCC {
+    Eq,
+    Ne,
+    SLt,
+    SLe,
+    SGt,
+    SGe,
+    ULt,
+    ULe,
+    UGt,
+    UGe,
+}
+
+/// Conditions of a float comparison, as C's operators: with a NaN only `Ne` holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)] // the names are the field's own
+pub enum FloatCC {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// Conversions; the instruction names the result's type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConvertOp {
+    /// Sign extension to a wider integer.
+    SExt,
+    /// Zero extension to a wider integer; from `Bool`, 0 or 1 of any integer type.
+    ZExt,
+    /// The low bits, as a narrower integer.
+    Truncate,
+    /// Signed integer to float, rounded to nearest even. From `I32` or `I64`.
+    SIntToFloat,
+    /// Unsigned integer to float, rounded to nearest even. From `I32` or `I64`.
+    UIntToFloat,
+    /// Float to signed `I32` or `I64`, towards zero, saturating; NaN gives 0.
+    FloatToSInt,
+    /// Float to unsigned `I32` or `I64`, towards zero, saturating; NaN gives 0.
+    FloatToUInt,
+    /// `F32` to `F64`, exact.
+    FPromote,
+    /// `F64` to `F32`, rounded to nearest even.
+    FDemote,
+    /// The same bits in another type of the same size: `I32`/`F32`, `I64`/`F64`.
+    Bitcast,
+    /// The address as `I64`.
+    PtrToInt,
+    /// An `I64` as an address.
+    IntToPtr,
+}
+
+/// What is known of a memory access.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MemFlags {
+    /// The address is a multiple of the type's size.
+    pub aligned: bool,
+    /// Nothing writes this memory while the function runs, so equal loads may be merged.
+    pub readonly: bool,
+}
+
+impl MemFlags {
+    /// An aligned access to memory that may change.
+    pub const ALIGNED: MemFlags = MemFlags { aligned: true, readonly: false };
+    /// An aligned load of what doesn't change during the call.
+    pub const READONLY: MemFlags = MemFlags { aligned: true, readonly: true };
+    /// An access at any address.
+    pub const UNALIGNED: MemFlags = MemFlags { aligned: false, readonly: false };
+}
+
+/// What an instruction does. One with a result has exactly one.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Op {
+    /// An integer constant, the low bits of `value`.
+    IntConst {
+        /// An integer type.
+        ty: Type,
+        /// The value, sign-extended to 64 bits.
+        value: i64,
+    },
+    /// A float constant by its bits.
+    FloatConst {
+        /// A float type.
+        ty: Type,
+        /// IEEE bits; for `F32` the low 32.
+        bits: u64,
+    },
+    /// A truth value.
+    BoolConst(bool),
+    /// An absolute address: null, or something of this process.
+    PtrConst(u64),
+    /// A [`UnaryOp`].
+    Unary(UnaryOp, Value),
+    /// A [`BinaryOp`].
+    Binary(BinaryOp, Value, Value),
+    /// An integer, pointer or `Bool` comparison; the result is `Bool`.
+    ICmp(IntCC, Value, Value),
+    /// A float comparison; the result is `Bool`.
+    FCmp(FloatCC, Value, Value),
+    /// The first value if the condition holds, else the second; both are evaluated.
+    Select(Value, Value, Value),
+    /// A [`ConvertOp`] to the type.
+    Convert(ConvertOp, Type, Value),
+    /// Reads a `ty` at `ptr + offset` bytes.
+    Load {
+        /// Any type but `Bool`.
+        ty: Type,
+        /// The base address.
+        ptr: Value,
+        /// Added to the base, in bytes.
+        offset: i32,
+        /// What is known of the access.
+        flags: MemFlags,
+    },
+    /// Writes `value` at `ptr + offset` bytes; no result.
+    Store {
+        /// Of any type but `Bool`.
+        value: Value,
+        /// The base address.
+        ptr: Value,
+        /// Added to the base, in bytes.
+        offset: i32,
+        /// What is known of the access.
+        flags: MemFlags,
+    },
+    /// A pointer plus an `I64` of bytes, wrapping.
+    PtrAdd(Value, Value),
+    /// The address of element `index` (an `I64`) of an array of `ty` at `base`.
+    Element {
+        /// Where element 0 is.
+        base: Value,
+        /// Index, may be negative.
+        index: Value,
+        /// The element's type; its size is the step.
+        ty: Type,
+    },
+    /// The address of a stack slot.
+    StackAddr(StackSlot),
+    /// The address of static data plus a number of bytes.
+    DataAddr(DataRef, u32),
+    /// A direct call; its result is the callee's.
+    Call(FuncRef, Vec<Value>),
+    /// A call through a pointer; its result is the signature's.
+    CallIndirect(SigRef, Value, Vec<Value>),
+}
+
+/// A branch target with the values of its block parameters.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BlockCall {
+    /// Where to go.
+    pub block: Block,
+    /// One value for each parameter of the block.
+    pub args: Vec<Value>,
+}
+
+/// Which way a branch usually goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hint {
+    /// Nothing is known.
+    #[default]
+    None,
+    /// The condition usually holds.
+    Likely,
+    /// The condition hardly ever holds.
+    Unlikely,
+}
+
+/// How a block ends.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Terminator {
+    /// Goes on elsewhere.
+    Jump(BlockCall),
+    /// Goes on at `then` if the `Bool` holds, else at `otherwise`.
+    Branch {
+        /// A `Bool`.
+        cond: Value,
+        /// Where to go if it holds.
+        then: BlockCall,
+        /// Where to go if it doesn't.
+        otherwise: BlockCall,
+        /// Which one is usual.
+        hint: Hint,
+    },
+    /// Leaves the function with its result, if it has one.
+    Return(Option<Value>),
+}
+
+impl Op {
+    /// Calls `f` with every operand, in order.
+    pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
+        match self {
+            Op::IntConst { .. }
+            | Op::FloatConst { .. }
+            | Op::BoolConst(_)
+            | Op::PtrConst(_)
+            | Op::StackAddr(_)
+            | Op::DataAddr(..) => {}
+            Op::Unary(_, a) | Op::Convert(_, _, a) | Op::Load { ptr: a, .. } => f(*a),
+            Op::Binary(_, a, b)
+            | Op::ICmp(_, a, b)
+            | Op::FCmp(_, a, b)
+            | Op::PtrAdd(a, b)
+            | Op::Store { value: a, ptr: b, .. }
+            | Op::Element { base: a, index: b, .. } => {
+                f(*a);
+                f(*b);
+            }
+            Op::Select(a, b, c) => {
+                f(*a);
+                f(*b);
+                f(*c);
+            }
+            Op::Call(_, args) => args.iter().copied().for_each(f),
+            Op::CallIndirect(_, callee, args) => {
+                f(*callee);
+                args.iter().copied().for_each(f);
+            }
+        }
+    }
+}
+
+impl Terminator {
+    /// The targets, in order.
+    pub fn targets(&self) -> impl Iterator<Item = &BlockCall> {
+        let (first, second) = match self {
+            Terminator::Jump(to) => (Some(to), None),
+            Terminator::Branch { then, otherwise, .. } => (Some(then), Some(otherwise)),
+            Terminator::Return(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    /// The operands that are not arguments of a target: a condition or a result.
+    pub fn operand(&self) -> Option<Value> {
+        match self {
+            Terminator::Jump(_) => None,
+            Terminator::Branch { cond, .. } => Some(*cond),
+            Terminator::Return(value) => *value,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The host IR: a small typed SSA language with pointers, in which wrappers and bodies are written.
+//!
+//! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`], printed by
+//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter ([`interp`]).
+
+mod builder;
+mod inst;
+pub mod interp;
+mod module;
+mod print;
+mod types;
+mod verify;
+
+pub use builder::FunctionBuilder;
+pub use inst::{
+    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, MemFlags, Op, SigRef,
+    StackSlot, Terminator, UnaryOp, Value,
+};
+pub use module::{BlockData, Data, FuncDecl, Function, InstData, Linkage, Module, SlotData, ValueData, ValueDef};
+pub use types::{AbiParam, Extension, FuncSig, Type};
+pub use verify::{Problem, VerifiedModule, VerifyError, verify};

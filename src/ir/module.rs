@@ -1,0 +1,167 @@
+//! Modules and functions: containers of instructions, static data and imports.
+//!
+//! A [`Module`] is what lowering makes and a backend takes, after [`verify`](super::verify). It is plain
+//! data: everything in it can be read, and only the builder and the verifier know rules.
+
+use cranelift_entity::PrimaryMap;
+
+use super::inst::{Block, DataRef, FuncRef, Inst, Op, SigRef, StackSlot, Terminator, Value};
+use super::types::{FuncSig, Type};
+
+/// Who can see a function or data.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Linkage {
+    /// Defined elsewhere; found by name.
+    Import,
+    /// Defined here, not seen outside.
+    Local,
+    /// Defined here and exported by its name.
+    Export,
+}
+
+/// A function of a module: its declaration and, unless imported, its body.
+#[derive(Clone, Debug)]
+pub struct FuncDecl {
+    /// The symbol's name.
+    pub name: String,
+    /// Parameters and result.
+    pub signature: FuncSig,
+    /// Who defines and sees it.
+    pub linkage: Linkage,
+    /// The code; `None` for an import.
+    pub body: Option<Function>,
+    /// Hardly ever called; placed and optimised accordingly.
+    pub cold: bool,
+}
+
+/// Static read-only data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Data {
+    /// The symbol's name, unique in the module.
+    pub name: String,
+    /// The contents.
+    pub bytes: Vec<u8>,
+    /// Alignment in bytes, a power of two.
+    pub align: u32,
+}
+
+/// A unit of code: functions and data, known to each other by name.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// Functions, imported ones among them.
+    pub functions: PrimaryMap<FuncRef, FuncDecl>,
+    /// Static data.
+    pub data: PrimaryMap<DataRef, Data>,
+}
+
+impl Module {
+    /// An empty module.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Declares a function whose body follows, or comes from elsewhere.
+    pub fn declare(&mut self, name: impl Into<String>, signature: FuncSig, linkage: Linkage) -> FuncRef {
+        self.functions.push(FuncDecl { name: name.into(), signature, linkage, body: None, cold: false })
+    }
+
+    /// The import of that name, declared if it is not yet there.
+    pub fn import(&mut self, name: &str, signature: FuncSig) -> FuncRef {
+        let known = self.functions.iter().find(|(_, f)| f.linkage == Linkage::Import && f.name == name);
+        match known {
+            Some((func, _)) => func,
+            None => self.declare(name, signature, Linkage::Import),
+        }
+    }
+
+    /// Adds static data.
+    pub fn add_data(&mut self, name: impl Into<String>, bytes: Vec<u8>, align: u32) -> DataRef {
+        self.data.push(Data { name: name.into(), bytes, align })
+    }
+
+    /// Imports, in order of declaration.
+    pub fn imports(&self) -> impl Iterator<Item = (FuncRef, &FuncDecl)> {
+        self.functions.iter().filter(|(_, f)| f.linkage == Linkage::Import)
+    }
+
+    /// A function by its name.
+    pub fn function_named(&self, name: &str) -> Option<(FuncRef, &FuncDecl)> {
+        self.functions.iter().find(|(_, f)| f.name == name)
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueDef {
+    /// Parameter number `.1` of the block; the entry block's are the function's.
+    Param(Block, u32),
+    /// The result of an instruction.
+    Result(Inst),
+}
+
+/// Type and origin of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ValueData {
+    /// Its type.
+    pub ty: Type,
+    /// Its definition.
+    pub def: ValueDef,
+}
+
+/// An instruction with its result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InstData {
+    /// What it does.
+    pub op: Op,
+    /// The value it defines, if any.
+    pub result: Option<Value>,
+}
+
+/// A basic block.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BlockData {
+    /// Parameters, given by every branch to the block.
+    pub params: Vec<Value>,
+    /// Instructions, in order.
+    pub insts: Vec<Inst>,
+    /// The end; `None` only while the block is being built.
+    pub terminator: Option<Terminator>,
+    /// Hardly ever runs: a backend moves it out of the way.
+    pub cold: bool,
+}
+
+/// A piece of the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotData {
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes, a power of two.
+    pub align: u32,
+}
+
+/// The code of a function. Block 0 is the entry; blocks are laid out in order of creation.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// Every value.
+    pub values: PrimaryMap<Value, ValueData>,
+    /// Every block.
+    pub blocks: PrimaryMap<Block, BlockData>,
+    /// Every instruction.
+    pub insts: PrimaryMap<Inst, InstData>,
+    /// The frame.
+    pub slots: PrimaryMap<StackSlot, SlotData>,
+    /// Signatures of indirect calls.
+    pub signatures: PrimaryMap<SigRef, FuncSig>,
+}
+
+impl Function {
+    /// The entry block, if there is any block.
+    pub fn entry(&self) -> Option<Block> {
+        self.blocks.keys().next()
+    }
+
+    /// A value's type.
+    pub fn type_of(&self, value: Value) -> Type {
+        self.values[value].ty
+    }
+}

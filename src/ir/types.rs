@@ -1,0 +1,152 @@
+//! Types of the IR: what a value, a parameter and a memory access may be.
+//!
+//! A pointer is a type of its own, never an integer, so that a backend can keep provenance (LLVM) or
+//! fold addresses (Cranelift). `Bool` lives in values only: it is neither loaded nor stored.
+
+use std::fmt;
+
+/// The type of an SSA value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Type {
+    /// A truth value; the result of comparisons. Not a memory type.
+    Bool,
+    /// An 8-bit integer without sign; operations say how they read it.
+    I8,
+    /// A 16-bit integer.
+    I16,
+    /// A 32-bit integer.
+    I32,
+    /// A 64-bit integer.
+    I64,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+    /// A 64-bit pointer.
+    Ptr,
+}
+
+impl Type {
+    /// Size in memory, in bytes; a `Bool` counts as one though it can't be stored.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Type::Bool | Type::I8 => 1,
+            Type::I16 => 2,
+            Type::I32 | Type::F32 => 4,
+            Type::I64 | Type::F64 | Type::Ptr => 8,
+        }
+    }
+
+    /// Width in bits; 1 for `Bool`.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Type::Bool => 1,
+            other => other.bytes() * 8,
+        }
+    }
+
+    /// One of `I8`, `I16`, `I32`, `I64`.
+    pub const fn is_int(self) -> bool {
+        matches!(self, Type::I8 | Type::I16 | Type::I32 | Type::I64)
+    }
+
+    /// `F32` or `F64`.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Type::F32 | Type::F64)
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Type::Bool => "bool",
+            Type::I8 => "i8",
+            Type::I16 => "i16",
+            Type::I32 => "i32",
+            Type::I64 => "i64",
+            Type::F32 => "f32",
+            Type::F64 => "f64",
+            Type::Ptr => "ptr",
+        })
+    }
+}
+
+/// How an `I8` or `I16` fills its register at a call: C callees rely on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Extension {
+    /// The upper bits are unspecified, or there are none.
+    #[default]
+    None,
+    /// Sign-extended: C's `int8_t`, `int16_t`, `int32_t`.
+    Signed,
+    /// Zero-extended: C's `uint8_t`, `uint16_t`, `uint32_t`, `bool`.
+    Unsigned,
+}
+
+/// One parameter or result of a [`FuncSig`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AbiParam {
+    /// The value's type; never `Bool`.
+    pub ty: Type,
+    /// How a narrow integer is extended.
+    pub ext: Extension,
+}
+
+impl AbiParam {
+    /// A parameter without extension.
+    pub const fn new(ty: Type) -> Self {
+        AbiParam { ty, ext: Extension::None }
+    }
+
+    /// A sign-extended integer.
+    pub const fn signed(ty: Type) -> Self {
+        AbiParam { ty, ext: Extension::Signed }
+    }
+
+    /// A zero-extended integer.
+    pub const fn unsigned(ty: Type) -> Self {
+        AbiParam { ty, ext: Extension::Unsigned }
+    }
+}
+
+impl fmt::Display for AbiParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.ty)?;
+        match self.ext {
+            Extension::None => Ok(()),
+            Extension::Signed => f.write_str(" sext"),
+            Extension::Unsigned => f.write_str(" zext"),
+        }
+    }
+}
+
+/// The signature of a function, in the target's C calling convention.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct FuncSig {
+    /// Parameters, in order.
+    pub params: Vec<AbiParam>,
+    /// The result, if the function returns one.
+    pub ret: Option<AbiParam>,
+}
+
+impl FuncSig {
+    /// A signature from parameter types and a result, all without extension.
+    pub fn new(params: impl IntoIterator<Item = Type>, ret: Option<Type>) -> Self {
+        FuncSig { params: params.into_iter().map(AbiParam::new).collect(), ret: ret.map(AbiParam::new) }
+    }
+}
+
+impl fmt::Display for FuncSig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (i, p) in self.params.iter().enumerate() {
+            let sep = if i == 0 { "" } else { ", " };
+            write!(f, "{sep}{p}")?;
+        }
+        f.write_str(")")?;
+        match &self.ret {
+            Some(r) => write!(f, " -> {r}"),
+            None => Ok(()),
+        }
+    }
+}
