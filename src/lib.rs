@@ -1,3 +1,10 @@
 //! Generates checked TVM FFI wrappers for kernels.
 
 pub mod ir;
+pub mod lower;
+pub mod spec;
+
+pub use lower::{Body, Expr, Kernel, KernelReturn, LowerError, TensorRef};
+pub use spec::{Device, Dim, Layout, Param, ParamType, ScalarType, Signature, SignatureError, TensorType};
+pub use tvm_ffi_runtime as runtime;
+pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};

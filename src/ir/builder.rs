@@ -98,6 +98,20 @@ impl<'m> FunctionBuilder<'m> {
         self.func.blocks[self.current].terminator.is_some()
     }
 
+    /// Whether any path from the entry leads to the current block, as far as the function is built.
+    pub fn is_reachable(&self) -> bool {
+        let mut seen = vec![false; self.func.blocks.len()];
+        let mut work = vec![Block::from_u32(0)];
+        while let Some(block) = work.pop() {
+            if std::mem::replace(&mut seen[block.as_u32() as usize], true) {
+                continue;
+            }
+            let terminator = self.func.blocks[block].terminator.as_ref();
+            work.extend(terminator.into_iter().flat_map(Terminator::targets).map(|to| to.block));
+        }
+        seen[self.current.as_u32() as usize]
+    }
+
     /// A new slot in the frame.
     pub fn slot(&mut self, size: u32, align: u32) -> StackSlot {
         self.func.slots.push(SlotData { size, align })

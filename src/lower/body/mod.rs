@@ -1,0 +1,224 @@
+//! The body builder: a kernel written by the compiler in terms of its parameters, compiled into the wrapper.
+//!
+//! A body sees the parameters after all checks. It is written once and runs on every backend and on the interpreter. A
+//! mistake (a name that isn't there, operands of two types) is noted, and all of them come back as one
+//! [`LowerError::Body`]; nothing panics.
+
+mod control;
+mod expr;
+mod ops;
+mod tensor;
+
+use std::cell::RefCell;
+
+use super::error::{BodyMistake, LowerError};
+use super::wrapper::{Arg, Lowerer};
+use crate::ir::{Type, Value};
+use crate::spec::{ParamType, ScalarType, Signature};
+
+use expr::Ops;
+pub use expr::{Expr, Operand};
+pub use tensor::TensorRef;
+
+/// A kernel's body under construction. See [`Kernel::body`](super::Kernel::body).
+///
+/// ```
+/// use tvm_ffi_codegen::Kernel;
+///
+/// // saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))
+/// let saxpy = Kernel::body(|b| {
+///     let (a, x, y) = (b.arg("a"), b.tensor("x"), b.tensor("y"));
+///     b.for_range(0, b.dim("n"), |i| y.store([i], a * x.load([i]) + y.load([i])));
+/// });
+/// # let _ = saxpy;
+/// ```
+pub struct Body<'a> {
+    signature: &'a Signature,
+    args: &'a [Arg],
+    state: RefCell<State<'a>>,
+}
+
+/// What building a body changes.
+struct State<'a> {
+    lowerer: &'a mut dyn Emit,
+    mistakes: Vec<BodyMistake>,
+}
+
+/// The lowerer as a body sees it, without its lifetime.
+trait Emit {
+    fn run(&mut self, f: &mut dyn FnMut(&mut Lowerer<'_>));
+}
+
+impl Emit for Lowerer<'_> {
+    fn run(&mut self, f: &mut dyn FnMut(&mut Lowerer<'_>)) {
+        f(self);
+    }
+}
+
+impl Ops for Body<'_> {
+    fn run(&self, f: &mut dyn FnMut(&mut Lowerer<'_>)) {
+        self.state.borrow_mut().lowerer.run(f);
+    }
+
+    fn note(&self, operation: &str, problem: String) {
+        let mistake = BodyMistake { operation: operation.to_owned(), problem };
+        self.state.borrow_mut().mistakes.push(mistake);
+    }
+}
+
+/// Builds the body at the lowerer's current block and returns from the function.
+pub(super) fn lower(
+    l: &mut Lowerer<'_>,
+    signature: &Signature,
+    args: &[Arg],
+    build: &dyn Fn(&Body<'_>),
+) -> Result<(), LowerError> {
+    let body = Body { signature, args, state: RefCell::new(State { lowerer: l, mistakes: Vec::new() }) };
+    build(&body);
+    let mut mistakes = body.state.into_inner().mistakes;
+    if !l.b.is_terminated() {
+        match signature.ret() {
+            None => l.succeed(),
+            Some(ty) if l.b.is_reachable() => mistakes.push(BodyMistake {
+                operation: "ret".to_owned(),
+                problem: format!("the body can end without returning its {ty}"),
+            }),
+            // what follows a `ret` or `raise` never runs, but still has to end
+            Some(_) => l.succeed(),
+        }
+    }
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(LowerError::Body { function: signature.name().to_owned(), mistakes }),
+    }
+}
+
+impl<'a> Body<'a> {
+    fn emit<R: Default>(&self, f: impl FnOnce(&mut Lowerer<'_>) -> R) -> R {
+        let ops: &dyn Ops = self;
+        ops.emit(f)
+    }
+
+    fn value(&self, f: impl FnOnce(&mut Lowerer<'_>) -> Value) -> Value {
+        let ops: &dyn Ops = self;
+        ops.value(f)
+    }
+
+    /// Notes a mistake.
+    fn mistake(&self, operation: impl AsRef<str>, problem: impl Into<String>) {
+        self.note(operation.as_ref(), problem.into());
+    }
+
+    fn expr(&self, value: Value, ty: ScalarType) -> Expr<'_> {
+        Expr::new(self, value, ty)
+    }
+
+    /// What stands for a value after a mistake: zero of that type.
+    fn placeholder(&self, ty: ScalarType) -> Expr<'_> {
+        self.constant(ty, 0)
+    }
+
+    /// An integer as a constant of any type.
+    fn constant(&self, ty: ScalarType, value: i64) -> Expr<'_> {
+        let value = self.value(|l| match ty {
+            ScalarType::Bool => l.b.bconst(value != 0),
+            ScalarType::Float32 => l.b.f32(value as f32),
+            ScalarType::Float64 => l.b.f64(value as f64),
+            ScalarType::Handle => l.b.ptr_const(value as u64),
+            _ => l.b.iconst(ir_type(ty), value),
+        });
+        self.expr(value, ty)
+    }
+
+    /// The scalar parameter of that name.
+    pub fn arg(&self, name: &str) -> Expr<'_> {
+        match self.find(name) {
+            Some(Arg::Scalar(ty, value)) => self.expr(*value, *ty),
+            Some(Arg::Tensor(_)) => {
+                self.mistake(format!("arg({name:?})"), "is a tensor; use `tensor`");
+                self.placeholder(ScalarType::Int64)
+            }
+            None => {
+                self.mistake(format!("arg({name:?})"), format!("`{}` has no such parameter", self.signature));
+                self.placeholder(ScalarType::Int64)
+            }
+        }
+    }
+
+    /// The tensor parameter of that name.
+    pub fn tensor(&self, name: &str) -> TensorRef<'_> {
+        let found = self.signature.params().iter().zip(self.args).find(|(p, _)| p.name == name);
+        match found {
+            Some((param, Arg::Tensor(vars))) => match &param.ty {
+                ParamType::Tensor(ty) => TensorRef::new(self, &param.name, ty, vars),
+                ParamType::Scalar(_) => TensorRef::missing(self),
+            },
+            Some(_) => {
+                self.mistake(format!("tensor({name:?})"), "is a scalar; use `arg`");
+                TensorRef::missing(self)
+            }
+            None => {
+                self.mistake(format!("tensor({name:?})"), format!("`{}` has no such parameter", self.signature));
+                TensorRef::missing(self)
+            }
+        }
+    }
+
+    /// The value of a dimension's or stride's symbol, an `int64`.
+    pub fn dim(&self, symbol: &str) -> Expr<'_> {
+        let value = self.emit(|l| l.symbol(symbol).map(|b| b.value));
+        match value {
+            Some(value) => self.expr(value, ScalarType::Int64),
+            None => {
+                self.mistake(format!("dim({symbol:?})"), format!("`{}` binds no such symbol", self.signature));
+                self.placeholder(ScalarType::Int64)
+            }
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&'a Arg> {
+        let index = self.signature.params().iter().position(|p| p.name == name)?;
+        self.args.get(index)
+    }
+
+    /// An integer constant of that type.
+    pub fn int(&self, ty: ScalarType, value: i64) -> Expr<'_> {
+        if !ty.is_int() {
+            self.mistake("int", format!("{ty} is no integer type"));
+        }
+        self.constant(ty, value)
+    }
+
+    /// A `float32` constant.
+    pub fn f32(&self, value: f32) -> Expr<'_> {
+        self.expr(self.value(|l| l.b.f32(value)), ScalarType::Float32)
+    }
+
+    /// A `float64` constant.
+    pub fn f64(&self, value: f64) -> Expr<'_> {
+        self.expr(self.value(|l| l.b.f64(value)), ScalarType::Float64)
+    }
+
+    /// An `int64` constant.
+    pub fn i64(&self, value: i64) -> Expr<'_> {
+        self.constant(ScalarType::Int64, value)
+    }
+
+    /// A truth value.
+    pub fn bool(&self, value: bool) -> Expr<'_> {
+        self.constant(ScalarType::Bool, i64::from(value))
+    }
+}
+
+/// The type of a value of a scalar type inside a body.
+fn ir_type(ty: ScalarType) -> Type {
+    match ty {
+        ScalarType::Bool => Type::Bool,
+        _ => memory_type(ty),
+    }
+}
+
+/// The type of a scalar in memory.
+fn memory_type(ty: ScalarType) -> Type {
+    super::kernel::abi_param(ty).ty
+}

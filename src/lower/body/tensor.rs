@@ -1,0 +1,203 @@
+//! Tensors in a body: sizes, and loads and stores by index or by pointer.
+
+use super::expr::{Expr, Operand, Ops};
+use super::{Body, memory_type};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::lower::tensor::TensorVars;
+use crate::lower::wrapper::Lowerer;
+use crate::spec::{ScalarType, TensorType};
+
+/// A tensor parameter in a body. Indices are not checked: the body keeps within the shape.
+#[derive(Clone, Copy)]
+pub struct TensorRef<'b> {
+    body: &'b dyn Ops,
+    /// `None` after a mistake.
+    known: Option<Known<'b>>,
+}
+
+#[derive(Clone, Copy)]
+struct Known<'b> {
+    name: &'b str,
+    ty: &'b TensorType,
+    vars: &'b TensorVars,
+}
+
+impl<'b> TensorRef<'b> {
+    pub(super) fn new(body: &'b Body<'_>, name: &'b str, ty: &'b TensorType, vars: &'b TensorVars) -> Self {
+        TensorRef { body, known: Some(Known { name, ty, vars }) }
+    }
+
+    pub(super) fn missing(body: &'b Body<'_>) -> Self {
+        TensorRef { body, known: None }
+    }
+
+    /// The type of an element; noted as a mistake where bodies have none for the dtype.
+    fn element_type(self, operation: &str) -> ScalarType {
+        let Some(t) = self.known else { return ScalarType::Int64 };
+        ScalarType::of_dtype(t.ty.dtype).unwrap_or_else(|| {
+            self.body.note(operation, format!("{} has dtype {}, which bodies can't hold", t.name, t.ty.dtype));
+            ScalarType::Int64
+        })
+    }
+
+    /// Size of dimension `d`, an `int64`.
+    pub fn size(self, d: usize) -> Expr<'b> {
+        self.part("size", d, self.known.map(|t| t.vars.shape.as_slice()))
+    }
+
+    /// Stride of dimension `d` in elements, an `int64`, where the signature states strides.
+    pub fn stride(self, d: usize) -> Expr<'b> {
+        self.part("stride", d, self.known.and_then(|t| t.vars.strides.as_deref()))
+    }
+
+    fn part(self, operation: &str, d: usize, values: Option<&[Value]>) -> Expr<'b> {
+        let value = values.and_then(|v| v.get(d)).copied();
+        let value = value.unwrap_or_else(|| {
+            if let Some(t) = self.known {
+                self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.ty));
+            }
+            self.body.value(|l| l.b.i64(0))
+        });
+        Expr::new(self.body, value, ScalarType::Int64)
+    }
+
+    /// The address of the first element, `byte_offset` added.
+    pub fn ptr(self) -> Expr<'b> {
+        let value = match self.known {
+            Some(t) if !t.ty.is_opaque() => t.vars.data,
+            Some(t) => {
+                self.body.note("ptr", format!("{} is on {}, whose data has no address", t.name, t.ty.device));
+                t.vars.data
+            }
+            None => self.body.value(|l| l.b.ptr_const(0)),
+        };
+        Expr::new(self.body, value, ScalarType::Handle)
+    }
+
+    /// The address of an element; one index for each dimension.
+    pub fn element_ptr<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>) -> Expr<'b> {
+        let base = self.ptr();
+        let Some(t) = self.known else { return base };
+        let element = memory_type(self.element_type("element_ptr"));
+        let zero = Expr::new(self.body, self.body.value(|l| l.b.i64(0)), ScalarType::Int64);
+        let index: Vec<Value> = index.into_iter().map(|i| zero.coerce("index", i.into()).value).collect();
+        if index.len() != t.vars.shape.len() {
+            let problem = format!("expected {} indices into {}, got {}", t.vars.shape.len(), t.name, index.len());
+            self.body.note("index", problem);
+        }
+        let address = self.body.value(|l| {
+            let linear = match &t.vars.strides {
+                Some(strides) => sum_of_products(l, &index, strides),
+                None => row_major(l, &index, &t.vars.shape),
+            };
+            match linear {
+                Some(linear) => l.b.element(base.value, linear, element),
+                None => base.value,
+            }
+        });
+        Expr::new(self.body, address, ScalarType::Handle)
+    }
+
+    fn flags(self, element: ScalarType) -> MemFlags {
+        let aligned = self.known.is_some_and(|t| t.ty.alignment() * 8 >= element.bits());
+        if aligned { MemFlags::ALIGNED } else { MemFlags::UNALIGNED }
+    }
+
+    /// Reads an element; one index for each dimension.
+    pub fn load<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>) -> Expr<'b> {
+        let ty = self.element_type("load");
+        let address = self.element_ptr(index);
+        load(self.body, ty, address, self.flags(ty))
+    }
+
+    /// Writes an element; one index for each dimension.
+    pub fn store<O: Into<Operand<'b>>>(self, index: impl IntoIterator<Item = O>, value: impl Into<Operand<'b>>) {
+        let ty = self.element_type("store");
+        let address = self.element_ptr(index);
+        store(self.body, ty, address, value.into(), self.flags(ty));
+    }
+}
+
+impl Body<'_> {
+    /// Reads a value of that type through a pointer, which is aligned for it.
+    pub fn load<'b>(&'b self, ty: ScalarType, ptr: Expr<'b>) -> Expr<'b> {
+        load(self, ty, self.pointer("load", ptr), MemFlags::ALIGNED)
+    }
+
+    /// Writes a value through a pointer, which is aligned for it.
+    pub fn store<'b>(&'b self, ptr: Expr<'b>, value: Expr<'b>) {
+        store(self, value.ty(), self.pointer("store", ptr), value.into(), MemFlags::ALIGNED);
+    }
+
+    /// A pointer moved by `count` elements of that type.
+    pub fn offset<'b>(&'b self, ptr: Expr<'b>, ty: ScalarType, count: impl Into<Operand<'b>>) -> Expr<'b> {
+        let ptr = self.pointer("offset", ptr);
+        let count = self.i64(0).coerce("offset: the count", count.into());
+        let body: &'b dyn Ops = self;
+        let address = body.value(|l| l.b.element(ptr.value, count.value, memory_type(ty)));
+        Expr::new(body, address, ScalarType::Handle)
+    }
+
+    fn pointer<'b>(&'b self, operation: &str, ptr: Expr<'b>) -> Expr<'b> {
+        if ptr.ty() == ScalarType::Handle {
+            return ptr;
+        }
+        self.mistake(operation, format!("expected a pointer, got {}", ptr.ty()));
+        self.placeholder(ScalarType::Handle)
+    }
+}
+
+fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, flags: MemFlags) -> Expr<'b> {
+    let value = body.value(|l| {
+        let value = l.b.load(memory_type(ty), address.value, 0, flags);
+        if ty == ScalarType::Bool { l.b.icmp_imm(IntCC::Ne, value, 0) } else { value }
+    });
+    Expr::new(body, value, ty)
+}
+
+fn store<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, value: Operand<'b>, flags: MemFlags) {
+    let sample = Expr::new(body, body.value(|l| zero(l, ty)), ty);
+    let value = sample.coerce("store", value).value;
+    body.run(&mut |l| {
+        let value = if ty == ScalarType::Bool { l.b.convert(ConvertOp::ZExt, Type::I8, value) } else { value };
+        l.b.store(value, address.value, 0, flags);
+    });
+}
+
+/// A constant that stands for the type where an operand takes it.
+fn zero(l: &mut Lowerer<'_>, ty: ScalarType) -> Value {
+    match ty {
+        ScalarType::Bool => l.b.bconst(false),
+        ScalarType::Float32 => l.b.f32(0.0),
+        ScalarType::Float64 => l.b.f64(0.0),
+        ScalarType::Handle => l.b.ptr_const(0),
+        _ => l.b.iconst(memory_type(ty), 0),
+    }
+}
+
+/// `(i0 * d1 + i1) * d2 + i2 ...`; `None` for no indices.
+fn row_major(l: &mut Lowerer<'_>, index: &[Value], shape: &[Value]) -> Option<Value> {
+    let mut linear = None;
+    for (i, size) in index.iter().zip(shape) {
+        linear = Some(match linear {
+            None => *i,
+            Some(before) => {
+                let scaled = l.b.binary(BinaryOp::Mul, before, *size);
+                l.b.binary(BinaryOp::Add, scaled, *i)
+            }
+        });
+    }
+    linear
+}
+
+fn sum_of_products(l: &mut Lowerer<'_>, index: &[Value], strides: &[Value]) -> Option<Value> {
+    let mut linear = None;
+    for (i, stride) in index.iter().zip(strides) {
+        let product = l.b.binary(BinaryOp::Mul, *i, *stride);
+        linear = Some(match linear {
+            None => product,
+            Some(before) => l.b.binary(BinaryOp::Add, before, product),
+        });
+    }
+    linear
+}

@@ -1,0 +1,57 @@
+//! What can be wrong with a kernel or a body.
+
+use std::fmt;
+
+/// One mistake in a body.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BodyMistake {
+    /// The operation that was asked for: `load`, `tensor("x")`, ...
+    pub operation: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl fmt::Display for BodyMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.operation, self.problem)
+    }
+}
+
+/// Why a signature and a kernel don't become a wrapper.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LowerError {
+    /// Two functions of one name in one module.
+    #[error("function `{name}` is defined twice; give each wrapper of a module a name of its own")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// The kernel's symbol is no symbol.
+    #[error("kernel symbol {symbol:?} of function `{function}` is empty or holds a NUL byte")]
+    KernelName {
+        /// The function.
+        function: String,
+        /// The symbol as given.
+        symbol: String,
+    },
+    /// The kernel can't return what the signature says, or the other way round.
+    #[error("the kernel of function `{function}` {problem}")]
+    KernelReturn {
+        /// The function.
+        function: String,
+        /// What doesn't fit.
+        problem: String,
+    },
+    /// The body has mistakes; all of them are here.
+    #[error("the body of function `{function}` has mistakes:{}", list(.mistakes))]
+    Body {
+        /// The function.
+        function: String,
+        /// At least one.
+        mistakes: Vec<BodyMistake>,
+    },
+}
+
+fn list(mistakes: &[BodyMistake]) -> String {
+    mistakes.iter().map(|m| format!("\n  {m}")).collect()
+}
