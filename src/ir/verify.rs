@@ -13,3 +13,9 @@ pub struct VerifyError;
 pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
     Ok(VerifiedModule(module))
 }
+impl std::ops::Deref for VerifiedModule {
+    type Target = Module;
+    fn deref(&self) -> &Module {
+        &self.0
+    }
+}
