@@ -1,5 +1,7 @@
 //! Generates checked TVM FFI wrappers for kernels.
 
+pub mod backend;
+pub mod engine;
 pub mod ir;
 pub mod lower;
 pub mod spec;

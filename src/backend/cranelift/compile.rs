@@ -1,0 +1,323 @@
+//! Phase 1: every function of a module becomes machine code with relocations, in memory of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::isa::unwind::UnwindInfo;
+use cranelift_codegen::{CodegenError, ir as clif};
+use cranelift_module::{DataDescription, FuncId, ModuleReloc, ModuleRelocTarget};
+
+use super::Error;
+use super::translate::{self, FUNCTIONS, Scratch, Target};
+use crate::ir::{FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
+
+/// A compiler that has compiled functions of more instructions than this is not kept: it holds too much memory.
+const LARGE: usize = 20_000;
+
+/// What else to produce.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Keep each function's CLIF and the listing of its machine code.
+    pub disasm: bool,
+    /// Keep each function's unwind information, for whoever writes `.eh_frame` or the like.
+    pub unwind: bool,
+}
+
+/// A function of a [`CompiledModule`].
+pub struct CompiledFunction {
+    /// The symbol's name.
+    pub name: String,
+    /// Who defines and sees it.
+    pub linkage: Linkage,
+    /// The signature, as Cranelift knows it.
+    pub signature: clif::Signature,
+    /// Machine code with its constants, not relocated; empty for an import.
+    pub code: Vec<u8>,
+    /// Alignment of the code in bytes.
+    pub align: u32,
+    /// Whether code of the module refers to it.
+    pub used: bool,
+    /// Whether it is hardly ever called.
+    pub cold: bool,
+    /// CLIF and machine code as text, if asked for.
+    pub disasm: Option<String>,
+    /// Unwind information, if asked for.
+    pub unwind: Option<UnwindInfo>,
+    /// Names are provisional: functions of the IR in namespace 0, the module's data in namespace 1.
+    pub(super) relocs: Vec<ModuleReloc>,
+}
+
+/// Machine code of a whole module, independent of where it will go.
+pub struct CompiledModule {
+    /// One for each function of the IR, imports among them, under the IR's index.
+    pub(super) functions: Vec<CompiledFunction>,
+    /// All static data of the module in one object; `None` if it has none.
+    pub(super) data: Option<DataDescription>,
+    data_size: usize,
+    libcalls: Vec<clif::LibCall>,
+    /// What the code was compiled for; see [`isa_identity`].
+    pub(super) isa: String,
+}
+
+impl CompiledModule {
+    /// Every function, imports among them, in the IR's order.
+    pub fn functions(&self) -> &[CompiledFunction] {
+        &self.functions
+    }
+
+    /// Bytes of machine code, alignment not counted.
+    pub fn code_size(&self) -> usize {
+        self.functions.iter().map(|f| f.code.len()).sum()
+    }
+
+    /// Bytes of static data.
+    pub fn data_size(&self) -> usize {
+        self.data_size
+    }
+
+    /// Imports that the code refers to.
+    pub fn imports(&self) -> impl Iterator<Item = &CompiledFunction> {
+        self.functions.iter().filter(|f| f.linkage == Linkage::Import && f.used)
+    }
+
+    /// Functions that Cranelift itself calls, such as `floor` where the CPU has no instruction for it.
+    pub fn libcalls(&self) -> &[clif::LibCall] {
+        &self.libcalls
+    }
+
+    /// An upper bound of the memory that code and data take in one piece, alignment and veneers included.
+    pub fn loaded_size(&self) -> usize {
+        // What `cranelift-jit` reserves behind a function for each call that may not reach.
+        const VENEER: usize = 24;
+        let code: usize = self
+            .functions
+            .iter()
+            .map(|f| {
+                let calls = f.relocs.iter().filter(|r| r.kind == Reloc::Arm64Call).count();
+                f.code.len() + calls * VENEER + f.align as usize
+            })
+            .sum();
+        let data = self.data.as_ref().map_or(0, |d| self.data_size.max(1) + d.align.unwrap_or(1) as usize);
+        code + data
+    }
+}
+
+/// Triple and settings that code depends on; two ISAs with the same text make code that can be mixed.
+pub(super) fn isa_identity(isa: &dyn TargetIsa) -> String {
+    use std::fmt::Write;
+    let flags = isa.flags();
+    let mut out = isa.triple().to_string();
+    if flags.is_pic() {
+        out.push_str(" pic");
+    }
+    if flags.use_colocated_libcalls() {
+        out.push_str(" colocated-libcalls");
+    }
+    for value in isa.isa_flags() {
+        if value.as_bool() == Some(true) {
+            let _ = write!(out, " {}", value.name);
+        }
+    }
+    out
+}
+
+/// Compiles a module for a target.
+pub fn compile(module: &VerifiedModule, isa: &dyn TargetIsa) -> Result<CompiledModule, Error> {
+    Compiler::new().compile(module, isa, Options::default())
+}
+
+/// Compiles modules one after the other and keeps its memory between them. One per thread.
+pub struct Compiler {
+    context: cranelift_codegen::Context,
+    control: ControlPlane,
+    scratch: Scratch,
+    offsets: Vec<u32>,
+    bloated: bool,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Compiler {
+    /// A compiler that has compiled nothing yet.
+    pub fn new() -> Self {
+        Compiler {
+            context: cranelift_codegen::Context::new(),
+            control: ControlPlane::default(),
+            scratch: Scratch::default(),
+            offsets: Vec::new(),
+            bloated: false,
+        }
+    }
+
+    /// Whether it compiled something so large, or failed in such a way, that it should rather not be kept.
+    pub fn is_bloated(&self) -> bool {
+        self.bloated
+    }
+
+    /// Compiles a module for a target.
+    pub fn compile(
+        &mut self,
+        module: &VerifiedModule,
+        isa: &dyn TargetIsa,
+        options: Options,
+    ) -> Result<CompiledModule, Error> {
+        let module: &Module = module;
+        let target = Target::of(isa);
+        let (data, data_size) = self.lay_out_data(module)?;
+        let mut out = CompiledModule {
+            functions: Vec::with_capacity(module.functions.len()),
+            data,
+            data_size,
+            libcalls: Vec::new(),
+            isa: isa_identity(isa),
+        };
+        for (func_ref, decl) in &module.functions {
+            let signature = target.signature(&decl.signature);
+            let mut function = CompiledFunction {
+                name: decl.name.clone(),
+                linkage: decl.linkage,
+                signature,
+                code: Vec::new(),
+                align: 1,
+                used: false,
+                cold: decl.cold,
+                disasm: None,
+                unwind: None,
+                relocs: Vec::new(),
+            };
+            if let Some(body) = &decl.body {
+                self.function(module, target, func_ref, decl, body, isa, options, &mut function)?;
+            }
+            out.functions.push(function);
+        }
+        out.note_references();
+        Ok(out)
+    }
+
+    /// Puts all data of a module into one object: fewer symbols, and an address is one instruction all the same.
+    fn lay_out_data(&mut self, module: &Module) -> Result<(Option<DataDescription>, usize), Error> {
+        self.offsets.clear();
+        if module.data.is_empty() {
+            return Ok((None, 0));
+        }
+        let mut bytes = Vec::with_capacity(module.data.values().map(|d| d.bytes.len() + d.align as usize).sum());
+        let mut align = 1;
+        for data in module.data.values() {
+            bytes.resize(bytes.len().next_multiple_of(data.align.max(1) as usize), 0);
+            let offset = i32::try_from(bytes.len()).map_err(|_| Error::TooLarge {
+                function: data.name.clone(),
+                message: "static data of one module exceeds 2 GiB".to_owned(),
+            })?;
+            self.offsets.push(offset as u32);
+            bytes.extend_from_slice(&data.bytes);
+            align = align.max(data.align);
+        }
+        let size = bytes.len();
+        let mut description = DataDescription::new();
+        description.define(bytes.into_boxed_slice());
+        description.set_align(u64::from(align));
+        Ok((Some(description), size))
+    }
+
+    #[allow(clippy::too_many_arguments)] // a step of `compile`, with its state
+    fn function(
+        &mut self,
+        module: &Module,
+        target: Target,
+        func_ref: FuncRef,
+        decl: &FuncDecl,
+        body: &Function,
+        isa: &dyn TargetIsa,
+        options: Options,
+        out: &mut CompiledFunction,
+    ) -> Result<(), Error> {
+        self.bloated |= body.insts.len() > LARGE;
+        // Cranelift has bugs as everyone has, and some of them panic. None may leave this library.
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            self.context.clear();
+            self.context.set_disasm(options.disasm);
+            self.context.func.signature = out.signature.clone();
+            let cx = translate::Context { module, target, data_offsets: &self.offsets };
+            translate::translate(cx, body, &mut self.context.func, &mut self.scratch);
+            if options.disasm {
+                out.disasm = Some(self.context.func.display().to_string());
+            }
+            match self.context.compile(isa, &mut self.control) {
+                Ok(_) => Ok(()),
+                Err(e) => Err(e.inner),
+            }
+        }));
+        let message = match done {
+            Ok(Ok(())) => return self.take_code(func_ref, isa, options, decl, out),
+            Ok(Err(e @ (CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded))) => {
+                return Err(Error::TooLarge { function: decl.name.clone(), message: e.to_string() });
+            }
+            Ok(Err(CodegenError::Verifier(e))) => e.to_string(),
+            Ok(Err(e)) => e.to_string(),
+            Err(payload) => {
+                let text = payload
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| payload.downcast_ref::<&str>().copied());
+                format!("panic: {}", text.unwrap_or("unknown"))
+            }
+        };
+        // After a panic nothing is known of the context's state, not even that it can be shown.
+        let listing = catch_unwind(AssertUnwindSafe(|| self.context.func.display().to_string())).unwrap_or_default();
+        *self = Compiler { bloated: true, ..Compiler::new() };
+        Err(Error::Codegen { function: decl.name.clone(), message, listing })
+    }
+
+    fn take_code(
+        &mut self,
+        func_ref: FuncRef,
+        isa: &dyn TargetIsa,
+        options: Options,
+        decl: &FuncDecl,
+        out: &mut CompiledFunction,
+    ) -> Result<(), Error> {
+        let Some(code) = self.context.compiled_code() else { return Ok(()) };
+        out.code = code.code_buffer().to_vec();
+        let wanted = isa.function_alignment();
+        let wanted = if decl.cold { wanted.minimum } else { wanted.preferred };
+        out.align = code.buffer.alignment.max(wanted).max(isa.symbol_alignment() as u32).max(1);
+        let id = FuncId::from_u32(func_ref.as_u32());
+        out.relocs =
+            code.buffer.relocs().iter().map(|r| ModuleReloc::from_mach_reloc(r, &self.context.func, id)).collect();
+        if let (Some(text), Some(vcode)) = (&mut out.disasm, &code.vcode) {
+            text.push('\n');
+            text.push_str(vcode);
+        }
+        if options.unwind {
+            out.unwind = code.create_unwind_info(isa).map_err(|e| Error::Codegen {
+                function: decl.name.clone(),
+                message: e.to_string(),
+                listing: String::new(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl CompiledModule {
+    /// Notes which functions and library calls the code needs.
+    fn note_references(&mut self) {
+        let mut used = vec![false; self.functions.len()];
+        for reloc in self.functions.iter().flat_map(|f| &f.relocs) {
+            match reloc.name {
+                ModuleRelocTarget::User { namespace: FUNCTIONS, index } => used[index as usize] = true,
+                ModuleRelocTarget::LibCall(call) if !self.libcalls.contains(&call) => self.libcalls.push(call),
+                _ => {}
+            }
+        }
+        for (function, used) in self.functions.iter_mut().zip(used) {
+            function.used = used;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Phase 2: compiled code goes into a module that the caller owns.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir as clif;
+use cranelift_module::{FuncId, FuncOrDataId, Linkage as ClifLinkage, Module, ModuleReloc, ModuleRelocTarget};
+
+use super::Error;
+use super::compile::{CompiledFunction, CompiledModule, isa_identity};
+use super::translate::{DATA, FUNCTIONS};
+use crate::ir::Linkage;
+
+/// Which function of the caller's module an import means, by the import's name.
+///
+/// An import without one is looked up in the caller's module by its name, and declared there if it is new.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    functions: HashMap<String, FuncId>,
+}
+
+impl Bindings {
+    /// No bindings: every import goes by its name.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Binds the import `name` to a function of the caller's module, a local or anonymous one too.
+    pub fn bind(mut self, name: impl Into<String>, function: FuncId) -> Self {
+        self.functions.insert(name.into(), function);
+        self
+    }
+}
+
+/// What was defined: the exported functions with their ids in the caller's module.
+#[derive(Clone, Debug, Default)]
+pub struct Defined {
+    functions: Vec<(String, FuncId)>,
+}
+
+impl Defined {
+    /// An exported function by its name.
+    pub fn function(&self, name: &str) -> Option<FuncId> {
+        self.functions.iter().find(|(known, _)| known == name).map(|&(_, id)| id)
+    }
+
+    /// All exported functions.
+    pub fn functions(&self) -> impl Iterator<Item = (&str, FuncId)> {
+        self.functions.iter().map(|(name, id)| (name.as_str(), *id))
+    }
+}
+
+/// What is to be done for a function, decided before anything is done.
+#[derive(Clone, Copy)]
+enum Plan {
+    /// An import that no code refers to.
+    Skip,
+    /// An import that the module has already.
+    Known(FuncId),
+    /// An import that is new to the module.
+    Import,
+    /// A function defined here and seen by its name.
+    Export,
+    /// A function defined here and seen by nobody else: without a name, so that it can't clash.
+    Local,
+}
+
+impl CompiledModule {
+    /// Adds the code to `module`: exported functions under their names, all else without names.
+    ///
+    /// Everything that can be wrong with the request is found before the module is touched, so after such an
+    /// error the module is as it was. What remains is [`Error::Module`]: the module ran out of memory.
+    ///
+    /// A name that the module declares as its own (not `Linkage::Import`) counts as defined, since a
+    /// `cranelift_module::Module` doesn't tell.
+    pub fn add_to<M: Module + ?Sized>(&self, module: &mut M, bindings: &Bindings) -> Result<Defined, Error> {
+        let plans = self.plan(module, bindings)?;
+
+        let mut ids = Vec::with_capacity(plans.len());
+        let mut defined = Defined::default();
+        for (function, plan) in self.functions.iter().zip(&plans) {
+            let CompiledFunction { name, signature, .. } = function;
+            ids.push(match plan {
+                // Nothing refers to it.
+                Plan::Skip => FuncId::from_u32(u32::MAX - 1),
+                Plan::Known(id) => *id,
+                Plan::Import => module.declare_function(name, ClifLinkage::Import, signature)?,
+                Plan::Local => module.declare_anonymous_function(signature)?,
+                Plan::Export => {
+                    let id = module.declare_function(name, ClifLinkage::Export, signature)?;
+                    defined.functions.push((name.clone(), id));
+                    id
+                }
+            });
+        }
+        let data = match &self.data {
+            Some(description) => {
+                let id = module.declare_anonymous_data(false, false)?;
+                module.define_data(id, description)?;
+                Some(id)
+            }
+            None => None,
+        };
+
+        let mut relocs: Vec<ModuleReloc> = Vec::new();
+        // Functions that hardly ever run go behind the others.
+        for cold in [false, true] {
+            for (index, function) in self.functions.iter().enumerate() {
+                if function.linkage == Linkage::Import || function.cold != cold {
+                    continue;
+                }
+                relocs.clear();
+                relocs.extend(function.relocs.iter().map(|reloc| {
+                    let mut reloc = reloc.clone();
+                    match (&mut reloc.name, data) {
+                        (ModuleRelocTarget::User { namespace: FUNCTIONS, index }, _) => {
+                            *index = ids[*index as usize].as_u32();
+                        }
+                        (ModuleRelocTarget::User { namespace: DATA, index }, Some(data)) => *index = data.as_u32(),
+                        (ModuleRelocTarget::FunctionOffset(id, _), _) => *id = ids[index],
+                        _ => {}
+                    }
+                    reloc
+                }));
+                module.define_function_bytes(ids[index], u64::from(function.align), &function.code, &relocs)?;
+            }
+        }
+        Ok(defined)
+    }
+
+    /// Checks the request, without touching the module.
+    fn plan<M: Module + ?Sized>(&self, module: &M, bindings: &Bindings) -> Result<Vec<Plan>, Error> {
+        let found = isa_identity(module.isa());
+        if self.isa != found {
+            return Err(Error::IsaMismatch { compiled: self.isa.clone(), module: found });
+        }
+        let mut plans = Vec::with_capacity(self.functions.len());
+        for function in &self.functions {
+            plans.push(match function.linkage {
+                Linkage::Local => Plan::Local,
+                Linkage::Export => plan_export(module, function)?,
+                Linkage::Import if !function.used => Plan::Skip,
+                Linkage::Import => plan_import(module, function, bindings)?,
+            });
+        }
+        Ok(plans)
+    }
+}
+
+fn plan_export<M: Module + ?Sized>(module: &M, function: &CompiledFunction) -> Result<Plan, Error> {
+    let name = check_name(&function.name)?;
+    match module.get_name(name) {
+        None => Ok(Plan::Export),
+        Some(FuncOrDataId::Data(_)) => Err(Error::NotAFunction { name: name.to_owned() }),
+        Some(FuncOrDataId::Func(id)) => {
+            let known = module.declarations().get_function_decl(id);
+            if known.linkage != ClifLinkage::Import {
+                return Err(Error::Duplicate { name: name.to_owned() });
+            }
+            // Callers were compiled for the declaration, extensions included: it must be the same.
+            if known.signature != function.signature {
+                return Err(conflict(name, &function.signature, &known.signature));
+            }
+            Ok(Plan::Export)
+        }
+    }
+}
+
+fn plan_import<M: Module + ?Sized>(
+    module: &M,
+    function: &CompiledFunction,
+    bindings: &Bindings,
+) -> Result<Plan, Error> {
+    let name = &function.name;
+    let id = match bindings.functions.get(name) {
+        Some(&id) => {
+            let declared = module.declarations().get_functions().size_hint().0;
+            if id.as_u32() as usize >= declared {
+                return Err(Error::UnknownBinding { name: name.clone() });
+            }
+            id
+        }
+        None => match module.get_name(check_name(name)?) {
+            None => return Ok(Plan::Import),
+            Some(FuncOrDataId::Func(id)) => id,
+            Some(FuncOrDataId::Data(_)) => return Err(Error::NotAFunction { name: name.clone() }),
+        },
+    };
+    let known = &module.declarations().get_function_decl(id).signature;
+    if !callable_as(&function.signature, known) {
+        return Err(conflict(name, &function.signature, known));
+    }
+    Ok(Plan::Known(id))
+}
+
+/// A symbol's name ends at a NUL, and an empty one is none.
+fn check_name(name: &str) -> Result<&str, Error> {
+    if name.is_empty() || name.contains('\0') {
+        return Err(Error::InvalidName { name: name.to_owned() });
+    }
+    Ok(name)
+}
+
+/// Whether a call made for `ours` suits a function declared as `theirs`. Extensions may differ: our call extends as
+/// the IR says, and a function that Cranelift compiled relies on none.
+fn callable_as(ours: &clif::Signature, theirs: &clif::Signature) -> bool {
+    let same = |a: &[clif::AbiParam], b: &[clif::AbiParam]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.value_type == b.value_type && a.purpose == b.purpose)
+    };
+    ours.call_conv == theirs.call_conv && same(&ours.params, &theirs.params) && same(&ours.returns, &theirs.returns)
+}
+
+fn conflict(name: &str, expected: &clif::Signature, found: &clif::Signature) -> Error {
+    Error::SignatureConflict { name: name.to_owned(), expected: expected.to_string(), found: found.to_string() }
+}

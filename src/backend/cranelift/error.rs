@@ -1,0 +1,102 @@
+//! What can go wrong in this backend.
+
+use thiserror::Error;
+
+/// An error of the Cranelift backend.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Cranelift has no code generator for the target, or wrappers can't run there.
+    #[error("can't generate code for target `{target}`: {reason}")]
+    UnsupportedTarget {
+        /// The target triple.
+        target: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A CPU feature or setting that the target doesn't have.
+    #[error("target `{target}` has no setting `{name}`: {reason}")]
+    Setting {
+        /// The target triple.
+        target: String,
+        /// The setting's name.
+        name: String,
+        /// What Cranelift says of it.
+        reason: String,
+    },
+    /// The module already declares the name as something that it defines itself.
+    #[error(
+        "`{name}` is already defined in the module, or declared as defined there; \
+         declare it with `Linkage::Import` if only its callers come first, or give the function another name"
+    )]
+    Duplicate {
+        /// The symbol.
+        name: String,
+    },
+    /// The module declares the name as data.
+    #[error("`{name}` is data in the module, but a function is needed")]
+    NotAFunction {
+        /// The symbol.
+        name: String,
+    },
+    /// A binding names a function that the module doesn't have: the id comes from another module.
+    #[error("`{name}` is bound to a function id that the module doesn't know; ids belong to one module")]
+    UnknownBinding {
+        /// The import.
+        name: String,
+    },
+    /// The module declares a function of that name otherwise.
+    #[error("`{name}` has another signature in the module: expected {expected}, found {found}")]
+    SignatureConflict {
+        /// The symbol.
+        name: String,
+        /// What the wrapper needs.
+        expected: String,
+        /// What the module has.
+        found: String,
+    },
+    /// A name that no symbol can have.
+    #[error("{name:?} can't be the name of a symbol: it is empty or contains a NUL")]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// The code was compiled for something else than the module takes.
+    #[error(
+        "the code was compiled for {compiled}, but the module takes {module}; \
+         compile it with the module's own `isa()`"
+    )]
+    IsaMismatch {
+        /// Target and settings of the code.
+        compiled: String,
+        /// Target and settings of the module.
+        module: String,
+    },
+    /// A function exceeds a limit of Cranelift.
+    #[error("function `{function}` is too large for Cranelift: {message}")]
+    TooLarge {
+        /// The function.
+        function: String,
+        /// Which limit.
+        message: String,
+    },
+    /// Cranelift refused a function. This is a bug of this library.
+    #[error("internal error: Cranelift can't compile `{function}`: {message}\n{listing}")]
+    Codegen {
+        /// The function.
+        function: String,
+        /// What Cranelift says.
+        message: String,
+        /// The function as it was given to Cranelift.
+        listing: String,
+    },
+    /// The caller's module failed while it took code that had passed every check: out of memory, as a rule.
+    #[error("the module can't take the code")]
+    Module(#[source] Box<cranelift_module::ModuleError>),
+}
+
+impl From<cranelift_module::ModuleError> for Error {
+    fn from(source: cranelift_module::ModuleError) -> Self {
+        Error::Module(Box::new(source))
+    }
+}

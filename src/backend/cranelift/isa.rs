@@ -1,0 +1,89 @@
+//! Targets: which CPU and system code is made for, and with which settings.
+
+use cranelift_codegen::isa::{self, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable, SetError};
+use target_lexicon::{Endianness, PointerWidth, Triple};
+
+use super::Error;
+use crate::backend::OptLevel;
+
+/// Settings of a target.
+#[derive(Clone, Debug)]
+pub struct IsaOptions {
+    /// How much to optimise.
+    pub opt_level: OptLevel,
+    /// Position-independent code: for objects that become shared libraries. A `JITModule` takes none.
+    pub pic: bool,
+    /// Let Cranelift check its own IR before and between passes; on in debug builds.
+    pub verifier: bool,
+    /// CPU features that the target has for certain, by Cranelift's names (`has_sse41`, `has_lse`, ...) or presets
+    /// (`x86_64_v3`). Without any, code runs on every CPU of the architecture.
+    pub features: Vec<String>,
+}
+
+impl Default for IsaOptions {
+    fn default() -> Self {
+        IsaOptions {
+            opt_level: OptLevel::default(),
+            pic: false,
+            verifier: cfg!(debug_assertions),
+            features: Vec::new(),
+        }
+    }
+}
+
+/// The machine that this process runs on, with every feature that its CPU has.
+pub fn host_isa(options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
+    let host = Triple::host();
+    let builder = cranelift_native::builder().map_err(|reason| unsupported(&host, reason))?;
+    finish(builder, &host, options)
+}
+
+/// Any other machine; `options.features` says what its CPU has.
+pub fn isa_for(triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
+    let builder = isa::lookup(triple.clone()).map_err(|e| unsupported(triple, e))?;
+    finish(builder, triple, options)
+}
+
+fn finish(mut builder: isa::Builder, triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
+    // The IR has 64-bit pointers, and constants that lowering folds (several fields in one load) assume little-endian.
+    if triple.pointer_width() != Ok(PointerWidth::U64) {
+        return Err(unsupported(triple, "only targets with 64-bit pointers are supported"));
+    }
+    if triple.endianness() != Ok(Endianness::Little) {
+        return Err(unsupported(triple, "only little-endian targets are supported"));
+    }
+    let failed = |name: &str, e: SetError| Error::Setting {
+        target: triple.to_string(),
+        name: name.to_owned(),
+        reason: e.to_string(),
+    };
+    for name in &options.features {
+        builder.enable(name).map_err(|e| failed(name, e))?;
+    }
+    let on = |value: bool| if value { "true" } else { "false" };
+    let mut flags = settings::builder();
+    for (name, value) in [
+        (
+            "opt_level",
+            match options.opt_level {
+                OptLevel::None => "none",
+                OptLevel::Speed => "speed",
+            },
+        ),
+        ("is_pic", on(options.pic)),
+        ("enable_verifier", on(options.verifier)),
+        // libm may be anywhere in the address space.
+        ("use_colocated_libcalls", "false"),
+        // A frame larger than the guard page must not step over it; inline, since nobody provides the function.
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
+    ] {
+        flags.set(name, value).map_err(|e| failed(name, e))?;
+    }
+    builder.finish(settings::Flags::new(flags)).map_err(|e| unsupported(triple, e))
+}
+
+fn unsupported(triple: &Triple, reason: impl ToString) -> Error {
+    Error::UnsupportedTarget { target: triple.to_string(), reason: reason.to_string() }
+}

@@ -1,0 +1,21 @@
+//! The Cranelift backend: the default one, for its compile latency.
+//!
+//! Work has two phases, so that an error leaves nothing half-defined in a module that the caller owns:
+//!
+//! 1. [`compile`] (or a reused [`Compiler`]) turns every function into machine code with relocations. It sees a
+//!    target, but no `cranelift_module::Module`.
+//! 2. [`CompiledModule::add_to`] checks all that can fail, and only then declares and defines.
+
+mod compile;
+mod define;
+mod error;
+mod isa;
+mod translate;
+
+#[cfg(test)]
+mod tests;
+
+pub use compile::{CompiledFunction, CompiledModule, Compiler, Options, compile};
+pub use define::{Bindings, Defined};
+pub use error::Error;
+pub use isa::{IsaOptions, host_isa, isa_for};

@@ -1,0 +1,488 @@
+//! From the IR to CLIF, Cranelift's own IR: one function at a time.
+//!
+//! The IR is SSA with block parameters, as CLIF is, so this needs no SSA construction and writes with a `FuncCursor`.
+//! Blocks are visited depth first from the entry: a definition is then always seen before its uses, and
+//! unreachable blocks are left out.
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::packed_option::PackedOption;
+use cranelift_codegen::ir::{
+    self as clif, BlockArg, ExtFuncData, ExternalName, GlobalValueData, InstBuilder, MemFlagsData, StackSlotData,
+    StackSlotKind, UserExternalName, condcodes, types,
+};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use cranelift_entity::{EntityRef, SecondaryMap};
+
+use crate::ir::{
+    BinaryOp, Block, BlockCall, ConvertOp, Extension, FloatCC, FuncRef, FuncSig, Function, Hint, IntCC, Linkage,
+    MemFlags, Module, Op, SigRef, StackSlot, Terminator, Type, UnaryOp, Value,
+};
+
+/// The namespace of functions in provisional names; the index is the IR's `FuncRef`.
+pub(super) const FUNCTIONS: u32 = 0;
+/// The namespace of data in provisional names; all data of a module is one object, number 0.
+pub(super) const DATA: u32 = 1;
+
+/// No slot gets more alignment than the frame has.
+const FRAME_ALIGN: u32 = 16;
+
+/// What translation needs to know of the target.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    call_conv: CallConv,
+    /// Whether the C ABI wants 32-bit integers extended too, as on RISC-V.
+    extend_32: bool,
+}
+
+impl Target {
+    pub(super) fn of(isa: &dyn TargetIsa) -> Self {
+        let extend_32 = matches!(isa.triple().architecture, target_lexicon::Architecture::Riscv64(_));
+        Target { call_conv: isa.default_call_conv(), extend_32 }
+    }
+
+    pub(super) fn signature(&self, sig: &FuncSig) -> clif::Signature {
+        let param = |p: &crate::ir::AbiParam| {
+            let ty = clif_type(p.ty);
+            match p.ext {
+                _ if p.ty == Type::I32 && !self.extend_32 => clif::AbiParam::new(ty),
+                _ if !p.ty.is_int() || p.ty == Type::I64 => clif::AbiParam::new(ty),
+                Extension::None => clif::AbiParam::new(ty),
+                Extension::Signed => clif::AbiParam::new(ty).sext(),
+                Extension::Unsigned => clif::AbiParam::new(ty).uext(),
+            }
+        };
+        let mut out = clif::Signature::new(self.call_conv);
+        out.params.extend(sig.params.iter().map(param));
+        out.returns.extend(sig.ret.iter().map(param));
+        out
+    }
+}
+
+fn clif_type(ty: Type) -> clif::Type {
+    match ty {
+        Type::Bool | Type::I8 => types::I8,
+        Type::I16 => types::I16,
+        Type::I32 => types::I32,
+        Type::I64 | Type::Ptr => types::I64,
+        Type::F32 => types::F32,
+        Type::F64 => types::F64,
+    }
+}
+
+/// Tables that every function needs anew; kept for their memory.
+#[derive(Default)]
+pub(super) struct Scratch {
+    values: SecondaryMap<Value, PackedOption<clif::Value>>,
+    funcs: SecondaryMap<FuncRef, PackedOption<clif::FuncRef>>,
+    slots: Vec<clif::StackSlot>,
+    signatures: SecondaryMap<SigRef, PackedOption<clif::SigRef>>,
+    blocks: SecondaryMap<Block, BlockState>,
+    pending: Vec<Block>,
+    /// Blocks that an `Unlikely` branch leads to.
+    unlikely: Vec<Block>,
+    operands: Vec<clif::Value>,
+    args: [Vec<BlockArg>; 2],
+}
+
+#[derive(Clone, Copy, Default)]
+struct BlockState {
+    seen: bool,
+    predecessors: u32,
+}
+
+impl Scratch {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.funcs.clear();
+        self.slots.clear();
+        self.signatures.clear();
+        self.blocks.clear();
+        self.pending.clear();
+        self.unlikely.clear();
+    }
+}
+
+/// The module that a function is part of.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) module: &'a Module,
+    pub(super) target: Target,
+    /// Where each data object begins in the module's one data object.
+    pub(super) data_offsets: &'a [u32],
+}
+
+/// Translates `body` into `func`, which is empty but for its signature.
+pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Function, scratch: &mut Scratch) {
+    scratch.clear();
+    let Some(entry) = body.entry() else { return };
+    for slot in body.slots.values() {
+        // Cranelift aligns slots within the frame, not the frame itself: beyond that, room to align the address.
+        let room = if slot.align > FRAME_ALIGN { slot.align } else { 0 };
+        let shift = slot.align.min(FRAME_ALIGN).trailing_zeros() as u8;
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, slot.size.saturating_add(room), shift);
+        scratch.slots.push(func.create_sized_stack_slot(data));
+    }
+    for (block, data) in &body.blocks {
+        let new = func.dfg.make_block();
+        debug_assert_eq!(new, clif_block(block));
+        for &param in &data.params {
+            let value = func.dfg.append_block_param(new, clif_type(body.type_of(param)));
+            scratch.values[param] = value.into();
+        }
+    }
+    let mut t = Translator { cx, body, pos: FuncCursor::new(func), s: scratch };
+    t.visit(entry);
+    while let Some(block) = t.s.pending.pop() {
+        t.block(block);
+    }
+    if t.s.blocks[entry].predecessors > 1 {
+        t.guard_entry(entry);
+    }
+    // A hint makes a block cold only if it can't be reached in another way.
+    for &block in &t.s.unlikely {
+        if block != entry && t.s.blocks[block].predecessors == 1 {
+            t.pos.func.layout.set_cold(clif_block(block));
+        }
+    }
+}
+
+/// CLIF blocks are made in the order of the IR's.
+fn clif_block(block: Block) -> clif::Block {
+    clif::Block::new(block.index())
+}
+
+struct Translator<'a> {
+    cx: Context<'a>,
+    body: &'a Function,
+    pos: FuncCursor<'a>,
+    s: &'a mut Scratch,
+}
+
+impl Translator<'_> {
+    fn visit(&mut self, block: Block) {
+        let state = &mut self.s.blocks[block];
+        state.predecessors += 1;
+        if !state.seen {
+            state.seen = true;
+            self.s.pending.push(block);
+        }
+    }
+
+    /// CLIF's entry can't be branched to: puts a block in front that does nothing else.
+    fn guard_entry(&mut self, entry: Block) {
+        let func = &mut *self.pos.func;
+        let (old, new) = (clif_block(entry), func.dfg.make_block());
+        self.s.args[0].clear();
+        for &param in &self.body.blocks[entry].params {
+            let value = func.dfg.append_block_param(new, clif_type(self.body.type_of(param)));
+            self.s.args[0].push(BlockArg::Value(value));
+        }
+        func.layout.insert_block(new, old);
+        self.pos.goto_bottom(new);
+        self.pos.ins().jump(old, &self.s.args[0]);
+    }
+
+    fn block(&mut self, block: Block) {
+        let data = &self.body.blocks[block];
+        let new = clif_block(block);
+        self.pos.func.layout.append_block(new);
+        if data.cold && self.body.entry() != Some(block) {
+            self.pos.func.layout.set_cold(new);
+        }
+        self.pos.goto_bottom(new);
+        for &inst in &data.insts {
+            let inst = &self.body.insts[inst];
+            let value = self.op(&inst.op);
+            if let (Some(result), Some(value)) = (inst.result, value) {
+                self.s.values[result] = value.into();
+            }
+        }
+        match &data.terminator {
+            Some(Terminator::Jump(to)) => {
+                self.args(0, to);
+                self.pos.ins().jump(clif_block(to.block), &self.s.args[0]);
+                self.visit(to.block);
+            }
+            Some(Terminator::Branch { cond, then, otherwise, hint }) => {
+                self.args(0, then);
+                self.args(1, otherwise);
+                let cond = self.value(*cond);
+                let [then_args, else_args] = &self.s.args;
+                self.pos.ins().brif(cond, clif_block(then.block), then_args, clif_block(otherwise.block), else_args);
+                match hint {
+                    Hint::None => {}
+                    Hint::Likely => self.s.unlikely.push(otherwise.block),
+                    Hint::Unlikely => self.s.unlikely.push(then.block),
+                }
+                // The last one pushed is the next one visited: the usual way first, close to the branch.
+                let (first, second) = if *hint == Hint::Unlikely { (otherwise, then) } else { (then, otherwise) };
+                self.visit(second.block);
+                self.visit(first.block);
+            }
+            Some(Terminator::Return(value)) => {
+                let value = value.map(|v| self.value(v));
+                self.pos.ins().return_(value.as_slice());
+            }
+            // Verified modules have none.
+            None => {
+                self.pos.ins().trap(clif::TrapCode::INTEGER_OVERFLOW);
+            }
+        }
+    }
+
+    fn value(&self, value: Value) -> clif::Value {
+        debug_assert!(self.s.values[value].is_some(), "{value:?} is used before its definition");
+        self.s.values[value].expand().unwrap_or(clif::Value::new(0))
+    }
+
+    fn args(&mut self, which: usize, call: &BlockCall) {
+        let mut args = std::mem::take(&mut self.s.args[which]);
+        args.clear();
+        args.extend(call.args.iter().map(|&v| BlockArg::Value(self.value(v))));
+        self.s.args[which] = args;
+    }
+
+    /// The operands of a call, behind each other in a list that is kept for its memory.
+    fn operands(&mut self, args: &[Value]) -> Vec<clif::Value> {
+        let mut operands = std::mem::take(&mut self.s.operands);
+        operands.clear();
+        operands.extend(args.iter().map(|&v| self.value(v)));
+        operands
+    }
+
+    fn op(&mut self, op: &Op) -> Option<clif::Value> {
+        Some(match *op {
+            Op::IntConst { ty, value } => self.iconst(ty, value),
+            Op::FloatConst { ty: Type::F32, bits } => {
+                self.pos.ins().f32const(clif::immediates::Ieee32::with_bits(bits as u32))
+            }
+            Op::FloatConst { bits, .. } => self.pos.ins().f64const(clif::immediates::Ieee64::with_bits(bits)),
+            Op::BoolConst(value) => self.iconst(Type::I8, i64::from(value)),
+            Op::PtrConst(address) => self.iconst(Type::I64, address as i64),
+            Op::Unary(op, a) => self.unary(op, a),
+            Op::Binary(op, a, b) => self.binary(op, a, b),
+            Op::ICmp(cc, a, b) => {
+                let (a, b) = (self.value(a), self.value(b));
+                self.pos.ins().icmp(int_cc(cc), a, b)
+            }
+            Op::FCmp(cc, a, b) => {
+                let (a, b) = (self.value(a), self.value(b));
+                self.pos.ins().fcmp(float_cc(cc), a, b)
+            }
+            Op::Select(cond, a, b) => {
+                let (cond, a, b) = (self.value(cond), self.value(a), self.value(b));
+                self.pos.ins().select(cond, a, b)
+            }
+            Op::Convert(op, ty, a) => self.convert(op, ty, a),
+            Op::Load { ty, ptr, offset, flags } => {
+                let ptr = self.value(ptr);
+                self.pos.ins().load(clif_type(ty), mem_flags(flags), ptr, offset)
+            }
+            Op::Store { value, ptr, offset, flags } => {
+                let (value, ptr) = (self.value(value), self.value(ptr));
+                self.pos.ins().store(mem_flags(flags), value, ptr, offset);
+                return None;
+            }
+            Op::PtrAdd(ptr, bytes) => {
+                let (ptr, bytes) = (self.value(ptr), self.value(bytes));
+                self.pos.ins().iadd(ptr, bytes)
+            }
+            Op::Element { base, index, ty } => {
+                let (base, index) = (self.value(base), self.value(index));
+                // A shift by a constant, which addressing modes absorb.
+                let step = match ty.bytes().trailing_zeros() {
+                    0 => index,
+                    shift => self.pos.ins().ishl_imm_u(index, i64::from(shift)),
+                };
+                self.pos.ins().iadd(base, step)
+            }
+            Op::StackAddr(slot) => self.stack_addr(slot),
+            Op::DataAddr(data, offset) => self.data_addr(data.index(), offset),
+            Op::Call(callee, ref args) => {
+                let args = self.operands(args);
+                let callee = self.callee(callee);
+                let call = self.pos.ins().call(callee, &args);
+                self.s.operands = args;
+                return self.pos.func.dfg.inst_results(call).first().copied();
+            }
+            Op::CallIndirect(sig, callee, ref args) => {
+                let args = self.operands(args);
+                let callee = self.value(callee);
+                let sig = self.indirect_signature(sig);
+                let call = self.pos.ins().call_indirect(sig, callee, &args);
+                self.s.operands = args;
+                return self.pos.func.dfg.inst_results(call).first().copied();
+            }
+        })
+    }
+
+    fn iconst(&mut self, ty: Type, value: i64) -> clif::Value {
+        // CLIF wants the bits above the type to be zero.
+        let mask = if ty.bits() == 64 { -1 } else { (1i64 << ty.bits()) - 1 };
+        self.pos.ins().iconst(clif_type(ty), value & mask)
+    }
+
+    fn stack_addr(&mut self, slot: StackSlot) -> clif::Value {
+        let address = self.pos.ins().stack_addr(types::I64, self.s.slots[slot.index()], 0);
+        let align = self.body.slots[slot].align;
+        if align <= FRAME_ALIGN {
+            return address;
+        }
+        let up = self.pos.ins().iadd_imm_s(address, i64::from(align) - 1);
+        self.pos.ins().band_imm_s(up, -i64::from(align))
+    }
+
+    fn data_addr(&mut self, data: usize, offset: u32) -> clif::Value {
+        let offset = i64::from(self.cx.data_offsets[data]) + i64::from(offset);
+        let name = self.pos.func.declare_imported_user_function(UserExternalName { namespace: DATA, index: 0 });
+        let global = self.pos.func.create_global_value(GlobalValueData::Symbol {
+            name: ExternalName::user(name),
+            offset: offset.into(),
+            colocated: true,
+            tls: false,
+        });
+        self.pos.ins().symbol_value(types::I64, global)
+    }
+
+    fn callee(&mut self, callee: FuncRef) -> clif::FuncRef {
+        if let Some(known) = self.s.funcs[callee].expand() {
+            return known;
+        }
+        let decl = &self.cx.module.functions[callee];
+        let func = &mut *self.pos.func;
+        let signature = func.import_signature(self.cx.target.signature(&decl.signature));
+        let name =
+            func.declare_imported_user_function(UserExternalName { namespace: FUNCTIONS, index: callee.as_u32() });
+        let new = func.import_function(ExtFuncData {
+            name: ExternalName::user(name),
+            signature,
+            // Functions of the runtime and kernels may be out of reach of a near call.
+            colocated: decl.linkage != Linkage::Import,
+            patchable: false,
+        });
+        self.s.funcs[callee] = new.into();
+        new
+    }
+
+    fn indirect_signature(&mut self, sig: SigRef) -> clif::SigRef {
+        if let Some(known) = self.s.signatures[sig].expand() {
+            return known;
+        }
+        let signature = self.cx.target.signature(&self.body.signatures[sig]);
+        let new = self.pos.func.import_signature(signature);
+        self.s.signatures[sig] = new.into();
+        new
+    }
+
+    fn unary(&mut self, op: UnaryOp, a: Value) -> clif::Value {
+        let is_bool = self.body.type_of(a) == Type::Bool;
+        let a = self.value(a);
+        match op {
+            UnaryOp::Neg => self.pos.ins().ineg(a),
+            // Cranelift folds this into the comparison or branch next to it.
+            UnaryOp::Not if is_bool => self.pos.ins().icmp_imm_u(condcodes::IntCC::Equal, a, 0),
+            UnaryOp::Not => self.pos.ins().bnot(a),
+            UnaryOp::FNeg => self.pos.ins().fneg(a),
+            UnaryOp::FAbs => self.pos.ins().fabs(a),
+            UnaryOp::Sqrt => self.pos.ins().sqrt(a),
+            UnaryOp::Floor => self.pos.ins().floor(a),
+            UnaryOp::Ceil => self.pos.ins().ceil(a),
+            UnaryOp::Trunc => self.pos.ins().trunc(a),
+            UnaryOp::Nearest => self.pos.ins().nearest(a),
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> clif::Value {
+        let (a, b) = (self.value(a), self.value(b));
+        let ins = self.pos.ins();
+        match op {
+            BinaryOp::Add => ins.iadd(a, b),
+            BinaryOp::Sub => ins.isub(a, b),
+            BinaryOp::Mul => ins.imul(a, b),
+            BinaryOp::SMulHi => ins.smulhi(a, b),
+            BinaryOp::UMulHi => ins.umulhi(a, b),
+            BinaryOp::SDiv => ins.sdiv(a, b),
+            BinaryOp::UDiv => ins.udiv(a, b),
+            BinaryOp::SRem => ins.srem(a, b),
+            BinaryOp::URem => ins.urem(a, b),
+            BinaryOp::And => ins.band(a, b),
+            BinaryOp::Or => ins.bor(a, b),
+            BinaryOp::Xor => ins.bxor(a, b),
+            BinaryOp::Shl => ins.ishl(a, b),
+            BinaryOp::LShr => ins.ushr(a, b),
+            BinaryOp::AShr => ins.sshr(a, b),
+            BinaryOp::SMin => ins.smin(a, b),
+            BinaryOp::SMax => ins.smax(a, b),
+            BinaryOp::UMin => ins.umin(a, b),
+            BinaryOp::UMax => ins.umax(a, b),
+            BinaryOp::FAdd => ins.fadd(a, b),
+            BinaryOp::FSub => ins.fsub(a, b),
+            BinaryOp::FMul => ins.fmul(a, b),
+            BinaryOp::FDiv => ins.fdiv(a, b),
+            BinaryOp::FMin => ins.fmin(a, b),
+            BinaryOp::FMax => ins.fmax(a, b),
+        }
+    }
+
+    fn convert(&mut self, op: ConvertOp, to: Type, a: Value) -> clif::Value {
+        let from = self.body.type_of(a);
+        let a = self.value(a);
+        let ty = clif_type(to);
+        let same = clif_type(from) == ty;
+        let ins = self.pos.ins();
+        match op {
+            // A `Bool` is an i8 already, and a pointer an i64.
+            ConvertOp::PtrToInt | ConvertOp::IntToPtr => a,
+            ConvertOp::ZExt | ConvertOp::SExt | ConvertOp::Truncate | ConvertOp::Bitcast if same => a,
+            ConvertOp::SExt => ins.sextend(ty, a),
+            ConvertOp::ZExt => ins.uextend(ty, a),
+            ConvertOp::Truncate => ins.ireduce(ty, a),
+            ConvertOp::SIntToFloat => ins.fcvt_from_sint(ty, a),
+            ConvertOp::UIntToFloat => ins.fcvt_from_uint(ty, a),
+            ConvertOp::FloatToSInt => ins.fcvt_to_sint_sat(ty, a),
+            ConvertOp::FloatToUInt => ins.fcvt_to_uint_sat(ty, a),
+            ConvertOp::FPromote => ins.fpromote(ty, a),
+            ConvertOp::FDemote => ins.fdemote(ty, a),
+            ConvertOp::Bitcast => ins.bitcast(ty, MemFlagsData::new(), a),
+        }
+    }
+}
+
+/// An access never traps: the lowering has checked the address. `readonly` alone doesn't let Cranelift move a load
+/// above the check that guards it (that would take `can_move`), only merge equal ones.
+fn mem_flags(flags: MemFlags) -> MemFlagsData {
+    let mut out = MemFlagsData::new().with_notrap();
+    if flags.aligned {
+        out = out.with_aligned();
+    }
+    if flags.readonly {
+        out = out.with_readonly();
+    }
+    out
+}
+
+fn int_cc(cc: IntCC) -> condcodes::IntCC {
+    match cc {
+        IntCC::Eq => condcodes::IntCC::Equal,
+        IntCC::Ne => condcodes::IntCC::NotEqual,
+        IntCC::SLt => condcodes::IntCC::SignedLessThan,
+        IntCC::SLe => condcodes::IntCC::SignedLessThanOrEqual,
+        IntCC::SGt => condcodes::IntCC::SignedGreaterThan,
+        IntCC::SGe => condcodes::IntCC::SignedGreaterThanOrEqual,
+        IntCC::ULt => condcodes::IntCC::UnsignedLessThan,
+        IntCC::ULe => condcodes::IntCC::UnsignedLessThanOrEqual,
+        IntCC::UGt => condcodes::IntCC::UnsignedGreaterThan,
+        IntCC::UGe => condcodes::IntCC::UnsignedGreaterThanOrEqual,
+    }
+}
+
+fn float_cc(cc: FloatCC) -> condcodes::FloatCC {
+    match cc {
+        FloatCC::Eq => condcodes::FloatCC::Equal,
+        FloatCC::Ne => condcodes::FloatCC::NotEqual,
+        FloatCC::Lt => condcodes::FloatCC::LessThan,
+        FloatCC::Le => condcodes::FloatCC::LessThanOrEqual,
+        FloatCC::Gt => condcodes::FloatCC::GreaterThan,
+        FloatCC::Ge => condcodes::FloatCC::GreaterThanOrEqual,
+    }
+}

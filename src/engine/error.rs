@@ -1,0 +1,36 @@
+//! What can go wrong when code is loaded.
+
+use thiserror::Error;
+
+/// An error of the engine.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// Symbols that the code refers to, but nobody has: all of them.
+    #[error(
+        "unresolved symbol{s}: {list}; give each an address with `symbol(name, address)`, add the runtime's table \
+         with `symbols(...)`, or let `search_process(true)` find what this process exports",
+        s = if names.len() == 1 { "" } else { "s" },
+        list = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+    )]
+    Unresolved {
+        /// The names, in the order of the module's imports.
+        names: Vec<String>,
+    },
+    /// The backend can't compile the module.
+    #[cfg(feature = "cranelift")]
+    #[error(transparent)]
+    Backend(#[from] crate::backend::cranelift::Error),
+    /// The system gives no memory for code.
+    #[error("can't get {size} bytes of executable memory")]
+    Memory {
+        /// How much was asked for.
+        size: usize,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Something that this library should have excluded.
+    #[error("internal error: {0}")]
+    Internal(String),
+}

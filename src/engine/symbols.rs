@@ -1,0 +1,195 @@
+//! Symbols: from the name of an import to an address in this process.
+
+use std::collections::HashMap;
+
+/// Finds addresses by name: first among those given by the caller, then in the C math library, then, if wanted,
+/// among all that this process exports.
+#[derive(Clone, Debug)]
+pub struct SymbolResolver {
+    // Addresses, not pointers: what they point to is code or lives forever, and a resolver is shared by threads.
+    given: HashMap<String, usize>,
+    math: bool,
+    process: bool,
+}
+
+impl Default for SymbolResolver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SymbolResolver {
+    /// A resolver that knows the C math library only.
+    pub fn new() -> Self {
+        SymbolResolver { given: HashMap::new(), math: true, process: false }
+    }
+
+    /// Adds a symbol; one of the same name is replaced.
+    ///
+    /// The address must stay good for as long as code that uses it.
+    pub fn add(&mut self, name: impl Into<String>, address: *const u8) {
+        self.given.insert(name.into(), address.expose_provenance());
+    }
+
+    /// Adds a table of symbols, such as the runtime's.
+    pub fn add_all<N: Into<String>>(&mut self, table: impl IntoIterator<Item = (N, *const u8)>) {
+        self.given.extend(table.into_iter().map(|(name, address)| (name.into(), address.expose_provenance())));
+    }
+
+    /// Whether to look for symbols among those that the process exports, in the end. Off by default.
+    pub fn search_process(&mut self, yes: bool) {
+        self.process = yes;
+    }
+
+    /// The address of a symbol, if there is one.
+    pub fn resolve(&self, name: &str) -> Option<*const u8> {
+        if let Some(&address) = self.given.get(name) {
+            return Some(std::ptr::with_exposed_provenance(address));
+        }
+        if self.math
+            && let Some(address) = math_function(name)
+        {
+            return Some(address);
+        }
+        if self.process { process_symbol(name) } else { None }
+    }
+}
+
+/// A table of C functions of one prototype each; linked, so no search at run time.
+macro_rules! math_functions {
+    ($($name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
+        mod c {
+            unsafe extern "C" {
+                $(pub(super) fn $name($(_: $arg),*) -> $ret;)*
+            }
+        }
+
+        /// A function of the C math library.
+        fn math_function(name: &str) -> Option<*const u8> {
+            match name {
+                $(stringify!($name) => Some(c::$name as unsafe extern "C" fn($($arg),*) -> $ret as *const u8),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+math_functions! {
+    sqrtf: fn(f32) -> f32;
+    sqrt: fn(f64) -> f64;
+    cbrtf: fn(f32) -> f32;
+    cbrt: fn(f64) -> f64;
+    expf: fn(f32) -> f32;
+    exp: fn(f64) -> f64;
+    exp2f: fn(f32) -> f32;
+    exp2: fn(f64) -> f64;
+    expm1f: fn(f32) -> f32;
+    expm1: fn(f64) -> f64;
+    logf: fn(f32) -> f32;
+    log: fn(f64) -> f64;
+    log2f: fn(f32) -> f32;
+    log2: fn(f64) -> f64;
+    log10f: fn(f32) -> f32;
+    log10: fn(f64) -> f64;
+    log1pf: fn(f32) -> f32;
+    log1p: fn(f64) -> f64;
+    sinf: fn(f32) -> f32;
+    sin: fn(f64) -> f64;
+    cosf: fn(f32) -> f32;
+    cos: fn(f64) -> f64;
+    tanf: fn(f32) -> f32;
+    tan: fn(f64) -> f64;
+    asinf: fn(f32) -> f32;
+    asin: fn(f64) -> f64;
+    acosf: fn(f32) -> f32;
+    acos: fn(f64) -> f64;
+    atanf: fn(f32) -> f32;
+    atan: fn(f64) -> f64;
+    atan2f: fn(f32, f32) -> f32;
+    atan2: fn(f64, f64) -> f64;
+    sinhf: fn(f32) -> f32;
+    sinh: fn(f64) -> f64;
+    coshf: fn(f32) -> f32;
+    cosh: fn(f64) -> f64;
+    tanhf: fn(f32) -> f32;
+    tanh: fn(f64) -> f64;
+    asinhf: fn(f32) -> f32;
+    asinh: fn(f64) -> f64;
+    acoshf: fn(f32) -> f32;
+    acosh: fn(f64) -> f64;
+    atanhf: fn(f32) -> f32;
+    atanh: fn(f64) -> f64;
+    erff: fn(f32) -> f32;
+    erf: fn(f64) -> f64;
+    erfcf: fn(f32) -> f32;
+    erfc: fn(f64) -> f64;
+    powf: fn(f32, f32) -> f32;
+    pow: fn(f64, f64) -> f64;
+    fmodf: fn(f32, f32) -> f32;
+    fmod: fn(f64, f64) -> f64;
+    hypotf: fn(f32, f32) -> f32;
+    hypot: fn(f64, f64) -> f64;
+    fmaf: fn(f32, f32, f32) -> f32;
+    fma: fn(f64, f64, f64) -> f64;
+    floorf: fn(f32) -> f32;
+    floor: fn(f64) -> f64;
+    ceilf: fn(f32) -> f32;
+    ceil: fn(f64) -> f64;
+    truncf: fn(f32) -> f32;
+    trunc: fn(f64) -> f64;
+    roundf: fn(f32) -> f32;
+    round: fn(f64) -> f64;
+    rintf: fn(f32) -> f32;
+    rint: fn(f64) -> f64;
+    nearbyintf: fn(f32) -> f32;
+    nearbyint: fn(f64) -> f64;
+}
+
+/// What the dynamic linker finds under a name, starting at the executable.
+#[cfg(unix)]
+fn process_symbol(name: &str) -> Option<*const u8> {
+    let this = libloading::os::unix::Library::this();
+    // SAFETY: nothing is read through the symbol; it is only its address that counts.
+    let symbol = unsafe { this.get::<*const u8>(name.as_bytes()) }.ok()?;
+    let address = symbol.as_raw_ptr() as *const u8;
+    // Closing the handle of the process itself unloads nothing.
+    (!address.is_null()).then_some(address)
+}
+
+/// What the executable exports under a name.
+#[cfg(windows)]
+fn process_symbol(name: &str) -> Option<*const u8> {
+    let this = libloading::os::windows::Library::this().ok()?;
+    // SAFETY: nothing is read through the symbol; it is only its address that counts.
+    let symbol = unsafe { this.get::<*const u8>(name.as_bytes()) }.ok()?;
+    symbol.as_raw_ptr().map(|address| address as *const u8)
+}
+
+#[cfg(not(any(unix, windows)))]
+fn process_symbol(_: &str) -> Option<*const u8> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_callers_symbols_come_first() {
+        let mut symbols = SymbolResolver::new();
+        assert!(symbols.resolve("expf").is_some());
+        let mine = (&raw const *"mine").cast::<u8>();
+        symbols.add("expf", mine);
+        assert_eq!(symbols.resolve("expf"), Some(mine));
+    }
+
+    #[test]
+    fn the_process_is_searched_only_if_wanted() {
+        let mut symbols = SymbolResolver::new();
+        assert_eq!(symbols.resolve("getenv"), None);
+        symbols.search_process(true);
+        assert!(symbols.resolve("getenv").is_some());
+        assert_eq!(symbols.resolve("no_such_symbol_anywhere"), None);
+        assert_eq!(symbols.resolve("a\0b"), None);
+    }
+}
