@@ -353,3 +353,161 @@ fn convert_name(op: ConvertOp) -> &'static str {
         ConvertOp::IntToPtr => "int_to_ptr",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::ir::{AbiParam, FuncSig, FunctionBuilder, StackSlot};
+
+    const GOLDEN: &str = r#"import fn TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
+import fn "odd name"(i8 zext) -> i32 sext
+
+data0 "kind" align 1 = "Type\"Error\"\x00"
+
+export fn __tvm_ffi_add_one(ptr, ptr, i32, ptr) -> i32 {
+    slot0: 16 bytes align 8
+    sig0 = (i32) -> i64
+
+block0(v0: ptr, v1: ptr, v2: i32, v3: ptr):
+    v4 = load.i32 aligned readonly v1+8
+    v5 = iconst.i32 1
+    v6 = icmp.i32 eq v4, v5
+    br_likely v6, block2(v4), block1
+
+block1 cold:
+    v8 = data_addr data0
+    v9 = data_addr data0+4
+    call @TVMFFIErrorSetRaisedFromCStr(v8, v9)
+    v10 = iconst.i8 -1
+    v11 = call @"odd name"(v10)
+    return v11
+
+block2(v7: i32):
+    v12 = add.i32 v7, v5
+    v13 = stack_addr slot0
+    store.i32 v12, v13-4
+    v14 = call_indirect sig0 v3(v12)
+    v15 = element.f32 v0, v14
+    v16 = ptr_add v15, v14
+    v17 = fconst.f32 0.1
+    v18 = fconst.f64 nan:0x7ff8000000000001
+    v19 = fconst.f64 -inf
+    v20 = fcmp.f64 le v18, v19
+    v21 = bconst false
+    v22 = select.bool v6, v20, v21
+    v23 = zext.i32 v22
+    v24 = pconst null
+    v25 = pconst 0x1000
+    v26 = nearest.f32 v17
+    jump block3
+
+block3:
+    return v23
+}
+
+local fn helper() cold {
+block0:
+    return
+}
+"#;
+
+    fn sample() -> (Module, FuncRef) {
+        let mut m = Module::new();
+        let raise = m.import("TVMFFIErrorSetRaisedFromCStr", FuncSig::new([Type::Ptr, Type::Ptr], None));
+        let odd = FuncSig { params: vec![AbiParam::unsigned(Type::I8)], ret: Some(AbiParam::signed(Type::I32)) };
+        let odd = m.import("odd name", odd);
+        let kind = m.add_data("kind", b"Type\"Error\"\0".to_vec(), 1);
+        let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32));
+        let func = m.declare("__tvm_ffi_add_one", sig, Linkage::Export);
+        let helper = m.declare("helper", FuncSig::default(), Linkage::Local);
+        m.functions[helper].cold = true;
+        let mut b = FunctionBuilder::new(&mut m, helper);
+        b.ret(None);
+        b.finish();
+
+        let mut b = FunctionBuilder::new(&mut m, func);
+        let slot = b.slot(16, 8);
+        let sig = b.signature(FuncSig::new([Type::I32], Some(Type::I64)));
+        let loaded = b.load(Type::I32, b.param(1), 8, MemFlags::READONLY);
+        let one = b.iconst(Type::I32, 1);
+        let cond = b.icmp(IntCC::Eq, loaded, one);
+        let (bad, good, end) = (b.cold_block(), b.block(), b.block());
+        let param = b.block_param(good, Type::I32);
+        b.branch_with(cond, (good, &[loaded]), (bad, &[]), Hint::Likely);
+        b.switch_to(bad);
+        let (start, middle) = (b.data_addr(kind, 0), b.data_addr(kind, 4));
+        b.call(raise, &[start, middle]);
+        let minus = b.iconst(Type::I8, -1);
+        let failed = b.call(odd, &[minus]);
+        b.ret(failed);
+        b.switch_to(good);
+        let sum = b.binary(BinaryOp::Add, param, one);
+        let address = b.stack_addr(slot);
+        b.store(sum, address, -4, MemFlags::UNALIGNED);
+        let index = b.call_indirect(sig, b.param(3), &[sum]).unwrap();
+        let element = b.element(b.param(0), index, Type::F32);
+        b.ptr_add(element, index);
+        let tenth = b.f32(0.1);
+        let nan = b.f64(f64::from_bits(0x7ff8_0000_0000_0001));
+        let inf = b.f64(f64::NEG_INFINITY);
+        let le = b.fcmp(FloatCC::Le, nan, inf);
+        let no = b.bconst(false);
+        let either = b.select(cond, le, no);
+        let result = b.convert(ConvertOp::ZExt, Type::I32, either);
+        b.ptr_const(0);
+        b.ptr_const(0x1000);
+        b.unary(UnaryOp::Nearest, tenth);
+        b.jump(end, &[]);
+        b.switch_to(end);
+        b.ret(Some(result));
+        b.finish();
+        (m, func)
+    }
+
+    #[test]
+    fn listing() {
+        let (module, func) = sample();
+        assert_eq!(module.to_string(), GOLDEN);
+        let listing = module.display_function(func).to_string();
+        assert!(GOLDEN.contains(&listing) && listing.starts_with("export fn") && listing.ends_with("}\n"));
+        crate::ir::verify(module).unwrap();
+    }
+
+    #[test]
+    fn malformed_functions_are_printed_too() {
+        let (mut module, func) = sample();
+        let code = module.functions[func].body.as_mut().unwrap();
+        let block = Block::from_u32(1);
+        code.blocks[block].params.push(Value::from_u32(1000));
+        code.blocks[block].insts.push(Inst::from_u32(1001));
+        code.blocks[block].terminator = None;
+        code.insts[Inst::from_u32(0)].op = Op::Call(FuncRef::from_u32(1002), vec![Value::from_u32(1003)]);
+        code.insts[Inst::from_u32(1)].op = Op::Binary(BinaryOp::Add, Value::from_u32(1004), Value::from_u32(0));
+        code.insts[Inst::from_u32(2)].op = Op::StackAddr(StackSlot::from_u32(1005));
+        let text = module.display_function(func).to_string();
+        for part in [
+            "block1(v1000: ?) cold:",
+            "    inst1001\n    (no terminator)\n",
+            "call fn1002(v1003)",
+            "add.? v1004, v0",
+            "stack_addr slot1005",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(module.display_function(FuncRef::from_u32(1006)).to_string(), "fn1006");
+    }
+
+    #[test]
+    fn floats_read_back_as_the_same_bits() {
+        let float = |ty, bits| Float { ty, bits }.to_string();
+        for value in [0.0, -0.0, 1.0, 0.1, f32::MIN_POSITIVE, f32::MAX, 1e-45, f32::INFINITY] {
+            let text = float(Type::F32, u64::from(value.to_bits()));
+            assert_eq!(text.parse::<f32>().unwrap().to_bits(), value.to_bits(), "{text}");
+        }
+        assert_eq!(float(Type::F32, 0xffc0_0001), "nan:0xffc00001");
+        assert_eq!(float(Type::F64, 0.1f64.to_bits()), "0.1");
+        assert_eq!(float(Type::F64, (-0.0f64).to_bits()), "-0.0");
+    }
+}

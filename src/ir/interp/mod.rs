@@ -8,6 +8,8 @@
 //! address that breaks the instruction's claim to be aligned.
 
 mod eval;
+#[cfg(test)]
+mod eval_tests;
 mod memory;
 #[cfg(test)]
 mod tests;

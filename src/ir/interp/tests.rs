@@ -1,1 +1,397 @@
+//! Control flow, memory and calls; the meaning of operations on values is tested in `eval_tests.rs`.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, verify};
+
+/// Functions by name; the address is the place in the list, plus 1.
+#[derive(Default)]
+struct Table<'f>(Vec<(&'static str, Native<'f>)>);
+
+type Native<'f> = Box<dyn FnMut(&[Datum]) -> Result<Option<Datum>, String> + 'f>;
+
+impl Host for Table<'_> {
+    fn resolve(&mut self, name: &str) -> Option<u64> {
+        self.0.iter().position(|(known, _)| *known == name).map(|i| i as u64 + 1)
+    }
+
+    unsafe fn call(&mut self, address: u64, _: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
+        (self.0[address as usize - 1].1)(args)
+    }
+}
+
+/// A module with `f(params) -> ret`, whose body ends with a return of what `build` gives.
+fn module(params: &[Type], ret: Option<Type>, build: impl FnOnce(&mut FunctionBuilder) -> Option<Value>) -> Module {
+    let mut module = Module::new();
+    let f = module.declare("f", FuncSig::new(params.iter().copied(), ret), Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut module, f);
+    let value = build(&mut b);
+    b.ret(value);
+    b.finish();
+    module
+}
+
+fn run_with(module: Module, host: Table<'_>, args: &[Datum]) -> Result<Option<Datum>, InterpError> {
+    let module = verify(module).unwrap();
+    let mut interpreter = Interpreter::new(&module, host)?.with_fuel(1_000_000);
+    // SAFETY: the tests' functions touch their own memory, and the host is not native code.
+    unsafe { interpreter.run("f", args) }
+}
+
+fn run(module: Module, args: &[Datum]) -> Result<Option<Datum>, InterpError> {
+    run_with(module, Table::default(), args)
+}
+
+/// The result of one operation on arguments.
+pub(super) fn eval(
+    args: &[Datum],
+    ret: Type,
+    op: impl FnOnce(&mut FunctionBuilder, &[Value]) -> Value,
+) -> Result<Datum, InterpError> {
+    let types: Vec<Type> = args.iter().map(|arg| arg.ty()).collect();
+    let module = module(&types, Some(ret), |b| {
+        let params: Vec<Value> = (0..args.len()).map(|i| b.param(i)).collect();
+        Some(op(b, &params))
+    });
+    run(module, args).map(Option::unwrap)
+}
+
+pub(super) fn trap(result: Result<Datum, InterpError>) -> TrapReason {
+    match result {
+        Err(InterpError::Trap { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Bits, since `==` on floats tells neither zeros nor NaNs apart.
+pub(super) fn assert_bits(found: Datum, expected: Datum) {
+    assert_eq!((found.ty(), found.bits()), (expected.ty(), expected.bits()), "{found:?}, not {expected:?}");
+}
+
+#[test]
+fn addresses_wrap() {
+    let add = |p, n: i64| eval(&[Datum::Ptr(p), Datum::I64(n as u64)], Type::Ptr, |f, v| f.ptr_add(v[0], v[1]));
+    assert_eq!(add(100, -1), Ok(Datum::Ptr(99)));
+    assert_eq!(add(u64::MAX, 2), Ok(Datum::Ptr(1)));
+    for (ty, size) in [(Type::Bool, 1), (Type::I8, 1), (Type::I16, 2), (Type::F32, 4), (Type::Ptr, 8)] {
+        let element =
+            |i: i64| eval(&[Datum::Ptr(1000), Datum::I64(i as u64)], Type::Ptr, |f, v| f.element(v[0], v[1], ty));
+        assert_eq!(element(3), Ok(Datum::Ptr(1000 + 3 * size)));
+        assert_eq!(element(-3), Ok(Datum::Ptr(1000 - 3 * size)));
+    }
+    let compare = |a, b| {
+        eval(&[Datum::Ptr(a), Datum::Ptr(b)], Type::I8, |f, v| {
+            let less = f.icmp(IntCC::ULt, v[0], v[1]);
+            f.convert(ConvertOp::ZExt, Type::I8, less)
+        })
+    };
+    assert_eq!(compare(1, 1 << 63), Ok(Datum::I8(1)));
+}
+
+#[test]
+fn loads_and_stores_of_every_type() {
+    for (ty, bits) in [
+        (Type::I8, 0xab),
+        (Type::I16, 0xabcd),
+        (Type::I32, 0x89ab_cdef),
+        (Type::I64, 0x0123_4567_89ab_cdef),
+        (Type::F32, 0x7f80_0001),
+        (Type::F64, 0x7ff0_0000_0000_0001),
+        (Type::Ptr, u64::MAX),
+    ] {
+        // A signalling NaN stays one. One byte off, and from behind with a negative offset.
+        let mut memory = [0x11u8; 24];
+        let value = Datum::from_bits(ty, bits);
+        let address = memory.as_mut_ptr().expose_provenance() as u64;
+        let copy = module(&[Type::Ptr, ty], Some(ty), |b| {
+            let (p, v) = (b.param(0), b.param(1));
+            b.store(v, p, 1, MemFlags::UNALIGNED);
+            let end = b.ptr_add_imm(p, 24);
+            Some(b.load(ty, end, -23, MemFlags::UNALIGNED))
+        });
+        assert_bits(run(copy, &[Datum::Ptr(address), value]).unwrap().unwrap(), value);
+        let size = ty.bytes() as usize;
+        assert_eq!(memory[1..=size], bits.to_le_bytes()[..size]);
+        assert!(memory[0] == 0x11 && memory[size + 1..].iter().all(|byte| *byte == 0x11));
+    }
+}
+
+#[test]
+fn bad_accesses_are_reported() {
+    let load = |address: u64, offset, flags| {
+        eval(&[Datum::Ptr(address)], Type::I32, |f, v| f.load(Type::I32, v[0], offset, flags))
+    };
+    assert_eq!(trap(load(0, 8, MemFlags::ALIGNED)), TrapReason::NullAccess(8));
+    assert_eq!(trap(load(8, -8, MemFlags::ALIGNED)), TrapReason::NullAccess(0));
+    let memory = [0u64; 2];
+    let address = memory.as_ptr().expose_provenance() as u64;
+    assert_eq!(load(address, 2, MemFlags::UNALIGNED), Ok(Datum::I32(0)));
+    assert_eq!(trap(load(address, 2, MemFlags::READONLY)), TrapReason::Misaligned(address + 2));
+    let store = module(&[Type::Ptr], None, |b| {
+        b.store(b.param(0), b.param(0), 0, MemFlags::ALIGNED);
+        None
+    });
+    let error = run(store, &[Datum::Ptr(16)]).unwrap_err();
+    assert_eq!(error.to_string(), "access through null at 0x10, in f, block0, inst0, `store.ptr aligned v0, v0`");
+}
+
+#[test]
+fn loops_carry_values_in_parameters() {
+    // The sum of 0..n.
+    let sum = module(&[Type::I64], Some(Type::I64), |b| {
+        let (head, body, end) = (b.block(), b.block(), b.block());
+        let (i, total) = (b.block_param(head, Type::I64), b.block_param(head, Type::I64));
+        let zero = b.i64(0);
+        b.jump(head, &[zero, zero]);
+        b.switch_to(head);
+        let more = b.icmp(IntCC::ULt, i, b.param(0));
+        b.branch(more, body, end, Hint::Likely);
+        b.switch_to(body);
+        let (one, next_total) = (b.i64(1), b.binary(BinaryOp::Add, total, i));
+        let next = b.binary(BinaryOp::Add, i, one);
+        b.jump(head, &[next, next_total]);
+        b.switch_to(end);
+        Some(total)
+    });
+    assert_eq!(run(sum.clone(), &[Datum::I64(0)]), Ok(Some(Datum::I64(0))));
+    assert_eq!(run(sum.clone(), &[Datum::I64(1001)]), Ok(Some(Datum::I64(500_500))));
+    let verified = verify(sum).unwrap();
+    let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap().with_fuel(1000);
+    // SAFETY: the function touches no memory.
+    let error = unsafe { interpreter.run("f", &[Datum::I64(1001)]) };
+    assert_eq!(error, Err(InterpError::OutOfFuel { function: "f".into(), fuel: 1000 }));
+    // Every run has the whole of it.
+    for _ in 0..3 {
+        // SAFETY: as above.
+        assert_eq!(unsafe { interpreter.run("f", &[Datum::I64(100)]) }, Ok(Some(Datum::I64(4950))));
+    }
+}
+
+#[test]
+fn branch_arguments_are_assigned_at_once() {
+    // a, b, c go round n times; one after the other they would run into each other.
+    let rotate = module(&[Type::I64], Some(Type::I64), |b| {
+        let (head, body, end) = (b.block(), b.block(), b.block());
+        let [i, x, y, z] = [(); 4].map(|()| b.block_param(head, Type::I64));
+        let start = [b.param(0), b.i64(1), b.i64(2), b.i64(3)];
+        b.jump(head, &start);
+        b.switch_to(head);
+        let done = b.icmp_imm(IntCC::Eq, i, 0);
+        b.branch(done, end, body, Hint::None);
+        b.switch_to(body);
+        let one = b.i64(1);
+        let next = b.binary(BinaryOp::Sub, i, one);
+        b.jump(head, &[next, y, z, x]);
+        b.switch_to(end);
+        let ten = b.i64(10);
+        let high = b.binary(BinaryOp::Mul, x, ten);
+        let high = b.binary(BinaryOp::Add, high, y);
+        let high = b.binary(BinaryOp::Mul, high, ten);
+        Some(b.binary(BinaryOp::Add, high, z))
+    });
+    for (n, expected) in [(0, 123), (1, 231), (2, 312), (3, 123)] {
+        assert_eq!(run(rotate.clone(), &[Datum::I64(n)]), Ok(Some(Datum::I64(expected))));
+    }
+}
+
+#[test]
+fn slots_are_aligned_apart_and_fresh() {
+    let sizes = [(1, 1), (24, 64), (0, 1), (3, 2), (8, 4096)];
+    for (which, (_, align)) in sizes.into_iter().enumerate() {
+        // All slots are written, then one is read: nothing overlaps.
+        let m = module(&[], Some(Type::Ptr), |b| {
+            let slots = sizes.map(|(size, align)| b.slot(size, align));
+            let addresses = slots.map(|slot| b.stack_addr(slot));
+            for (i, (size, _)) in sizes.into_iter().enumerate() {
+                for at in 0..size {
+                    let byte = b.iconst(Type::I8, i as i64 + 1);
+                    b.store(byte, addresses[i], at as i32, MemFlags::UNALIGNED);
+                }
+            }
+            let mut fine = b.bconst(true);
+            for (i, (size, _)) in sizes.into_iter().enumerate() {
+                for at in 0..size {
+                    let byte = b.load(Type::I8, addresses[i], at as i32, MemFlags::UNALIGNED);
+                    let same = b.icmp_imm(IntCC::Eq, byte, i as i64 + 1);
+                    fine = b.binary(BinaryOp::And, fine, same);
+                }
+            }
+            let null = b.ptr_const(0);
+            Some(b.select(fine, addresses[which], null))
+        });
+        let Ok(Some(Datum::Ptr(address))) = run(m, &[]) else { panic!() };
+        assert!(address != 0 && address.is_multiple_of(align.into()));
+    }
+    // A slot nobody wrote holds neither zeros nor what an earlier call left.
+    let m = module(&[], Some(Type::I8), |b| {
+        let slot = b.slot(1, 1);
+        let address = b.stack_addr(slot);
+        let before = b.load(Type::I8, address, 0, MemFlags::UNALIGNED);
+        let byte = b.iconst(Type::I8, 7);
+        b.store(byte, address, 0, MemFlags::UNALIGNED);
+        Some(before)
+    });
+    let verified = verify(m).unwrap();
+    let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap();
+    for _ in 0..2 {
+        // SAFETY: the function touches its own slot.
+        assert_eq!(unsafe { interpreter.run("f", &[]) }, Ok(Some(Datum::I8(0xa5))));
+    }
+}
+
+#[test]
+fn slots_too_large_for_memory_are_an_error() {
+    let m = module(&[], None, |b| {
+        b.slot(8, 1 << 31);
+        for _ in 0..1 << 16 {
+            b.slot(u32::MAX, 1 << 31);
+        }
+        None
+    });
+    let error = run(m, &[]);
+    assert_eq!(error, Err(InterpError::OutOfMemory { what: "f".into() }));
+}
+
+#[test]
+fn static_data_is_aligned_and_stays() {
+    let mut m = module(&[], Some(Type::Ptr), |b| {
+        let data = b.module().add_data("table", vec![1, 2, 3, 4, 5], 64);
+        Some(b.data_addr(data, 5))
+    });
+    m.add_data("empty", vec![], 1);
+    let verified = verify(m).unwrap();
+    let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap();
+    // SAFETY: the function touches no memory.
+    let (first, second) = unsafe { (interpreter.run("f", &[]), interpreter.run("f", &[])) };
+    assert_eq!(first, second);
+    let Ok(Some(Datum::Ptr(end))) = first else { panic!() };
+    assert!((end - 5).is_multiple_of(64));
+    let bytes = std::ptr::with_exposed_provenance::<[u8; 5]>(end as usize - 5);
+    // SAFETY: the interpreter is alive, and with it the data.
+    assert_eq!(unsafe { bytes.read() }, [1, 2, 3, 4, 5]);
+}
+
+/// `fact(n) = n == 0 ? 1 : n * fact(n - 1)`, with the product in a slot over the call, and `f(n) = fact(n)`.
+fn factorial() -> Module {
+    let mut m = Module::new();
+    let sig = FuncSig::new([Type::I64], Some(Type::I64));
+    let fact = m.declare("fact", sig.clone(), Linkage::Local);
+    let mut b = FunctionBuilder::new(&mut m, fact);
+    let (n, slot) = (b.param(0), b.slot(8, 8));
+    let (base, step) = (b.block(), b.block());
+    let zero = b.icmp_imm(IntCC::Eq, n, 0);
+    b.branch(zero, base, step, Hint::None);
+    b.switch_to(base);
+    let one = b.i64(1);
+    b.ret(Some(one));
+    b.switch_to(step);
+    let address = b.stack_addr(slot);
+    b.store(n, address, 0, MemFlags::ALIGNED);
+    let minus_one = b.i64(-1);
+    let less = b.binary(BinaryOp::Add, n, minus_one);
+    let rest = b.call(fact, &[less]).unwrap();
+    let kept = b.load(Type::I64, address, 0, MemFlags::ALIGNED);
+    let product = b.binary(BinaryOp::Mul, kept, rest);
+    b.ret(Some(product));
+    b.finish();
+    let f = m.declare("f", sig, Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut m, f);
+    let result = b.call(fact, &[b.param(0)]);
+    b.ret(result);
+    b.finish();
+    m
+}
+
+#[test]
+fn calls_inside_the_module() {
+    let verified = verify(factorial()).unwrap();
+    let mut interpreter = Interpreter::new(&verified, Table::default()).unwrap();
+    // SAFETY: the functions touch their own slots.
+    let mut run = |name: &str, n| unsafe { interpreter.run(name, &[Datum::I64(n)]) };
+    assert_eq!(run("f", 10), Ok(Some(Datum::I64(3_628_800))));
+    assert_eq!(run("fact", 3), Ok(Some(Datum::I64(6))));
+    let deep = run("f", 5000);
+    assert_eq!(deep, Err(InterpError::TooDeep { function: "fact".into(), limit: MAX_DEPTH }));
+    // What the failed run left doesn't matter.
+    assert_eq!(run("f", 5), Ok(Some(Datum::I64(120))));
+    assert!(run("f", 900).is_ok());
+}
+
+#[test]
+fn calls_of_the_host() {
+    let build = || {
+        module(&[Type::I8, Type::F32], Some(Type::F64), |b| {
+            let log = b.module().import("log", FuncSig::new([Type::I8], None));
+            let mix = b.module().import("mix", FuncSig::new([Type::F32, Type::I8], Some(Type::Ptr)));
+            let sig = b.signature(FuncSig::new([Type::Ptr], Some(Type::F64)));
+            let (byte, single) = (b.param(0), b.param(1));
+            b.call(log, &[byte]);
+            let pointer = b.call(mix, &[single, byte]).unwrap();
+            b.call_indirect(sig, pointer, &[pointer])
+        })
+    };
+    let args = [Datum::I8(200), Datum::F32(0.5)];
+    let mut logged = Vec::new();
+    let host = Table(vec![
+        (
+            "log",
+            Box::new(|args| {
+                logged.extend_from_slice(args);
+                Ok(None)
+            }),
+        ),
+        (
+            "mix",
+            Box::new(|args| {
+                assert_eq!(args, [Datum::F32(0.5), Datum::I8(200)]);
+                Ok(Some(Datum::Ptr(3)))
+            }),
+        ),
+        (
+            "by its address",
+            Box::new(|args| {
+                assert_eq!(args, [Datum::Ptr(3)]);
+                Ok(Some(Datum::F64(2.5)))
+            }),
+        ),
+    ]);
+    assert_eq!(run_with(build(), host, &args), Ok(Some(Datum::F64(2.5))));
+    assert_eq!(logged, [Datum::I8(200)]);
+
+    let missing = run_with(build(), Table(vec![("other", Box::new(|_| Ok(None)))]), &args);
+    assert_eq!(missing, Err(InterpError::MissingImports { names: vec!["log".into(), "mix".into()] }));
+
+    let failing = Table(vec![("log", Box::new(|_| Err("no paper".into()))), ("mix", Box::new(|_| Ok(None)))]);
+    let error = run_with(build(), failing, &args).unwrap_err();
+    assert_eq!(error.to_string(), "no paper, in f, block0, inst0, `call @log(v0)`");
+
+    // A result that isn't the signature's, and null as the callee.
+    let wrong = Table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::I64(3)))))]);
+    assert!(matches!(run_with(build(), wrong, &args), Err(InterpError::Host { .. })));
+    let null = Table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::Ptr(0)))))]);
+    let error = run_with(build(), null, &args);
+    assert!(matches!(error, Err(InterpError::Trap { reason: TrapReason::NullAccess(0), .. })));
+}
+
+#[test]
+fn runs_that_do_not_fit_are_errors() {
+    let build = || {
+        module(&[Type::I64], None, |b| {
+            b.module().import("ext", FuncSig::default());
+            None
+        })
+    };
+    let verified = verify(build()).unwrap();
+    let mut host = Table(vec![("ext", Box::new(|_| Ok(None)))]);
+    let mut interpreter = Interpreter::new(&verified, &mut host).unwrap();
+    // SAFETY: the function touches no memory.
+    let mut run = |name: &str, args: &[Datum]| unsafe { interpreter.run(name, args) };
+    assert_eq!(run("f", &[Datum::I64(1)]), Ok(None));
+    for name in ["g", "ext"] {
+        assert_eq!(run(name, &[]), Err(InterpError::NoSuchFunction { name: name.into() }));
+    }
+    for args in [&[][..], &[Datum::Ptr(1)], &[Datum::I64(1), Datum::I64(1)]] {
+        assert!(matches!(run("f", args), Err(InterpError::Arguments { .. })));
+    }
+}
