@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::transmute;
 use std::sync::{PoisonError, RwLock};
 
 use crate::abi::*;
@@ -120,11 +121,14 @@ pub(crate) unsafe fn alloc_tensor(prototype: *mut DLTensor) -> Result<Tensor> {
     unsafe { Tensor::from_dlpack_versioned(managed, 0, false) }
 }
 
-#[derive(Default)]
+type CheckSignals = unsafe extern "C" fn() -> c_int;
+type GilEnsure = unsafe extern "C" fn() -> *mut c_void;
+type GilRelease = unsafe extern "C" fn(*mut c_void);
+
 struct PythonApi {
-    check_signals: Option<unsafe extern "C" fn() -> c_int>,
-    gil_ensure: Option<unsafe extern "C" fn() -> *mut c_void>,
-    gil_release: Option<unsafe extern "C" fn(*mut c_void)>,
+    check_signals: Option<CheckSignals>,
+    gil_ensure: Option<GilEnsure>,
+    gil_release: Option<GilRelease>,
 }
 
 static PYTHON_API: RwLock<PythonApi> = RwLock::new(PythonApi {
@@ -146,9 +150,15 @@ pub(crate) unsafe fn register_api(name: &str, symbol: *mut c_void) -> Result<()>
     // caller promises the signature that goes with the name.
     unsafe {
         match name {
-            "PyErr_CheckSignals" => api.check_signals = std::mem::transmute(symbol),
-            "PyGILState_Ensure" => api.gil_ensure = std::mem::transmute(symbol),
-            "PyGILState_Release" => api.gil_release = std::mem::transmute(symbol),
+            "PyErr_CheckSignals" => {
+                api.check_signals = transmute::<*mut c_void, Option<CheckSignals>>(symbol)
+            }
+            "PyGILState_Ensure" => {
+                api.gil_ensure = transmute::<*mut c_void, Option<GilEnsure>>(symbol)
+            }
+            "PyGILState_Release" => {
+                api.gil_release = transmute::<*mut c_void, Option<GilRelease>>(symbol)
+            }
             _ => return Err(value_error(&format!("Unknown env API {name}"))),
         }
     }

@@ -152,9 +152,10 @@ unsafe impl Sync for WeakRef {}
 impl WeakRef {
     /// A strong reference, unless the object is destroyed.
     pub fn upgrade(&self) -> Option<ObjectRef> {
-        // SAFETY: the weak reference keeps the counts alive; on success a strong reference was
-        // added, which the result owns.
-        unsafe { count::try_upgrade(self.0.as_ptr()) }.then_some(ObjectRef(self.0))
+        // SAFETY: the weak reference keeps the counts alive.
+        let upgraded = unsafe { count::try_upgrade(self.0.as_ptr()) };
+        // Lazily: an `ObjectRef` that is made and dropped would give up a reference.
+        upgraded.then(|| ObjectRef(self.0))
     }
 }
 
