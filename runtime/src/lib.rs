@@ -1,1 +1,55 @@
-//! x
+//! The TVM FFI C API in Rust: values, objects, functions, tensors and errors, needing neither
+//! Python nor C++.
+//!
+//! The crate has two faces. Rust code uses the types at the root; C code and generated machine
+//! code use the symbols in [`capi`], which are the ones that `tvm/ffi/c_api.h` declares. Both work
+//! on the same objects, whose layouts are in [`abi`].
+//!
+//! ```
+//! use tvm_ffi_runtime::{Any, Error, Function};
+//!
+//! let divide = Function::from_packed(|args| {
+//!     let (x, y): (i64, i64) = match args {
+//!         [x, y] => (x.cast()?, y.cast()?),
+//!         _ => return Err(Error::new("TypeError", "expected two arguments")),
+//!     };
+//!     if y == 0 {
+//!         return Err(Error::new("ValueError", "division by zero"));
+//!     }
+//!     Ok(Any::from(x / y))
+//! });
+//!
+//! let result: i64 = divide.call((7, 2))?.try_into()?;
+//! assert_eq!(result, 3);
+//!
+//! let error = divide.call((1, 0)).err().ok_or(Error::new("RuntimeError", "no error"))?;
+//! assert_eq!(error.to_string(), "ValueError: division by zero");
+//! # Ok::<(), Error>(())
+//! ```
+
+pub mod abi;
+pub mod any;
+pub mod capi;
+pub mod dtype;
+pub mod error;
+pub mod function;
+pub mod module;
+pub mod object;
+pub mod registry;
+pub mod shape;
+pub mod string;
+pub mod tensor;
+pub mod type_table;
+
+mod env;
+
+pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
+pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
+pub use dtype::DTypeParseError;
+pub use error::{Error, Result};
+pub use function::{CallArgs, Function};
+pub use module::{Module, ModuleBuilder};
+pub use object::{AsObject, ObjectRef, WeakRef};
+pub use shape::Shape;
+pub use string::{Bytes, Str};
+pub use tensor::{Element, Tensor, TensorView};

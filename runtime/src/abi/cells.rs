@@ -1,0 +1,164 @@
+//! The object header and the cells that follow it in each kind of object.
+//! Also the allocator interface and the signature of every callable.
+//! Header sections: `TVMFFIObject`, `...Cell`, `TVMFFISafeCallType`, `TVMFFICustomAllocator`.
+#![allow(non_upper_case_globals)]
+
+use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
+
+use super::{TVMFFIAny, TVMFFIByteArray};
+
+/// Handle to an object in the C API.
+pub type TVMFFIObjectHandle = *mut c_void;
+
+/// Deleter flag: the last strong reference is gone; run the destructor, keep the memory.
+pub const kTVMFFIObjectDeleterFlagBitMaskStrong: c_int = 1 << 0;
+/// Deleter flag: the last weak reference is gone; free the memory.
+pub const kTVMFFIObjectDeleterFlagBitMaskWeak: c_int = 1 << 1;
+/// Deleter flags: both at once, the common case.
+pub const kTVMFFIObjectDeleterFlagBitMaskBoth: c_int =
+    kTVMFFIObjectDeleterFlagBitMaskStrong | kTVMFFIObjectDeleterFlagBitMaskWeak;
+
+/// Called when a count of the object drops to zero, with the deleter flags.
+pub type TVMFFIObjectDeleter = unsafe extern "C" fn(self_: *mut c_void, flags: c_int);
+
+/// Header of every object on the heap (`TVMFFIObject`).
+#[repr(C)]
+#[derive(Debug)]
+pub struct TVMFFIObject {
+    /// Strong count in the low 32 bits, weak count in the high 32 bits.
+    pub combined_ref_count: AtomicU64,
+    /// Type index of the object.
+    pub type_index: i32,
+    /// Zero.
+    pub __padding: u32,
+    /// Destroys the object; may be NULL.
+    pub deleter: Option<TVMFFIObjectDeleter>,
+}
+
+/// Cell of a shape object: pointer to the extents, and their number.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct TVMFFIShapeCell {
+    /// The extents.
+    pub data: *const i64,
+    /// Number of extents.
+    pub size: usize,
+}
+
+/// Cell of array and list objects.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct TVMFFISeqCell {
+    /// First element.
+    pub data: *mut c_void,
+    /// Elements in use.
+    pub size: i64,
+    /// Elements allocated.
+    pub capacity: i64,
+    /// Frees `data` when it is an allocation of its own; else NULL.
+    pub data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+/// Mode of `update_backtrace`: replace the text.
+pub const kTVMFFIBacktraceUpdateModeReplace: i32 = 0;
+/// Mode of `update_backtrace`: append to the text.
+pub const kTVMFFIBacktraceUpdateModeAppend: i32 = 1;
+
+/// Changes an error's backtrace: error handle, text, mode.
+pub type TVMFFIUpdateBacktrace = unsafe extern "C" fn(
+    self_: TVMFFIObjectHandle,
+    backtrace: *const TVMFFIByteArray,
+    update_mode: i32,
+);
+
+/// Cell of an error object.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct TVMFFIErrorCell {
+    /// Kind, such as `ValueError`.
+    pub kind: TVMFFIByteArray,
+    /// Message.
+    pub message: TVMFFIByteArray,
+    /// Backtrace text, most recent call first.
+    pub backtrace: TVMFFIByteArray,
+    /// Changes the backtrace.
+    pub update_backtrace: Option<TVMFFIUpdateBacktrace>,
+    /// The error that caused this one, owned; or NULL.
+    pub cause_chain: TVMFFIObjectHandle,
+    /// Further context, owned; or NULL.
+    pub extra_context: TVMFFIObjectHandle,
+}
+
+/// Signature of every callable: 0 is success, -1 says that an error is in the thread's slot.
+///
+/// The caller sets `result->type_index` to None (or another index below 64) beforehand.
+pub type TVMFFISafeCallType = unsafe extern "C" fn(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32;
+
+/// Cell of a function object.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct TVMFFIFunctionCell {
+    /// The callable; NULL only in a broken object.
+    pub safe_call: Option<TVMFFISafeCallType>,
+    /// A C++ call that throws; always NULL in functions made by this crate.
+    pub cpp_call: *mut c_void,
+}
+
+/// Cell of an opaque object.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct TVMFFIOpaqueObjectCell {
+    /// The foreign handle.
+    pub handle: *mut c_void,
+}
+
+/// Header right before every object body.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct TVMFFIObjectAllocHeader {
+    /// Frees the whole allocation, given the object body; may be NULL.
+    pub delete_space: Option<unsafe extern "C" fn(ptr: *mut c_void)>,
+}
+
+/// Allocator of object storage.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct TVMFFICustomAllocator {
+    /// Returns storage for a body of `size` bytes, or NULL with an error raised.
+    pub allocate: Option<
+        unsafe extern "C" fn(
+            size: usize,
+            alignment: usize,
+            type_index: i32,
+            context: *mut c_void,
+        ) -> *mut c_void,
+    >,
+    /// Passed to `allocate` unchanged.
+    pub context: *mut c_void,
+}
+
+const _: () = assert!(size_of::<TVMFFIObject>() == 24);
+const _: () = assert!(align_of::<TVMFFIObject>() == 8);
+const _: () = assert!(offset_of!(TVMFFIObject, type_index) == 8);
+const _: () = assert!(offset_of!(TVMFFIObject, __padding) == 12);
+const _: () = assert!(offset_of!(TVMFFIObject, deleter) == 16);
+const _: () = assert!(size_of::<TVMFFIShapeCell>() == 16);
+const _: () = assert!(size_of::<TVMFFISeqCell>() == 32);
+const _: () = assert!(offset_of!(TVMFFISeqCell, data_deleter) == 24);
+const _: () = assert!(size_of::<TVMFFIErrorCell>() == 72);
+const _: () = assert!(offset_of!(TVMFFIErrorCell, backtrace) == 32);
+const _: () = assert!(offset_of!(TVMFFIErrorCell, update_backtrace) == 48);
+const _: () = assert!(offset_of!(TVMFFIErrorCell, cause_chain) == 56);
+const _: () = assert!(offset_of!(TVMFFIErrorCell, extra_context) == 64);
+const _: () = assert!(size_of::<TVMFFIFunctionCell>() == 16);
+const _: () = assert!(offset_of!(TVMFFIFunctionCell, cpp_call) == 8);
+const _: () = assert!(size_of::<TVMFFIOpaqueObjectCell>() == 8);
+const _: () = assert!(size_of::<TVMFFIObjectAllocHeader>() == 8);
+const _: () = assert!(size_of::<TVMFFICustomAllocator>() == 16);

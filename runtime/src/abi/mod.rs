@@ -1,0 +1,20 @@
+//! Every C type and constant of the TVM FFI and DLPack headers, laid out as in C.
+//! Names are the C names, so that a reader can hold a header beside this module.
+//! Nothing here has behaviour; sizes and offsets are asserted when the crate compiles.
+
+mod any;
+mod cells;
+mod device;
+mod dlpack;
+mod reflection;
+mod type_index;
+
+pub use any::{TVMFFIAny, TVMFFIAnyValue, TVMFFIByteArray, TVMFFIVersion};
+pub use cells::*;
+pub use device::{DLDevice, DLDeviceType, ParseDeviceError};
+pub use dlpack::*;
+pub use reflection::*;
+pub use type_index::TypeIndex;
+
+// The layouts below hold for the 64-bit targets that this crate supports.
+const _: () = assert!(size_of::<usize>() == 8);

@@ -1,0 +1,357 @@
+//! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call.
+//! Both are one `TVMFFIAny`; conversions in and out live in `convert`.
+//! Header section: `TVMFFIAny`; rules of ownership as upstream's `any.h`.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+use crate::abi::*;
+use crate::error::{Result, runtime_error};
+use crate::object::{ObjectRef, count};
+use crate::string::{bytes_of, raw_str_from_bytes};
+
+mod convert;
+
+pub use convert::{Arg, ToAnyView, TryFromAny};
+
+/// A borrowed value of any type, as functions receive their arguments.
+#[repr(transparent)]
+#[derive(Copy, Clone)]
+pub struct AnyView<'a>(TVMFFIAny, PhantomData<&'a ()>);
+
+impl<'a> AnyView<'a> {
+    /// The value None.
+    #[inline]
+    pub const fn none() -> Self {
+        Self(TVMFFIAny::none(), PhantomData)
+    }
+
+    /// Views a raw value.
+    ///
+    /// # Safety
+    /// What the value points at must be alive and valid, by its type index, for `'a`.
+    #[inline]
+    pub const unsafe fn from_raw(raw: TVMFFIAny) -> Self {
+        Self(raw, PhantomData)
+    }
+
+    /// Views the arguments of a call; NULL or a count below one is no arguments.
+    ///
+    /// # Safety
+    /// `args` must point at `num_args` values that are valid for `'a` as in [`AnyView::from_raw`].
+    #[inline]
+    pub unsafe fn slice_from_raw(args: *const TVMFFIAny, num_args: i32) -> &'a [AnyView<'a>] {
+        if args.is_null() || num_args <= 0 {
+            return &[];
+        }
+        // SAFETY: promised by the caller; a view is a transparent `TVMFFIAny`.
+        unsafe { std::slice::from_raw_parts(args.cast(), num_args as usize) }
+    }
+
+    /// The raw value.
+    #[inline]
+    pub const fn as_raw(&self) -> TVMFFIAny {
+        self.0
+    }
+
+    /// The type index.
+    #[inline]
+    pub const fn type_index(&self) -> TypeIndex {
+        TypeIndex(self.0.type_index)
+    }
+
+    /// The type key, such as `int` or `ffi.Tensor`.
+    pub fn type_key(&self) -> String {
+        crate::type_table::type_key_of(self.type_index())
+    }
+
+    /// Whether the value is None.
+    #[inline]
+    pub const fn is_none(&self) -> bool {
+        self.0.type_index == TypeIndex::NONE.0
+    }
+
+    /// Converts by the rules of [`TryFromAny`].
+    ///
+    /// # Errors
+    /// `TypeError` "expected X, got Y" when the type does not convert; `ValueError` when the value
+    /// does not fit.
+    #[inline]
+    #[track_caller]
+    pub fn cast<T: TryFromAny>(&self) -> Result<T> {
+        T::try_from_view(*self)
+    }
+
+    /// The bytes of a string of any of the three string types; they need not be UTF-8.
+    pub fn str_bytes(&self) -> Option<&[u8]> {
+        match self.type_index() {
+            // SAFETY: the view's string is alive for `'a`, and a small one lives in `self`.
+            TypeIndex::SMALL_STR | TypeIndex::STR => Some(unsafe { bytes_of(&self.0) }),
+            TypeIndex::RAW_STR => {
+                // SAFETY: a raw string value holds a NUL-terminated string or NULL.
+                let text = unsafe { self.0.v.v_c_str };
+                if text.is_null() {
+                    return None;
+                }
+                // SAFETY: the string is alive for `'a` and ends with NUL.
+                Some(unsafe { CStr::from_ptr(text) }.to_bytes())
+            }
+            _ => None,
+        }
+    }
+
+    /// The text of a string of any of the three string types; `None` for other types and for
+    /// strings that are not UTF-8.
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(self.str_bytes()?).ok()
+    }
+
+    /// The bytes of a bytes value of any of the three bytes types.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self.type_index() {
+            // SAFETY: the view's bytes are alive for `'a`, and small ones live in `self`.
+            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => Some(unsafe { bytes_of(&self.0) }),
+            TypeIndex::BYTE_ARRAY_PTR => {
+                let array = self.0.ptr().cast::<TVMFFIByteArray>();
+                if array.is_null() {
+                    return None;
+                }
+                // SAFETY: the array and its bytes are alive for `'a`.
+                Some(unsafe { (*array).as_slice() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The `DLTensor` of a tensor argument, owned or not.
+    ///
+    /// The pointer is valid for as long as the view.
+    pub fn as_dl_tensor(&self) -> Option<*mut DLTensor> {
+        match self.type_index() {
+            TypeIndex::DL_TENSOR_PTR => Some(self.0.ptr().cast()),
+            // The tensor's `DLTensor` follows its header.
+            TypeIndex::TENSOR => Some(self.0.ptr().cast::<TVMFFIObject>().wrapping_add(1).cast()),
+            _ => None,
+        }
+    }
+
+    /// The object in the value, when it holds one: a new reference, or the reference that an
+    /// r-value argument gives away.
+    pub(crate) fn object(&self, wanted: impl Fn(TypeIndex) -> bool) -> Option<ObjectRef> {
+        if self.type_index().is_object() {
+            if !wanted(self.type_index()) {
+                return None;
+            }
+            // SAFETY: the view's object is alive for `'a`.
+            return unsafe { ObjectRef::clone_from_raw(self.0.v.v_obj) };
+        }
+        if self.type_index() != TypeIndex::OBJECT_RVALUE_REF {
+            return None;
+        }
+        let place = self.0.ptr().cast::<*mut TVMFFIObject>();
+        // SAFETY: an r-value argument points at an object pointer that owns a reference, or at
+        // NULL once that was taken; whoever reads the argument may take it.
+        unsafe {
+            if place.is_null() || (*place).is_null() || !wanted(TypeIndex((**place).type_index)) {
+                return None;
+            }
+            ObjectRef::from_raw(place.replace(std::ptr::null_mut()))
+        }
+    }
+
+    /// The value, owned: objects gain a reference, raw strings and byte arrays are copied, an
+    /// r-value reference is moved (upstream's `AnyViewToOwnedAny`).
+    ///
+    /// # Errors
+    /// `RuntimeError` for an r-value reference that was moved already, or a NULL string.
+    pub fn to_owned(&self) -> Result<Any> {
+        let index = self.type_index();
+        if index.is_object() {
+            // SAFETY: the view's object is alive for `'a`; a NULL pointer is left as it is.
+            unsafe {
+                if !self.0.v.v_obj.is_null() {
+                    count::inc_ref(self.0.v.v_obj);
+                }
+            }
+            return Ok(Any(self.0));
+        }
+        match index {
+            TypeIndex::RAW_STR => match self.str_bytes() {
+                Some(bytes) => Ok(Any(raw_str_from_bytes(bytes))),
+                None => Err(runtime_error("string argument is NULL")),
+            },
+            TypeIndex::BYTE_ARRAY_PTR => match self.as_bytes() {
+                Some(bytes) => Ok(crate::Bytes::new(bytes).into()),
+                None => Err(runtime_error("byte array argument is NULL")),
+            },
+            TypeIndex::OBJECT_RVALUE_REF => match self.object(|_| true) {
+                Some(object) => Ok(object.into()),
+                None => Err(runtime_error("RValueRef already moved")),
+            },
+            _ => Ok(Any(self.0)),
+        }
+    }
+}
+
+impl fmt::Debug for AnyView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = self.as_str() {
+            return write!(f, "{text:?}");
+        }
+        match self.type_index() {
+            TypeIndex::NONE => f.write_str("None"),
+            TypeIndex::INT => write!(f, "{}", self.0.bits().cast_signed()),
+            TypeIndex::BOOL => write!(f, "{}", self.0.bits() != 0),
+            TypeIndex::FLOAT => write!(f, "{:?}", f64::from_bits(self.0.bits())),
+            _ => write!(f, "{}({:#x})", self.type_key(), self.0.bits()),
+        }
+    }
+}
+
+impl Default for AnyView<'_> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+/// An owned value of any type: it holds a reference to its object, if it has one.
+///
+/// An opaque pointer or a `DLTensor` pointer inside is not owned; only unsafe code can use it.
+#[repr(transparent)]
+pub struct Any(TVMFFIAny);
+
+// SAFETY: objects may be used on any thread (see `ObjectRef`), other values are plain data;
+// following a raw pointer takes unsafe code that answers for the thread.
+unsafe impl Send for Any {}
+// SAFETY: as above; a shared `Any` is only read.
+unsafe impl Sync for Any {}
+
+impl Any {
+    /// The value None.
+    #[inline]
+    pub const fn none() -> Self {
+        Self(TVMFFIAny::none())
+    }
+
+    /// Takes over a raw value.
+    ///
+    /// # Safety
+    /// The value must be valid by its type index and own a reference to its object, if it has one.
+    #[inline]
+    pub const unsafe fn from_raw(raw: TVMFFIAny) -> Self {
+        Self(raw)
+    }
+
+    /// Takes over a value that a C function has written as its result: what should have been an
+    /// owned value but is a borrowed string or byte array is copied.
+    ///
+    /// # Safety
+    /// As for [`Any::from_raw`], or a view that is valid now.
+    #[inline]
+    pub(crate) unsafe fn from_result(raw: TVMFFIAny) -> Result<Self> {
+        if (TypeIndex::RAW_STR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&raw.type_index) {
+            // SAFETY: a valid view, by contract.
+            return unsafe { AnyView::from_raw(raw) }.to_owned();
+        }
+        Ok(Self(raw))
+    }
+
+    /// Gives the raw value away, with its reference.
+    #[inline]
+    pub fn into_raw(self) -> TVMFFIAny {
+        ManuallyDrop::new(self).0
+    }
+
+    /// The raw value; its reference stays with `self`.
+    #[inline]
+    pub const fn as_raw(&self) -> &TVMFFIAny {
+        &self.0
+    }
+
+    /// Borrows the value.
+    #[inline]
+    pub const fn as_view(&self) -> AnyView<'_> {
+        AnyView(self.0, PhantomData)
+    }
+
+    /// The type index.
+    #[inline]
+    pub const fn type_index(&self) -> TypeIndex {
+        TypeIndex(self.0.type_index)
+    }
+
+    /// The type key, such as `int` or `ffi.Tensor`.
+    pub fn type_key(&self) -> String {
+        self.as_view().type_key()
+    }
+
+    /// Whether the value is None.
+    #[inline]
+    pub const fn is_none(&self) -> bool {
+        self.as_view().is_none()
+    }
+
+    /// Converts by the rules of [`TryFromAny`]; the value itself stays.
+    ///
+    /// # Errors
+    /// As [`AnyView::cast`].
+    #[inline]
+    #[track_caller]
+    pub fn cast<T: TryFromAny>(&self) -> Result<T> {
+        T::try_from_view(self.as_view())
+    }
+
+    /// The text of a string, as [`AnyView::as_str`].
+    pub fn as_str(&self) -> Option<&str> {
+        let bytes = match self.type_index() {
+            // SAFETY: `self` keeps its string alive, and a small one lives in `self`.
+            TypeIndex::SMALL_STR | TypeIndex::STR => unsafe { bytes_of(&self.0) },
+            _ => return None,
+        };
+        std::str::from_utf8(bytes).ok()
+    }
+
+    /// The bytes of a bytes value.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self.type_index() {
+            // SAFETY: `self` keeps its bytes alive, and small ones live in `self`.
+            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => Some(unsafe { bytes_of(&self.0) }),
+            _ => None,
+        }
+    }
+}
+
+impl Clone for Any {
+    #[inline]
+    fn clone(&self) -> Self {
+        if self.type_index().is_object() && !self.0.ptr().is_null() {
+            // SAFETY: `self` keeps its object alive.
+            unsafe { count::inc_ref(self.0.v.v_obj) };
+        }
+        Self(self.0)
+    }
+}
+
+impl Drop for Any {
+    #[inline]
+    fn drop(&mut self) {
+        if self.type_index().is_object() && !self.0.ptr().is_null() {
+            // SAFETY: `self` owns a reference and gives it up here.
+            unsafe { count::dec_ref(self.0.v.v_obj) };
+        }
+    }
+}
+
+impl Default for Any {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl fmt::Debug for Any {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_view().fmt(f)
+    }
+}

@@ -1,0 +1,634 @@
+//! Conversions between Rust values and [`Any`] / [`AnyView`], by upstream's `TypeTraits`.
+//! [`ToAnyView`] makes arguments, [`TryFromAny`] reads arguments and results.
+//! Where upstream casts integers silently, reading checks their range.
+
+use std::ffi::{CStr, CString, c_void};
+use std::marker::PhantomData;
+
+use super::{Any, AnyView};
+use crate::abi::*;
+use crate::error::{Error, Result, type_mismatch, value_error};
+use crate::function::Function;
+use crate::module::Module;
+use crate::object::{AsObject, ObjectRef};
+use crate::shape::Shape;
+use crate::string::{Bytes, Str, small_value};
+use crate::tensor::{Tensor, TensorView};
+
+/// An argument: a borrowed value, or an owned one that lives until the call is over.
+pub struct Arg<'a> {
+    raw: TVMFFIAny,
+    owned: bool,
+    borrow: PhantomData<&'a ()>,
+}
+
+impl<'a> Arg<'a> {
+    /// A borrowed value.
+    #[inline]
+    pub fn view(view: AnyView<'a>) -> Self {
+        Self {
+            raw: view.as_raw(),
+            owned: false,
+            borrow: PhantomData,
+        }
+    }
+
+    /// An owned value.
+    #[inline]
+    pub fn owned(value: Any) -> Self {
+        Self {
+            raw: value.into_raw(),
+            owned: true,
+            borrow: PhantomData,
+        }
+    }
+
+    /// The value, for as long as the argument lives.
+    #[inline]
+    pub fn as_view(&self) -> AnyView<'_> {
+        // SAFETY: what the value points at lives for `'a` or as long as `self`.
+        unsafe { AnyView::from_raw(self.raw) }
+    }
+
+    #[inline]
+    fn plain(index: TypeIndex, bits: u64) -> Self {
+        Self {
+            raw: TVMFFIAny::from_bits(index, bits),
+            owned: false,
+            borrow: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn pointer(index: TypeIndex, ptr: *mut c_void) -> Self {
+        Self {
+            raw: TVMFFIAny::from_ptr(index, ptr),
+            owned: false,
+            borrow: PhantomData,
+        }
+    }
+}
+
+impl Drop for Arg<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: an owned argument was made from an `Any`, which is dropped here, once.
+            drop(unsafe { Any::from_raw(self.raw) });
+        }
+    }
+}
+
+/// A value that can be an argument of a call.
+pub trait ToAnyView {
+    /// The argument; it borrows from `self` where it can.
+    ///
+    /// Text of more than seven bytes without a NUL, and bytes of more than seven, have no borrowed
+    /// form in the ABI that a `&str` or `&[u8]` could give: they are copied to the heap. Pass
+    /// `&CStr`, [`Str`] or [`Bytes`] where that matters.
+    fn to_arg(&self) -> Arg<'_>;
+}
+
+impl<T: ToAnyView + ?Sized> ToAnyView for &T {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        (**self).to_arg()
+    }
+}
+
+impl<T: ToAnyView + ?Sized> ToAnyView for &mut T {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        (**self).to_arg()
+    }
+}
+
+impl<T: ToAnyView> ToAnyView for Option<T> {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        match self {
+            Some(value) => value.to_arg(),
+            None => Arg::view(AnyView::none()),
+        }
+    }
+}
+
+/// Reads a value of any type as a `T`.
+///
+/// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean;
+/// a boolean accepts an integer; a pointer accepts None; a string or bytes accepts its three
+/// forms; a data type or device accepts its name; `Option<T>` reads None as `None`.
+pub trait TryFromAny: Sized {
+    /// Converts a borrowed value.
+    ///
+    /// # Errors
+    /// `TypeError` "expected X, got Y" for a type that does not convert, `ValueError` for a value
+    /// that does not fit.
+    fn try_from_view(view: AnyView<'_>) -> Result<Self>;
+}
+
+impl<T: TryFromAny> TryFromAny for Option<T> {
+    #[inline]
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        if view.is_none() {
+            return Ok(None);
+        }
+        T::try_from_view(view).map(Some)
+    }
+}
+
+impl ToAnyView for Any {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::view(self.as_view())
+    }
+}
+
+impl ToAnyView for AnyView<'_> {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::view(*self)
+    }
+}
+
+impl TryFromAny for Any {
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        view.to_owned()
+    }
+}
+
+impl ToAnyView for () {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::view(AnyView::none())
+    }
+}
+
+impl TryFromAny for () {
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        if view.is_none() {
+            return Ok(());
+        }
+        Err(type_mismatch("None", view.type_index()))
+    }
+}
+
+impl From<()> for Any {
+    fn from((): ()) -> Self {
+        Self::none()
+    }
+}
+
+/// The integer in an int or bool value.
+#[inline]
+fn integer(view: AnyView<'_>) -> Option<i64> {
+    match view.type_index() {
+        TypeIndex::INT | TypeIndex::BOOL => Some(view.as_raw().bits().cast_signed()),
+        _ => None,
+    }
+}
+
+macro_rules! integers {
+    ($($ty:ty),*) => {$(
+        impl ToAnyView for $ty {
+            #[inline]
+            fn to_arg(&self) -> Arg<'_> {
+                Arg::plain(TypeIndex::INT, *self as i64 as u64)
+            }
+        }
+
+        impl TryFromAny for $ty {
+            #[inline]
+            #[track_caller]
+            fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+                let Some(value) = integer(view) else {
+                    return Err(type_mismatch("int", view.type_index()));
+                };
+                <$ty>::try_from(value).map_err(|_| {
+                    value_error(&format!("{value} is out of range for {}", stringify!($ty)))
+                })
+            }
+        }
+
+        impl From<$ty> for Any {
+            #[inline]
+            fn from(value: $ty) -> Self {
+                Any(TVMFFIAny::from_bits(TypeIndex::INT, value as i64 as u64))
+            }
+        }
+    )*};
+}
+// A u64 above i64::MAX travels as upstream's static_cast makes it: a negative integer.
+integers!(i8, i16, i32, i64, u8, u16, u32, u64, isize, usize);
+
+macro_rules! floats {
+    ($($ty:ty),*) => {$(
+        impl ToAnyView for $ty {
+            #[inline]
+            fn to_arg(&self) -> Arg<'_> {
+                Arg::plain(TypeIndex::FLOAT, f64::from(*self).to_bits())
+            }
+        }
+
+        impl TryFromAny for $ty {
+            #[inline]
+            #[track_caller]
+            fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+                if view.type_index() == TypeIndex::FLOAT {
+                    return Ok(f64::from_bits(view.as_raw().bits()) as $ty);
+                }
+                match integer(view) {
+                    Some(value) => Ok(value as $ty),
+                    None => Err(type_mismatch("float", view.type_index())),
+                }
+            }
+        }
+
+        impl From<$ty> for Any {
+            #[inline]
+            fn from(value: $ty) -> Self {
+                Any(TVMFFIAny::from_bits(TypeIndex::FLOAT, f64::from(value).to_bits()))
+            }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+impl ToAnyView for bool {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::plain(TypeIndex::BOOL, u64::from(*self))
+    }
+}
+
+impl TryFromAny for bool {
+    #[inline]
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        match integer(view) {
+            Some(value) => Ok(value != 0),
+            None => Err(type_mismatch("bool", view.type_index())),
+        }
+    }
+}
+
+impl From<bool> for Any {
+    #[inline]
+    fn from(value: bool) -> Self {
+        Any(TVMFFIAny::from_bits(TypeIndex::BOOL, u64::from(value)))
+    }
+}
+
+impl ToAnyView for *mut c_void {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::pointer(TypeIndex::OPAQUE_PTR, *self)
+    }
+}
+
+impl TryFromAny for *mut c_void {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        match view.type_index() {
+            TypeIndex::OPAQUE_PTR => Ok(view.as_raw().ptr()),
+            TypeIndex::NONE => Ok(std::ptr::null_mut()),
+            other => Err(type_mismatch("void*", other)),
+        }
+    }
+}
+
+impl From<*mut c_void> for Any {
+    fn from(value: *mut c_void) -> Self {
+        Any(TVMFFIAny::from_ptr(TypeIndex::OPAQUE_PTR, value))
+    }
+}
+
+fn dtype_raw(value: DLDataType) -> TVMFFIAny {
+    let lanes = u64::from(value.lanes) << 16;
+    let bits = u64::from(value.code) | u64::from(value.bits) << 8 | lanes;
+    // All eight bytes are written: code, bits, lanes, zeros (little-endian targets).
+    TVMFFIAny::from_bits(TypeIndex::DATA_TYPE, bits)
+}
+
+fn device_raw(value: DLDevice) -> TVMFFIAny {
+    TVMFFIAny {
+        type_index: TypeIndex::DEVICE.0,
+        zero_padding: 0,
+        v: TVMFFIAnyValue { v_device: value },
+    }
+}
+
+const _: () = assert!(cfg!(target_endian = "little"));
+
+macro_rules! named_values {
+    ($($ty:ty, $raw:ident, $index:expr, $field:ident, $expected:literal;)*) => {$(
+        impl ToAnyView for $ty {
+            #[inline]
+            fn to_arg(&self) -> Arg<'_> {
+                Arg { raw: $raw(*self), owned: false, borrow: PhantomData }
+            }
+        }
+
+        impl TryFromAny for $ty {
+            #[track_caller]
+            fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+                if view.type_index() == $index {
+                    // SAFETY: the type index says which field is live; any bits are valid for it.
+                    return Ok(unsafe { view.as_raw().v.$field });
+                }
+                match view.as_str() {
+                    Some(name) => name.parse().map_err(|error| value_error(&format!("{error}"))),
+                    None => Err(type_mismatch($expected, view.type_index())),
+                }
+            }
+        }
+
+        impl From<$ty> for Any {
+            fn from(value: $ty) -> Self {
+                Any($raw(value))
+            }
+        }
+    )*};
+}
+named_values! {
+    DLDataType, dtype_raw, TypeIndex::DATA_TYPE, v_dtype, "DataType";
+    DLDevice, device_raw, TypeIndex::DEVICE, v_device, "Device";
+}
+
+impl ToAnyView for str {
+    fn to_arg(&self) -> Arg<'_> {
+        match small_value(self.as_bytes(), TypeIndex::SMALL_STR) {
+            Some(raw) => Arg {
+                raw,
+                owned: false,
+                borrow: PhantomData,
+            },
+            None => Arg::owned(Str::new(self).into()),
+        }
+    }
+}
+
+impl ToAnyView for String {
+    fn to_arg(&self) -> Arg<'_> {
+        self.as_str().to_arg()
+    }
+}
+
+impl ToAnyView for CStr {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::pointer(TypeIndex::RAW_STR, self.as_ptr().cast_mut().cast())
+    }
+}
+
+impl ToAnyView for CString {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        self.as_c_str().to_arg()
+    }
+}
+
+impl ToAnyView for [u8] {
+    fn to_arg(&self) -> Arg<'_> {
+        match small_value(self, TypeIndex::SMALL_BYTES) {
+            Some(raw) => Arg {
+                raw,
+                owned: false,
+                borrow: PhantomData,
+            },
+            None => Arg::owned(Bytes::new(self).into()),
+        }
+    }
+}
+
+impl ToAnyView for Str {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg {
+            raw: self.raw(),
+            owned: false,
+            borrow: PhantomData,
+        }
+    }
+}
+
+impl ToAnyView for Bytes {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg {
+            raw: self.raw(),
+            owned: false,
+            borrow: PhantomData,
+        }
+    }
+}
+
+impl From<Str> for Any {
+    fn from(value: Str) -> Self {
+        Any(value.into_raw())
+    }
+}
+
+impl From<Bytes> for Any {
+    fn from(value: Bytes) -> Self {
+        Any(value.into_raw())
+    }
+}
+
+impl From<&str> for Any {
+    fn from(value: &str) -> Self {
+        Str::new(value).into()
+    }
+}
+
+impl From<String> for Any {
+    fn from(value: String) -> Self {
+        Str::new(&value).into()
+    }
+}
+
+impl From<&[u8]> for Any {
+    fn from(value: &[u8]) -> Self {
+        Bytes::new(value).into()
+    }
+}
+
+impl TryFromAny for Str {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        let Some(bytes) = view.str_bytes() else {
+            return Err(type_mismatch("ffi.String", view.type_index()));
+        };
+        if let Err(error) = std::str::from_utf8(bytes) {
+            return Err(value_error(&format!("string is not UTF-8: {error}")));
+        }
+        let owned = view.to_owned()?;
+        // SAFETY: the value is one of the string types, owned (a raw string was copied), and its
+        // bytes are UTF-8.
+        Ok(unsafe { Str::from_raw(owned.into_raw()) })
+    }
+}
+
+impl TryFromAny for String {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        Str::try_from_view(view).map(|text| text.as_str().to_owned())
+    }
+}
+
+impl TryFromAny for Bytes {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        if view.as_bytes().is_none() {
+            return Err(type_mismatch("ffi.Bytes", view.type_index()));
+        }
+        let owned = view.to_owned()?;
+        // SAFETY: the value is one of the bytes types, owned (a byte array was copied).
+        Ok(unsafe { Bytes::from_raw(owned.into_raw()) })
+    }
+}
+
+impl ToAnyView for DLTensor {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        let tensor: *const DLTensor = self;
+        Arg::pointer(TypeIndex::DL_TENSOR_PTR, tensor.cast_mut().cast())
+    }
+}
+
+impl ToAnyView for *mut DLTensor {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::pointer(TypeIndex::DL_TENSOR_PTR, self.cast())
+    }
+}
+
+impl TryFromAny for *mut DLTensor {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        view.as_dl_tensor()
+            .ok_or_else(|| type_mismatch("DLTensor*", view.type_index()))
+    }
+}
+
+impl ToAnyView for TensorView<'_> {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        self.as_dl_tensor().to_arg()
+    }
+}
+
+impl ToAnyView for ObjectRef {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        Arg::pointer(self.type_index(), self.as_ptr().cast())
+    }
+}
+
+impl From<ObjectRef> for Any {
+    #[inline]
+    fn from(value: ObjectRef) -> Self {
+        let index = value.type_index();
+        Any(TVMFFIAny::from_ptr(index, value.into_raw().cast()))
+    }
+}
+
+impl TryFromAny for ObjectRef {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        view.object(|_| true)
+            .ok_or_else(|| type_mismatch("ffi.Object", view.type_index()))
+    }
+}
+
+macro_rules! object_values {
+    ($($ty:ty),*) => {$(
+        impl ToAnyView for $ty {
+            #[inline]
+            fn to_arg(&self) -> Arg<'_> {
+                Arg::pointer(<$ty>::TYPE_INDEX, self.as_object().as_ptr().cast())
+            }
+        }
+
+        impl From<$ty> for Any {
+            #[inline]
+            fn from(value: $ty) -> Self {
+                value.into_object().into()
+            }
+        }
+
+        impl TryFromAny for $ty {
+            #[track_caller]
+            fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+                match view.object(|index| index == <$ty>::TYPE_INDEX) {
+                    // SAFETY: the object's type index was checked.
+                    Some(object) => Ok(unsafe { <$ty>::from_object_unchecked(object) }),
+                    None => Err(type_mismatch(
+                        <$ty>::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"),
+                        view.type_index(),
+                    )),
+                }
+            }
+        }
+    )*};
+}
+object_values!(Function, Tensor, Module, Shape, Error);
+
+impl<T> From<Option<T>> for Any
+where
+    Any: From<T>,
+{
+    fn from(value: Option<T>) -> Self {
+        value.map_or_else(Any::none, Any::from)
+    }
+}
+
+macro_rules! try_from_any {
+    ($($ty:ty),*) => {$(
+        impl TryFrom<Any> for $ty {
+            type Error = Error;
+
+            #[track_caller]
+            fn try_from(value: Any) -> Result<Self> {
+                value.cast()
+            }
+        }
+
+        impl TryFrom<AnyView<'_>> for $ty {
+            type Error = Error;
+
+            #[track_caller]
+            fn try_from(value: AnyView<'_>) -> Result<Self> {
+                value.cast()
+            }
+        }
+    )*};
+}
+try_from_any!(
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+    isize,
+    usize,
+    f32,
+    f64,
+    bool,
+    *mut c_void,
+    DLDataType,
+    DLDevice,
+    Str,
+    String,
+    Bytes,
+    ObjectRef,
+    Function,
+    Tensor,
+    Module,
+    Shape,
+    Error
+);

@@ -1,0 +1,167 @@
+//! C symbols of objects: version, counts, opaque objects, allocator, handles made once.
+//! A NULL handle to count is an error here; upstream crashes on one and ignores the other.
+//! Header sections: "Basic object API", "ObjectAllocHeader and CustomAllocator".
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::{guard, guard_value, null_argument, required_out};
+use crate::abi::*;
+use crate::error::runtime_error;
+use crate::object::{alloc, count, create_opaque};
+
+/// The version of the TVM FFI that this crate implements.
+pub const VERSION: TVMFFIVersion = TVMFFIVersion {
+    major: 0,
+    minor: 1,
+    patch: 15,
+};
+
+/// Writes the version.
+///
+/// # Safety
+/// `out_version` must be NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
+    if !out_version.is_null() {
+        // SAFETY: not NULL, and writable by contract.
+        unsafe { out_version.write(VERSION) };
+    }
+}
+
+/// Adds a strong reference.
+///
+/// # Safety
+/// `obj` must be NULL or an object that is alive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
+    if obj.is_null() {
+        return guard(|| Err(null_argument("obj")));
+    }
+    // SAFETY: promised by the caller.
+    unsafe { count::inc_ref(obj.cast()) };
+    0
+}
+
+/// Gives up a strong reference.
+///
+/// # Safety
+/// `obj` must be NULL or an object of which the caller owns a strong reference.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
+    guard(|| {
+        if obj.is_null() {
+            return Err(null_argument("obj"));
+        }
+        // SAFETY: promised by the caller.
+        unsafe { count::dec_ref(obj.cast()) };
+        Ok(())
+    })
+}
+
+/// Creates an opaque object.
+///
+/// # Safety
+/// As [`create_opaque`]; `out` must be NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIObjectCreateOpaque(
+    handle: *mut c_void,
+    type_index: i32,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+    out: *mut TVMFFIObjectHandle,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller.
+        let object = unsafe { create_opaque(handle, TypeIndex(type_index), deleter)? };
+        // SAFETY: not NULL, and writable by contract.
+        unsafe { out.write(object.into_raw().cast()) };
+        Ok(())
+    })
+}
+
+/// The current allocator; never NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
+    alloc::current_allocator()
+}
+
+/// Installs an allocator; NULL restores the builtin one.
+///
+/// # Safety
+/// As [`alloc::set_current_allocator`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAllocator) -> c_int {
+    guard(|| {
+        // SAFETY: a non-NULL allocator is valid by contract.
+        if unsafe { allocator.as_ref() }.is_some_and(|a| a.allocate.is_none()) {
+            return Err(null_argument("allocator->allocate"));
+        }
+        // SAFETY: promised by the caller.
+        unsafe { alloc::set_current_allocator(allocator) };
+        Ok(())
+    })
+}
+
+/// Creates the handle at an address once; other threads wait. `init_func`'s own failure code is
+/// passed on, with the error that it has raised.
+///
+/// # Safety
+/// `handle_addr` must be NULL or an aligned pointer that all threads change through this API only;
+/// `init_func` must be safe to call. Like upstream, all first calls share one lock, so `init_func`
+/// must not create another handle this way.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIHandleInitOnce(
+    handle_addr: *mut *mut c_void,
+    init_func: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
+) -> c_int {
+    static LOCK: Mutex<()> = Mutex::new(());
+    guard_value(-1, || {
+        let handle_addr = required_out(handle_addr, "handle_addr")?;
+        // SAFETY: aligned, and only accessed atomically, by contract.
+        let handle = unsafe { AtomicPtr::from_ptr(handle_addr) };
+        if !handle.load(Ordering::Acquire).is_null() {
+            return Ok(0);
+        }
+        let init_func = init_func.ok_or_else(|| null_argument("init_func"))?;
+        let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        if !handle.load(Ordering::Acquire).is_null() {
+            return Ok(0);
+        }
+        let mut result = std::ptr::null_mut();
+        // SAFETY: promised by the caller.
+        let code = unsafe { init_func(&raw mut result) };
+        if code != 0 {
+            return Ok(code);
+        }
+        if result.is_null() {
+            return Err(runtime_error("init_func must return a non-NULL handle"));
+        }
+        handle.store(result, Ordering::Release);
+        Ok(0)
+    })
+}
+
+/// Takes the handle out of an address and destroys it, once.
+///
+/// # Safety
+/// As [`TVMFFIHandleInitOnce`]; `deinit_func` must be safe to call with the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIHandleDeinitOnce(
+    handle_addr: *mut *mut c_void,
+    deinit_func: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+) -> c_int {
+    guard_value(-1, || {
+        let handle_addr = required_out(handle_addr, "handle_addr")?;
+        let deinit_func = deinit_func.ok_or_else(|| null_argument("deinit_func"))?;
+        // SAFETY: aligned, and only accessed atomically, by contract.
+        let handle = unsafe { AtomicPtr::from_ptr(handle_addr) };
+        let old = handle.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if old.is_null() {
+            return Ok(0);
+        }
+        // SAFETY: promised by the caller; this thread alone took the handle.
+        Ok(unsafe { deinit_func(old) })
+    })
+}

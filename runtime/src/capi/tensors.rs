@@ -1,0 +1,141 @@
+//! C symbols of tensors: DLPack in and out, and views over another tensor's memory.
+//! On an error an imported structure stays the caller's.
+//! Header section: "DLPack support APIs".
+
+use std::ffi::c_int;
+use std::mem::ManuallyDrop;
+
+use super::call::check_type;
+use super::{guard, null_argument, required, required_out};
+use crate::abi::*;
+use crate::error::{Result, value_error};
+use crate::object::{AsObject, ObjectRef};
+use crate::tensor::Tensor;
+
+/// Borrows the tensor behind a handle.
+///
+/// # Safety
+/// A non-NULL handle must be an object that stays alive while the result is used.
+unsafe fn tensor_of(handle: TVMFFIObjectHandle, name: &str) -> Result<ManuallyDrop<Tensor>> {
+    check_type(handle, TypeIndex::TENSOR, name)?;
+    // SAFETY: the handle is not NULL; the reference is the caller's, so it is never dropped here.
+    let object =
+        unsafe { ObjectRef::from_raw(handle.cast()) }.ok_or_else(|| null_argument(name))?;
+    // SAFETY: the type index was checked.
+    Ok(ManuallyDrop::new(unsafe {
+        Tensor::from_object_unchecked(object)
+    }))
+}
+
+fn alignment_of(require_alignment: i32) -> Result<usize> {
+    usize::try_from(require_alignment).map_err(|_| value_error("negative alignment"))
+}
+
+/// # Safety
+/// `out` must be writable.
+unsafe fn write_tensor(out: *mut TVMFFIObjectHandle, tensor: Tensor) {
+    // SAFETY: promised by the caller.
+    unsafe { out.write(tensor.into_object().into_raw().cast()) };
+}
+
+/// Takes over a managed tensor without a version.
+///
+/// # Safety
+/// As [`Tensor::from_dlpack`]; `out` must be NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITensorFromDLPack(
+    from: *mut DLManagedTensor,
+    require_alignment: i32,
+    require_contiguous: i32,
+    out: *mut TVMFFIObjectHandle,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        let alignment = alignment_of(require_alignment)?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe {
+            let tensor = Tensor::from_dlpack(from, alignment, require_contiguous != 0)?;
+            write_tensor(out, tensor);
+        }
+        Ok(())
+    })
+}
+
+/// Takes over a managed tensor with a version.
+///
+/// # Safety
+/// As [`TVMFFITensorFromDLPack`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
+    from: *mut DLManagedTensorVersioned,
+    require_alignment: i32,
+    require_contiguous: i32,
+    out: *mut TVMFFIObjectHandle,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        let alignment = alignment_of(require_alignment)?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe {
+            let tensor = Tensor::from_dlpack_versioned(from, alignment, require_contiguous != 0)?;
+            write_tensor(out, tensor);
+        }
+        Ok(())
+    })
+}
+
+/// Exports a tensor without a version.
+///
+/// # Safety
+/// `from` must be NULL or a tensor object; `out` NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITensorToDLPack(
+    from: TVMFFIObjectHandle,
+    out: *mut *mut DLManagedTensor,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe { out.write(tensor_of(from, "from")?.to_dlpack()) };
+        Ok(())
+    })
+}
+
+/// Exports a tensor with a version.
+///
+/// # Safety
+/// As [`TVMFFITensorToDLPack`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITensorToDLPackVersioned(
+    from: TVMFFIObjectHandle,
+    out: *mut *mut DLManagedTensorVersioned,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe { out.write(tensor_of(from, "from")?.to_dlpack_versioned()) };
+        Ok(())
+    })
+}
+
+/// Creates a tensor with the prototype's metadata that keeps `source` alive.
+///
+/// # Safety
+/// As [`Tensor::create_unsafe_view`]; `out` must be NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITensorCreateUnsafeView(
+    source: TVMFFIObjectHandle,
+    prototype: *const DLTensor,
+    out: *mut TVMFFIObjectHandle,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe {
+            let prototype = required(prototype, "prototype")?;
+            let source = tensor_of(source, "source")?;
+            write_tensor(out, Tensor::create_unsafe_view(&source, prototype)?);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,146 @@
+//! C symbols of the type table and of reflection.
+//! Where upstream ends the process (an unknown index), these return NULL or -1.
+//! Header sections: "Type reflection support APIs", `TVMFFITypeGetOrAllocIndex`.
+
+use std::ffi::c_int;
+
+use super::{guard, guard_value, required, required_bytes, required_out, required_text};
+use crate::abi::*;
+use crate::any::AnyView;
+use crate::error::{Error, kind};
+use crate::type_table::{self, TypeRequest};
+
+/// The index of a type by its key.
+///
+/// # Safety
+/// `type_key` must be NULL or a valid byte array; `out_tindex` NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeKeyToIndex(
+    type_key: *const TVMFFIByteArray,
+    out_tindex: *mut i32,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out_tindex, "out_tindex")?;
+        // SAFETY: promised by the caller.
+        let key = unsafe { required_text(type_key, "type_key")? };
+        let Some(index) = type_table::key_to_index(&key) else {
+            return Err(Error::new(
+                kind::INTERNAL_ERROR,
+                &format!("Cannot find type `{key}`"),
+            ));
+        };
+        // SAFETY: `out` is not NULL, and writable by contract.
+        unsafe { out.write(index) };
+        Ok(())
+    })
+}
+
+/// The index of a type, registered when new; -2 when a query finds nothing. An error is -1 with
+/// the error raised (upstream ends the process).
+///
+/// # Safety
+/// `type_key` must be NULL or a valid byte array.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
+    type_key: *const TVMFFIByteArray,
+    static_type_index: i32,
+    type_depth: i32,
+    num_child_slots: i32,
+    child_slots_can_overflow: i32,
+    parent_type_index: i32,
+) -> i32 {
+    guard_value(-1, || {
+        // SAFETY: promised by the caller.
+        let key = unsafe { required_text(type_key, "type_key")? };
+        type_table::get_or_alloc_index(TypeRequest {
+            key: &key,
+            static_index: static_type_index,
+            depth: type_depth,
+            num_child_slots,
+            child_slots_can_overflow: child_slots_can_overflow != 0,
+            parent: parent_type_index,
+        })
+    })
+}
+
+/// The info of a type, at an address that stays valid; NULL for an unknown index.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
+    guard_value(std::ptr::null(), || {
+        Ok(type_table::type_info(type_index).unwrap_or(std::ptr::null()))
+    })
+}
+
+/// Registers a field of a type.
+///
+/// # Safety
+/// `info` must be NULL or filled as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterField(
+    type_index: i32,
+    info: *const TVMFFIFieldInfo,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    guard(|| unsafe { type_table::register_field(type_index, required(info, "info")?) })
+}
+
+/// Registers a method of a type.
+///
+/// # Safety
+/// `info` must be NULL or filled as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterMethod(
+    type_index: i32,
+    info: *const TVMFFIMethodInfo,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    guard(|| unsafe { type_table::register_method(type_index, required(info, "info")?) })
+}
+
+/// Registers extra information of a type.
+///
+/// # Safety
+/// `metadata` must be NULL or filled as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(
+    type_index: i32,
+    metadata: *const TVMFFITypeMetadata,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    guard(|| unsafe { type_table::register_metadata(type_index, required(metadata, "metadata")?) })
+}
+
+/// Registers an attribute of a type.
+///
+/// # Safety
+/// Pointers must be NULL or valid as the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
+    type_index: i32,
+    attr_name: *const TVMFFIByteArray,
+    attr_value: *const TVMFFIAny,
+) -> c_int {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let name = required_bytes(attr_name, "attr_name")?;
+            let value = AnyView::from_raw(*required(attr_value, "attr_value")?);
+            type_table::register_attr(type_index, name, value)
+        }
+    })
+}
+
+/// The column of an attribute, at an address that stays valid; NULL when nothing registered it.
+///
+/// # Safety
+/// `attr_name` must be NULL or a valid byte array.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIGetTypeAttrColumn(
+    attr_name: *const TVMFFIByteArray,
+) -> *const TVMFFITypeAttrColumn {
+    guard_value(std::ptr::null(), || {
+        // SAFETY: promised by the caller.
+        let name = unsafe { required_bytes(attr_name, "attr_name")? };
+        Ok(type_table::attr_column(name).unwrap_or(std::ptr::null()))
+    })
+}

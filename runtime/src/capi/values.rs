@@ -1,0 +1,93 @@
+//! C symbols that make values: strings, bytes, data types to text and back.
+//! Text from C need not be UTF-8; it is kept byte for byte.
+//! Header sections: "string/bytes support APIs", "dtype string support APIs".
+
+use std::ffi::c_int;
+
+use super::{guard, required, required_bytes, required_out};
+use crate::abi::*;
+use crate::any::Any;
+use crate::error::value_error;
+use crate::string::{Bytes, Str, raw_str_from_bytes};
+
+/// Makes a string value.
+///
+/// # Safety
+/// `input` must be NULL or a valid byte array; `out` NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIStringFromByteArray(
+    input: *const TVMFFIByteArray,
+    out: *mut TVMFFIAny,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe { out.write(raw_str_from_bytes(required_bytes(input, "input")?)) };
+        Ok(())
+    })
+}
+
+/// Makes a bytes value.
+///
+/// # Safety
+/// As [`TVMFFIStringFromByteArray`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIBytesFromByteArray(
+    input: *const TVMFFIByteArray,
+    out: *mut TVMFFIAny,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe {
+            let value: Any = Bytes::new(required_bytes(input, "input")?).into();
+            out.write(value.into_raw());
+        }
+        Ok(())
+    })
+}
+
+/// Reads the name of a data type.
+///
+/// # Safety
+/// `str` must be NULL or a valid byte array; `out` NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIDataTypeFromString(
+    str: *const TVMFFIByteArray,
+    out: *mut DLDataType,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller.
+        let text = unsafe { super::required_text(str, "str")? };
+        let dtype = text
+            .parse::<DLDataType>()
+            .map_err(|error| value_error(&error.to_string()))?;
+        // SAFETY: `out` is not NULL, and writable by contract.
+        unsafe { out.write(dtype) };
+        Ok(())
+    })
+}
+
+/// Writes the name of a data type as a string value.
+///
+/// # Safety
+/// `dtype` must be NULL or readable; `out` NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIDataTypeToString(
+    dtype: *const DLDataType,
+    out: *mut TVMFFIAny,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller.
+        let dtype = unsafe { *required(dtype, "dtype")? };
+        let name = dtype
+            .name()
+            .map_err(|error| value_error(&error.to_string()))?;
+        let value: Any = Str::new(&name).into();
+        // SAFETY: `out` is not NULL, and writable by contract.
+        unsafe { out.write(value.into_raw()) };
+        Ok(())
+    })
+}

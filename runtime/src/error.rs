@@ -1,0 +1,428 @@
+//! Errors: the `ffi.Error` object as a Rust error, and the thread's slot of the raised error.
+//! The backtrace is text that any C reader may read, so it is written when the error is made:
+//! by default one line with the raising place, with `TVM_FFI_BACKTRACE=1` the whole stack.
+
+use std::backtrace::Backtrace;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+use crate::abi::*;
+use crate::object::{AsObject, ObjectLayout, ObjectRef, make_object, object_wrapper};
+
+/// Result with an [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Kinds of errors that this crate raises; upstream's Python maps them to its own classes.
+pub mod kind {
+    /// A value has the wrong type.
+    pub const TYPE_ERROR: &str = "TypeError";
+    /// A value is wrong.
+    pub const VALUE_ERROR: &str = "ValueError";
+    /// An operation failed.
+    pub const RUNTIME_ERROR: &str = "RuntimeError";
+    /// A panic, or a broken promise within the runtime.
+    pub const INTERNAL_ERROR: &str = "InternalError";
+    /// A name is not there.
+    pub const KEY_ERROR: &str = "KeyError";
+    /// A number is out of bounds.
+    pub const INDEX_ERROR: &str = "IndexError";
+    /// Memory could not be allocated.
+    pub const MEMORY_ERROR: &str = "MemoryError";
+}
+
+#[repr(C)]
+struct ErrorObject {
+    header: TVMFFIObject,
+    cell: TVMFFIErrorCell,
+    kind: Box<[u8]>,
+    message: Box<[u8]>,
+    backtrace: Vec<u8>,
+    cause: Option<ObjectRef>,
+    context: Option<ObjectRef>,
+}
+
+// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+unsafe impl ObjectLayout for ErrorObject {
+    const TYPE_INDEX: TypeIndex = TypeIndex::ERROR;
+}
+
+/// An error: kind, message, backtrace, and maybe a cause. Cloning adds a reference.
+///
+/// **Backtrace.** Making an error is cheap by default: `backtrace()` then holds the line of the
+/// Rust caller that made it (nothing for errors that come from C). When the environment variable
+/// `TVM_FFI_BACKTRACE` is `1` at the first error, or else `RUST_BACKTRACE` is set and not `0`, the
+/// whole stack is captured and written out at creation. It has to be text by then: the ABI's
+/// backtrace is a plain byte array that C code reads without asking.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Error(ObjectRef);
+
+object_wrapper!(Error, TypeIndex::ERROR);
+
+impl Error {
+    /// An error of `kind` (such as `"ValueError"`), with a backtrace by the policy above.
+    #[track_caller]
+    #[cold]
+    pub fn new(kind: &str, message: &str) -> Self {
+        let backtrace = capture(Location::caller());
+        Self::from_parts(kind, message, &backtrace, None, None)
+    }
+
+    /// An error from all its parts, without capturing anything.
+    #[cold]
+    pub fn from_parts(
+        kind: &str,
+        message: &str,
+        backtrace: &str,
+        cause: Option<Error>,
+        context: Option<ObjectRef>,
+    ) -> Self {
+        Self::from_bytes(
+            kind.as_bytes(),
+            message.as_bytes(),
+            backtrace.as_bytes(),
+            cause.map(AsObject::into_object),
+            context,
+        )
+    }
+
+    pub(crate) fn from_bytes(
+        kind: &[u8],
+        message: &[u8],
+        backtrace: &[u8],
+        cause: Option<ObjectRef>,
+        context: Option<ObjectRef>,
+    ) -> Self {
+        let kind: Box<[u8]> = kind.into();
+        let message: Box<[u8]> = message.into();
+        let backtrace = backtrace.to_vec();
+        let handle = |object: &Option<ObjectRef>| {
+            object
+                .as_ref()
+                .map_or(std::ptr::null_mut(), |o| o.as_ptr().cast::<c_void>())
+        };
+        let cell = TVMFFIErrorCell {
+            kind: TVMFFIByteArray::from_slice(&kind),
+            message: TVMFFIByteArray::from_slice(&message),
+            backtrace: TVMFFIByteArray::from_slice(&backtrace),
+            update_backtrace: Some(update_backtrace),
+            cause_chain: handle(&cause),
+            extra_context: handle(&context),
+        };
+        let object = make_object(0, |header, _| ErrorObject {
+            header,
+            cell,
+            kind,
+            message,
+            backtrace,
+            cause,
+            context,
+        });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
+    fn cell_ptr(&self) -> NonNull<TVMFFIErrorCell> {
+        // The cell follows the header in every error object (header: `TVMFFIErrorCell`).
+        // SAFETY: the object is an error, so the cell lies within it and is not NULL.
+        unsafe { NonNull::new_unchecked(self.0.as_ptr().add(1).cast()) }
+    }
+
+    fn cell(&self) -> TVMFFIErrorCell {
+        // SAFETY: the reference keeps the object, and the cell in it, alive.
+        unsafe { self.cell_ptr().read() }
+    }
+
+    /// The kind, such as `TypeError`. A foreign kind that is not UTF-8 ends at its first bad byte.
+    pub fn kind(&self) -> &str {
+        // SAFETY: kind and message are fixed when an error is made and live as long as it.
+        valid_prefix(unsafe { self.cell().kind.as_slice() })
+    }
+
+    /// The message. A foreign message that is not UTF-8 ends at its first bad byte.
+    pub fn message(&self) -> &str {
+        // SAFETY: as for `kind`.
+        valid_prefix(unsafe { self.cell().message.as_slice() })
+    }
+
+    /// The backtrace, most recent call first, one call a line (header: `TVMFFIErrorCell`).
+    pub fn backtrace(&self) -> String {
+        // SAFETY: Rust code changes the text of unshared errors only; C code that changes it while
+        // others read breaks the header's rule for errors.
+        String::from_utf8_lossy(unsafe { self.cell().backtrace.as_slice() }).into_owned()
+    }
+
+    /// The error that caused this one.
+    pub fn cause(&self) -> Option<Error> {
+        // SAFETY: the cell owns the cause, which is an error or NULL.
+        let cause = unsafe { ObjectRef::clone_from_raw(self.cell().cause_chain.cast()) }?;
+        cause.downcast().ok()
+    }
+
+    /// Further context that a frontend has attached.
+    pub fn extra_context(&self) -> Option<ObjectRef> {
+        // SAFETY: the cell owns the context, an object or NULL.
+        unsafe { ObjectRef::clone_from_raw(self.cell().extra_context.cast()) }
+    }
+
+    /// The same error with `cause` as its cause.
+    pub fn with_cause(self, cause: Error) -> Self {
+        Self::from_parts(
+            self.kind(),
+            self.message(),
+            &self.backtrace(),
+            Some(cause),
+            self.extra_context(),
+        )
+    }
+
+    /// Replaces the backtrace. An error that others share is copied first, so that none of them
+    /// sees the change.
+    pub fn update_backtrace(&mut self, text: &str) {
+        self.change_backtrace(text, kTVMFFIBacktraceUpdateModeReplace);
+    }
+
+    /// Appends older calls to the backtrace. An error that others share is copied first.
+    pub fn append_backtrace(&mut self, text: &str) {
+        self.change_backtrace(text, kTVMFFIBacktraceUpdateModeAppend);
+    }
+
+    fn change_backtrace(&mut self, text: &str, mode: i32) {
+        if !self.0.is_unique() {
+            *self = Self::from_parts(
+                self.kind(),
+                self.message(),
+                &self.backtrace(),
+                self.cause(),
+                self.extra_context(),
+            );
+        }
+        if let Some(update) = self.cell().update_backtrace {
+            let text = TVMFFIByteArray::from_slice(text.as_bytes());
+            // SAFETY: the function belongs to this error, which nobody else refers to.
+            unsafe { update(self.0.as_ptr().cast(), &raw const text, mode) };
+        }
+    }
+}
+
+/// The error's `update_backtrace` function (header: `TVMFFIErrorCell`).
+unsafe extern "C" fn update_backtrace(
+    error: TVMFFIObjectHandle,
+    backtrace: *const TVMFFIByteArray,
+    update_mode: i32,
+) {
+    if error.is_null() || backtrace.is_null() {
+        return;
+    }
+    let error = error.cast::<ErrorObject>();
+    // SAFETY: this function is only found in errors that this module made. The header's contract
+    // leaves it to the caller that nobody reads the text meanwhile. The new text may be the old
+    // one, so it is copied before anything changes.
+    unsafe {
+        let text = (*backtrace).as_slice().to_vec();
+        let stored = &mut (*error).backtrace;
+        if update_mode == kTVMFFIBacktraceUpdateModeReplace {
+            *stored = text;
+        } else {
+            stored.extend_from_slice(&text);
+        }
+        (*error).cell.backtrace = TVMFFIByteArray::from_slice(stored);
+    }
+}
+
+fn valid_prefix(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind(), self.message())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind())
+            .field("message", &self.message())
+            .field("backtrace", &self.backtrace())
+            .field("cause", &self.cause())
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let cell = self.cell_ptr().as_ptr();
+        // SAFETY: the cell owns its cause for as long as this error lives, and never changes it.
+        // `Error` is a transparent pointer to an object that is not NULL, so a non-NULL handle to
+        // an error object is a valid `Error`, which is only borrowed here.
+        unsafe {
+            let handle = (*cell).cause_chain.cast::<TVMFFIObject>();
+            if handle.is_null() || (*handle).type_index != TypeIndex::ERROR.0 {
+                return None;
+            }
+            Some(&*(&raw const (*cell).cause_chain).cast::<Error>())
+        }
+    }
+}
+
+/// The error of a value whose type differs from what is expected.
+#[track_caller]
+#[cold]
+pub(crate) fn type_mismatch(expected: &str, got: TypeIndex) -> Error {
+    let got = crate::type_table::type_key_of(got);
+    Error::new(kind::TYPE_ERROR, &format!("expected {expected}, got {got}"))
+}
+
+/// An error of kind `ValueError`.
+#[track_caller]
+#[cold]
+pub(crate) fn value_error(message: &str) -> Error {
+    Error::new(kind::VALUE_ERROR, message)
+}
+
+/// An error of kind `RuntimeError`.
+#[track_caller]
+#[cold]
+pub(crate) fn runtime_error(message: &str) -> Error {
+    Error::new(kind::RUNTIME_ERROR, message)
+}
+
+/// The error that stands for a panic: kind `InternalError`, the panic's message.
+#[cold]
+pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "(no message)".to_owned());
+    // Dropping a payload may panic again.
+    std::mem::forget(payload);
+    Error::from_parts(
+        kind::INTERNAL_ERROR,
+        &format!("panic: {text}"),
+        "",
+        None,
+        None,
+    )
+}
+
+thread_local! {
+    static RAISED: Cell<Option<Error>> = const { Cell::new(None) };
+}
+
+/// Puts an error into this thread's slot, over any that is there.
+pub fn set_raised(error: Error) {
+    // The old error is dropped out of the slot: its destructor may use the slot again. A thread
+    // that is ending has no slot any more; the error is then dropped.
+    let _old = RAISED.try_with(|slot| slot.replace(Some(error)));
+}
+
+/// Takes the error out of this thread's slot.
+pub fn take_raised() -> Option<Error> {
+    RAISED.try_with(Cell::take).ok().flatten()
+}
+
+/// Whether whole stacks are captured; read from the environment once.
+fn captures_stacks() -> bool {
+    static ENABLED: OnceLock<bool> = OnceLock::new();
+    *ENABLED.get_or_init(|| {
+        let set = |name: &str| std::env::var(name).ok().map(|value| value != "0");
+        set("TVM_FFI_BACKTRACE")
+            .or_else(|| set("RUST_BACKTRACE"))
+            .unwrap_or(false)
+    })
+}
+
+/// The backtrace of an error that is made at `place`, by the policy of [`Error`].
+fn capture(place: &Location<'_>) -> String {
+    if captures_stacks() {
+        return stack_text();
+    }
+    frame_line(place.file(), place.line(), "<rust>")
+}
+
+/// The backtrace of an error that C code raises: the whole stack where enabled, else nothing.
+pub(crate) fn c_backtrace() -> String {
+    if captures_stacks() {
+        return stack_text();
+    }
+    String::new()
+}
+
+/// One line of a backtrace, as upstream writes it.
+pub(crate) fn frame_line(file: &str, line: u32, function: &str) -> String {
+    format!("  File \"{file}\", line {line}, in {function}\n")
+}
+
+/// The calling thread's stack, most recent call first, one call a line.
+fn stack_text() -> String {
+    let rendered = Backtrace::force_capture().to_string();
+    let mut text = String::new();
+    let mut function = "";
+    // std writes "  12: function" and below it "at file:line:column".
+    for line in rendered.lines() {
+        let line = line.trim();
+        if let Some(place) = line.strip_prefix("at ") {
+            let mut parts = place.rsplitn(3, ':');
+            let (_column, row, file) = (parts.next(), parts.next(), parts.next());
+            if let (Some(row), Some(file)) = (row.and_then(|r| r.parse().ok()), file) {
+                text.push_str(&frame_line(file, row, function));
+            }
+        } else if let Some((_number, name)) = line.split_once(": ") {
+            function = name;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn parts_are_readable() {
+        let error = Error::new("ValueError", "no");
+        assert_eq!(error.kind(), "ValueError");
+        assert_eq!(error.message(), "no");
+        assert_eq!(error.to_string(), "ValueError: no");
+        assert!(error.backtrace().contains("error.rs"));
+        assert!(error.source().is_none());
+    }
+
+    #[test]
+    fn cause_is_the_source() {
+        let error = Error::new("A", "a").with_cause(Error::new("B", "b"));
+        assert_eq!(error.source().unwrap().to_string(), "B: b");
+        assert_eq!(error.cause().unwrap().kind(), "B");
+    }
+
+    #[test]
+    fn changing_a_shared_backtrace_copies() {
+        let mut error = Error::from_parts("A", "a", "one\n", None, None);
+        error.append_backtrace("two\n");
+        let shared = error.clone();
+        error.update_backtrace("three\n");
+        assert_eq!(shared.backtrace(), "one\ntwo\n");
+        assert_eq!(error.backtrace(), "three\n");
+    }
+
+    #[test]
+    fn slot_holds_one_error() {
+        assert!(take_raised().is_none());
+        set_raised(Error::new("A", "a"));
+        set_raised(Error::new("B", "b"));
+        assert_eq!(take_raised().unwrap().kind(), "B");
+        assert!(take_raised().is_none());
+    }
+}

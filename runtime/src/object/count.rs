@@ -1,0 +1,129 @@
+//! The counting protocol of `TVMFFIObject::combined_ref_count`.
+//! Strong references are counted in the low half, weak ones in the high half; all strong
+//! references together hold one weak reference. Follows `object.h` of upstream.
+
+use std::ffi::c_int;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::abi::*;
+
+/// One strong reference.
+pub(crate) const STRONG_ONE: u64 = 1;
+/// One weak reference.
+pub(crate) const WEAK_ONE: u64 = 1 << 32;
+/// The counts of a new object: one strong reference and the weak one that strong ones share.
+pub(crate) const BOTH_ONE: u64 = STRONG_ONE | WEAK_ONE;
+/// The half that counts strong references.
+pub(crate) const STRONG_MASK: u64 = (1 << 32) - 1;
+
+/// Adds a strong reference.
+///
+/// # Safety
+/// `object` must be alive: the caller has, or borrows, a strong reference.
+#[inline]
+pub(crate) unsafe fn inc_ref(object: *mut TVMFFIObject) {
+    // SAFETY: the object is alive by contract. Relaxed is enough: a new reference is made from an
+    // existing one, which keeps the object alive.
+    unsafe { &*object }
+        .combined_ref_count
+        .fetch_add(STRONG_ONE, Ordering::Relaxed);
+}
+
+/// Gives up a strong reference, and destroys the object when it was the last one.
+///
+/// # Safety
+/// The caller must own a strong reference, which this call consumes.
+#[inline]
+pub(crate) unsafe fn dec_ref(object: *mut TVMFFIObject) {
+    // SAFETY: the caller's reference keeps the object alive up to this subtraction. Release makes
+    // this thread's uses of the object happen before its destruction.
+    let before = unsafe { &(*object).combined_ref_count }.fetch_sub(STRONG_ONE, Ordering::Release);
+    if before & STRONG_MASK == STRONG_ONE {
+        // SAFETY: the last strong reference is gone and this thread alone saw the count reach zero.
+        unsafe { drop_last_strong(object, before) };
+    }
+}
+
+/// # Safety
+/// The caller took the strong count to zero, from the counts `before`.
+#[cold]
+#[inline(never)]
+unsafe fn drop_last_strong(object: *mut TVMFFIObject, before: u64) {
+    // Acquire pairs with the releases of all other strong references.
+    fence(Ordering::Acquire);
+    if before == BOTH_ONE {
+        // SAFETY: no reference of either kind is left.
+        unsafe { call_deleter(object, kTVMFFIObjectDeleterFlagBitMaskBoth) };
+    } else {
+        // SAFETY: no strong reference is left; the shared weak one keeps the storage.
+        unsafe {
+            call_deleter(object, kTVMFFIObjectDeleterFlagBitMaskStrong);
+            dec_weak(object);
+        }
+    }
+}
+
+/// Adds a weak reference.
+///
+/// # Safety
+/// The caller has, or borrows, a strong or weak reference.
+#[inline]
+pub(crate) unsafe fn inc_weak(object: *mut TVMFFIObject) {
+    // SAFETY: the caller's reference keeps the storage alive.
+    unsafe { &*object }
+        .combined_ref_count
+        .fetch_add(WEAK_ONE, Ordering::Relaxed);
+}
+
+/// Gives up a weak reference, and frees the storage when nothing is left.
+///
+/// # Safety
+/// The caller must own a weak reference, which this call consumes.
+pub(crate) unsafe fn dec_weak(object: *mut TVMFFIObject) {
+    // SAFETY: the caller's reference keeps the storage alive up to this subtraction.
+    let before = unsafe { &(*object).combined_ref_count }.fetch_sub(WEAK_ONE, Ordering::Release);
+    if before == WEAK_ONE {
+        fence(Ordering::Acquire);
+        // SAFETY: no reference of either kind is left, and the destructor ran when the last strong
+        // one went.
+        unsafe { call_deleter(object, kTVMFFIObjectDeleterFlagBitMaskWeak) };
+    }
+}
+
+/// Turns a weak reference into one more strong reference, unless the object is destroyed.
+///
+/// # Safety
+/// The caller has, or borrows, a weak reference.
+pub(crate) unsafe fn try_upgrade(object: *mut TVMFFIObject) -> bool {
+    // SAFETY: the weak reference keeps the storage, and with it the counts, alive.
+    let counts = unsafe { &(*object).combined_ref_count };
+    counts
+        .fetch_update(Ordering::Acquire, Ordering::Relaxed, |count| {
+            (count & STRONG_MASK != 0).then_some(count + STRONG_ONE)
+        })
+        .is_ok()
+}
+
+/// The counts right now, strong and weak (without the weak one that strong references share).
+///
+/// # Safety
+/// The caller has, or borrows, a reference of either kind.
+pub(crate) unsafe fn counts(object: *mut TVMFFIObject) -> (u32, u32) {
+    // SAFETY: the reference keeps the counts alive.
+    let count = unsafe { &*object }
+        .combined_ref_count
+        .load(Ordering::Acquire);
+    let strong = (count & STRONG_MASK) as u32;
+    let weak = (count >> 32) as u32;
+    (strong, weak - u32::from(strong != 0))
+}
+
+/// # Safety
+/// As the flags say: no strong reference, or no reference at all, is left.
+unsafe fn call_deleter(object: *mut TVMFFIObject, flags: c_int) {
+    // SAFETY: the storage is alive until the deleter has seen the weak flag.
+    if let Some(deleter) = unsafe { (*object).deleter } {
+        // SAFETY: the deleter belongs to this object, and each flag is passed once.
+        unsafe { deleter(object.cast(), flags) };
+    }
+}

@@ -1,0 +1,58 @@
+//! Opaque objects: a foreign handle whose deleter runs with the last strong reference.
+//! Their one type index is `ffi.OpaquePyObject`, as upstream.
+//! Header section: `TVMFFIObjectCreateOpaque`.
+
+use std::ffi::c_void;
+
+use super::{ObjectLayout, ObjectRef, make_object};
+use crate::abi::*;
+use crate::error::{Error, Result, kind};
+
+#[repr(C)]
+struct OpaqueObject {
+    header: TVMFFIObject,
+    cell: TVMFFIOpaqueObjectCell,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+unsafe impl ObjectLayout for OpaqueObject {
+    const TYPE_INDEX: TypeIndex = TypeIndex::OPAQUE_PY_OBJECT;
+}
+
+impl Drop for OpaqueObject {
+    fn drop(&mut self) {
+        if let Some(deleter) = self.deleter {
+            // SAFETY: the creator promised that the deleter takes this handle, once.
+            unsafe { deleter(self.cell.handle) };
+        }
+    }
+}
+
+/// An object that owns a foreign handle.
+///
+/// # Errors
+/// `RuntimeError` when `type_index` is not [`TypeIndex::OPAQUE_PY_OBJECT`]; the deleter is then
+/// not called.
+///
+/// # Safety
+/// `deleter` must be safe to call once with `handle`, on any thread.
+pub unsafe fn create_opaque(
+    handle: *mut c_void,
+    type_index: TypeIndex,
+    deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+) -> Result<ObjectRef> {
+    if type_index != TypeIndex::OPAQUE_PY_OBJECT {
+        return Err(Error::new(
+            kind::RUNTIME_ERROR,
+            &format!("an opaque object cannot have type index {}", type_index.0),
+        ));
+    }
+    let object = make_object(0, |header, _| OpaqueObject {
+        header,
+        cell: TVMFFIOpaqueObjectCell { handle },
+        deleter,
+    });
+    // SAFETY: `make_object` hands out the object's one strong reference.
+    Ok(unsafe { ObjectRef::from_non_null(object) })
+}

@@ -1,0 +1,75 @@
+//! Shape objects: an immutable list of extents.
+//! Layout: header, `TVMFFIShapeCell`, the extents.
+//! Header sections: `kTVMFFIShape`, `TVMFFIShapeCell`.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::abi::*;
+use crate::object::{ObjectLayout, ObjectRef, make_object, object_wrapper};
+
+#[repr(C)]
+struct ShapeObject {
+    header: TVMFFIObject,
+    cell: TVMFFIShapeCell,
+}
+
+// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+unsafe impl ObjectLayout for ShapeObject {
+    const TYPE_INDEX: TypeIndex = TypeIndex::SHAPE;
+}
+
+/// An immutable list of extents, `ffi.Shape`. Dereferences to `[i64]`.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Shape(ObjectRef);
+
+object_wrapper!(Shape, TypeIndex::SHAPE);
+
+impl Shape {
+    /// A copy of `extents`.
+    pub fn new(extents: &[i64]) -> Self {
+        let object = make_object::<ShapeObject>(size_of_val(extents), |header, tail| {
+            let data = tail.cast::<i64>();
+            // SAFETY: the tail has room for the extents and is new; it is aligned for them
+            // because the object's size is a multiple of 8, its alignment.
+            unsafe { data.copy_from_nonoverlapping(extents.as_ptr(), extents.len()) };
+            ShapeObject {
+                header,
+                cell: TVMFFIShapeCell {
+                    data,
+                    size: extents.len(),
+                },
+            }
+        });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
+    /// The extents.
+    pub fn as_slice(&self) -> &[i64] {
+        // SAFETY: the cell follows the header of every shape object and describes extents that
+        // live as long as the object and never change.
+        unsafe {
+            let cell = self.0.as_ptr().add(1).cast::<TVMFFIShapeCell>().read();
+            if cell.data.is_null() {
+                return &[];
+            }
+            std::slice::from_raw_parts(cell.data, cell.size)
+        }
+    }
+}
+
+impl Deref for Shape {
+    type Target = [i64];
+
+    fn deref(&self) -> &[i64] {
+        self.as_slice()
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_slice(), f)
+    }
+}

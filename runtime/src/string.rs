@@ -1,0 +1,330 @@
+//! Strings and byte strings: up to seven bytes in the value, longer ones in an object.
+//! Heap layout: header, `TVMFFIByteArray`, the bytes, a NUL that is not counted.
+//! Header sections: `kTVMFFIStr`, `kTVMFFIBytes`, `small_str_len`.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+
+use crate::abi::*;
+use crate::error::{Result, value_error};
+use crate::object::{ObjectLayout, count, make_object};
+
+/// Longest string that a value holds itself, in bytes.
+pub(crate) const MAX_SMALL_LEN: usize = 7;
+
+#[repr(C)]
+struct BytesObject<const INDEX: i32> {
+    header: TVMFFIObject,
+    bytes: TVMFFIByteArray,
+}
+
+// SAFETY: repr(C) with the header first; the byte array follows, as the header file says.
+unsafe impl<const INDEX: i32> ObjectLayout for BytesObject<INDEX> {
+    const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
+}
+
+/// An owned value of a small or a heap type.
+fn new_value(bytes: &[u8], small: TypeIndex, heap: TypeIndex) -> TVMFFIAny {
+    if let Some(value) = small_value(bytes, small) {
+        return value;
+    }
+    let object = if heap == TypeIndex::STR {
+        new_heap::<{ TypeIndex::STR.0 }>(bytes)
+    } else {
+        new_heap::<{ TypeIndex::BYTES.0 }>(bytes)
+    };
+    TVMFFIAny::from_ptr(heap, object.cast())
+}
+
+/// The value that holds `bytes` itself, when they are few enough.
+#[inline]
+pub(crate) fn small_value(bytes: &[u8], small: TypeIndex) -> Option<TVMFFIAny> {
+    if bytes.len() > MAX_SMALL_LEN {
+        return None;
+    }
+    let mut v_bytes = [0; 8];
+    v_bytes[..bytes.len()].copy_from_slice(bytes);
+    Some(TVMFFIAny {
+        type_index: small.0,
+        zero_padding: bytes.len() as u32,
+        v: TVMFFIAnyValue { v_bytes },
+    })
+}
+
+fn new_heap<const INDEX: i32>(bytes: &[u8]) -> *mut TVMFFIObject {
+    let object = make_object::<BytesObject<INDEX>>(bytes.len() + 1, |header, tail| {
+        // SAFETY: the tail has room for the bytes and the NUL, and is new, so nothing overlaps.
+        unsafe {
+            tail.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            tail.add(bytes.len()).write(0);
+        }
+        BytesObject {
+            header,
+            bytes: TVMFFIByteArray {
+                data: tail.cast(),
+                size: bytes.len(),
+            },
+        }
+    });
+    object.as_ptr().cast()
+}
+
+/// The bytes of a string or bytes value, small or on the heap; they live as long as `value`.
+///
+/// # Safety
+/// `value` must hold a small or heap string or bytes; a heap object must be alive for `'a`.
+pub(crate) unsafe fn bytes_of(value: &TVMFFIAny) -> &[u8] {
+    if TypeIndex(value.type_index).is_object() {
+        // SAFETY: the byte array follows the header of string and bytes objects, and describes
+        // bytes that live as long as the object.
+        unsafe {
+            let object = value.v.v_obj;
+            (*object.add(1).cast::<TVMFFIByteArray>()).as_slice()
+        }
+    } else {
+        // SAFETY: a small string's payload is eight bytes, all initialised.
+        let bytes = unsafe { &value.v.v_bytes };
+        &bytes[..(value.zero_padding as usize).min(MAX_SMALL_LEN)]
+    }
+}
+
+macro_rules! string_type {
+    ($(#[$doc:meta])* $name:ident, $small:expr, $heap:expr) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        pub struct $name(TVMFFIAny);
+
+        // SAFETY: the value is plain bytes or a counted object that never changes.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+
+        impl $name {
+            /// Whether the bytes are held in the value itself.
+            pub fn is_small(&self) -> bool {
+                self.0.type_index == $small.0
+            }
+
+            /// The bytes, without the NUL.
+            pub fn as_bytes(&self) -> &[u8] {
+                // SAFETY: `self` holds this type's value and keeps its object alive.
+                unsafe { bytes_of(&self.0) }
+            }
+
+            /// Takes over an owned value.
+            ///
+            /// # Safety
+            /// The value must be of one of this type's two type indices, own its object, and (for
+            /// `Str`) be UTF-8.
+            pub(crate) unsafe fn from_raw(value: TVMFFIAny) -> Self {
+                Self(value)
+            }
+
+            pub(crate) fn into_raw(self) -> TVMFFIAny {
+                ManuallyDrop::new(self).0
+            }
+
+            #[inline]
+            pub(crate) fn raw(&self) -> TVMFFIAny {
+                self.0
+            }
+        }
+
+        impl Clone for $name {
+            fn clone(&self) -> Self {
+                if !self.is_small() {
+                    // SAFETY: `self` keeps the object alive.
+                    unsafe { count::inc_ref(self.0.v.v_obj) };
+                }
+                Self(self.0)
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                if !self.is_small() {
+                    // SAFETY: `self` owns a strong reference and gives it up here.
+                    unsafe { count::dec_ref(self.0.v.v_obj) };
+                }
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.as_bytes() == other.as_bytes()
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.as_bytes().cmp(other.as_bytes())
+            }
+        }
+    };
+}
+
+string_type! {
+    /// An immutable UTF-8 string, `ffi.String`. Dereferences to `str`.
+    Str, TypeIndex::SMALL_STR, TypeIndex::STR
+}
+string_type! {
+    /// Immutable bytes, `ffi.Bytes`. Dereferences to `[u8]`.
+    Bytes, TypeIndex::SMALL_BYTES, TypeIndex::BYTES
+}
+
+impl Str {
+    /// A copy of `text`.
+    pub fn new(text: &str) -> Self {
+        Self(new_value(
+            text.as_bytes(),
+            TypeIndex::SMALL_STR,
+            TypeIndex::STR,
+        ))
+    }
+
+    /// A copy of `bytes`.
+    ///
+    /// # Errors
+    /// `ValueError` when they are not UTF-8.
+    pub fn from_utf8(bytes: &[u8]) -> Result<Self> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Self::new(text)),
+            Err(error) => Err(value_error(&format!("string is not UTF-8: {error}"))),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        // SAFETY: every constructor checks or requires UTF-8, and strings never change.
+        unsafe { std::str::from_utf8_unchecked(self.as_bytes()) }
+    }
+}
+
+/// An owned string value from bytes as C gives them, which need not be UTF-8.
+pub(crate) fn raw_str_from_bytes(bytes: &[u8]) -> TVMFFIAny {
+    new_value(bytes, TypeIndex::SMALL_STR, TypeIndex::STR)
+}
+
+impl Bytes {
+    /// A copy of `bytes`.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(new_value(bytes, TypeIndex::SMALL_BYTES, TypeIndex::BYTES))
+    }
+}
+
+impl Deref for Str {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl Hash for Str {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl Hash for Bytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.as_bytes().escape_ascii())
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self::new(&text)
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl PartialEq<str> for Str {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Str {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl PartialEq<[u8]> for Bytes {
+    fn eq(&self, other: &[u8]) -> bool {
+        self.as_bytes() == other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seven_bytes_are_small_and_eight_are_not() {
+        assert!(Str::new("1234567").is_small());
+        assert!(!Str::new("12345678").is_small());
+        assert!(Bytes::new(&[0; 7]).is_small());
+        assert!(!Bytes::new(&[0; 8]).is_small());
+        for text in ["", "a", "1234567", "12345678", "a longer text, with spaces"] {
+            assert_eq!(Str::new(text), text);
+            assert_eq!(Str::new(text).clone().len(), text.len());
+        }
+    }
+
+    #[test]
+    fn heap_strings_end_with_nul() {
+        let text = Str::new("12345678");
+        let bytes = text.as_bytes();
+        // SAFETY: heap strings have a NUL behind their last byte.
+        assert_eq!(unsafe { *bytes.as_ptr().add(bytes.len()) }, 0);
+    }
+}

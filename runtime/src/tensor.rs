@@ -1,0 +1,488 @@
+//! Tensors: objects that own or share memory described by a `DLTensor`.
+//! Layout: header, `DLTensor`, the memory's owner, then shape and strides where they are ours.
+//! Header sections: `kTVMFFITensor`, "DLPack support APIs"; rules as `container/tensor.h`.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+
+use crate::abi::*;
+use crate::error::{Error, Result, kind, runtime_error, value_error};
+use crate::object::{ObjectLayout, ObjectRef, make_object, object_wrapper};
+
+mod dlpack;
+mod element;
+mod view;
+
+pub use element::Element;
+pub use view::TensorView;
+
+/// Alignment in bytes of the memory that this crate allocates, as DLPack asks for.
+pub const TENSOR_ALIGNMENT: usize = 256;
+
+#[repr(C)]
+struct TensorObject<M> {
+    header: TVMFFIObject,
+    tensor: DLTensor,
+    /// Gives the memory back when it is dropped.
+    manager: M,
+}
+
+// SAFETY: repr(C) with the header first; the DLTensor follows, as the header file says.
+unsafe impl<M> ObjectLayout for TensorObject<M> {
+    const TYPE_INDEX: TypeIndex = TypeIndex::TENSOR;
+}
+
+/// An n-dimensional array, `ffi.Tensor`. Cloning adds a reference; the memory is shared.
+///
+/// **Reading and writing.** [`Tensor::as_mut_slice`] hands out a mutable slice only when this is
+/// the one reference to memory that this crate has allocated, so safe Rust code cannot write what
+/// another part of it reads. Code outside Rust that is given the tensor may write its memory; who
+/// makes such a function (see `Function::from_code`) says so, and who calls it holds no slice of
+/// the tensor meanwhile.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Tensor(ObjectRef);
+
+object_wrapper!(Tensor, TypeIndex::TENSOR);
+
+/// Memory allocated by this crate, freed when it is dropped.
+struct OwnedMemory {
+    block: *mut u8,
+    layout: Layout,
+}
+
+impl OwnedMemory {
+    /// Zeroed memory of `size` bytes, and the aligned address in it; NULL for no bytes.
+    fn new(size: usize) -> Result<(Self, *mut u8)> {
+        // More than asked for, so that the aligned address is in it: the system gives large zeroed
+        // blocks of small alignment without touching them.
+        let layout = size
+            .checked_add(TENSOR_ALIGNMENT)
+            .and_then(|total| Layout::from_size_align(total, 16).ok())
+            .ok_or_else(|| value_error("tensor is too large"))?;
+        if size == 0 {
+            let block = std::ptr::null_mut();
+            return Ok((Self { block, layout }, block));
+        }
+        // SAFETY: the layout's size is not zero.
+        let block = unsafe { alloc_zeroed(layout) };
+        if block.is_null() {
+            return Err(Error::new(
+                kind::MEMORY_ERROR,
+                &format!("cannot allocate {size} bytes for a tensor"),
+            ));
+        }
+        let data = block.wrapping_add(block.align_offset(TENSOR_ALIGNMENT));
+        Ok((Self { block, layout }, data))
+    }
+}
+
+impl Drop for OwnedMemory {
+    fn drop(&mut self) {
+        if !self.block.is_null() {
+            // SAFETY: the block was allocated with this layout, and is freed once, here.
+            unsafe { dealloc(self.block, self.layout) };
+        }
+    }
+}
+
+/// Number of elements of a shape.
+pub(crate) fn checked_numel(shape: &[i64]) -> Result<usize> {
+    let mut numel = 1usize;
+    let mut has_zero = false;
+    for &extent in shape {
+        let extent = usize::try_from(extent)
+            .map_err(|_| value_error(&format!("negative extent in shape {shape:?}")))?;
+        has_zero |= extent == 0;
+        if extent != 0 {
+            numel = numel
+                .checked_mul(extent)
+                .filter(|&n| i64::try_from(n).is_ok())
+                .ok_or_else(|| value_error(&format!("shape {shape:?} is too large")))?;
+        }
+    }
+    Ok(if has_zero { 0 } else { numel })
+}
+
+/// Bytes that `numel` packed elements take, rounded up to whole bytes.
+pub(crate) fn checked_size(numel: usize, dtype: DLDataType) -> Result<usize> {
+    numel
+        .checked_mul(dtype.bits_per_element())
+        .map(|bits| bits.div_ceil(8))
+        .ok_or_else(|| value_error("tensor is too large"))
+}
+
+/// Writes the strides of a contiguous tensor of `shape`.
+pub(crate) fn fill_contiguous_strides(shape: &[i64], strides: &mut [i64]) {
+    let mut stride = 1i64;
+    for (place, &extent) in strides.iter_mut().zip(shape).rev() {
+        *place = stride;
+        stride = stride.wrapping_mul(extent);
+    }
+}
+
+/// Whether a tensor is contiguous: it has no strides, or no elements, or each stride is the number
+/// of elements below its dimension. The stride of an extent of one does not matter.
+pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
+    if shape.contains(&0) || strides.is_empty() {
+        return true;
+    }
+    let mut expected = 1i64;
+    for (&extent, &stride) in shape.iter().zip(strides).rev() {
+        if extent == 1 {
+            continue;
+        }
+        if stride != expected {
+            return false;
+        }
+        expected = expected.wrapping_mul(extent);
+    }
+    true
+}
+
+/// # Safety
+/// A non-NULL `array` must hold `ndim` numbers for `'a`.
+pub(crate) unsafe fn dims<'a>(array: *const i64, ndim: i32) -> &'a [i64] {
+    if array.is_null() || ndim <= 0 {
+        return &[];
+    }
+    // SAFETY: promised by the caller.
+    unsafe { std::slice::from_raw_parts(array, ndim as usize) }
+}
+
+impl Tensor {
+    /// A new tensor on the CPU, contiguous and aligned to [`TENSOR_ALIGNMENT`]. Its memory is
+    /// zero: Rust may not read memory that nobody wrote. The pages of a large tensor are not
+    /// touched for that.
+    ///
+    /// # Errors
+    /// `ValueError` for a negative extent, a size that overflows, or a device other than the CPU;
+    /// `MemoryError` when there is no memory.
+    pub fn empty(shape: &[i64], dtype: DLDataType, device: DLDevice) -> Result<Self> {
+        if device.device_type != DLDeviceType::CPU {
+            return Err(value_error(&format!(
+                "cannot allocate on {device}: only the CPU is supported"
+            )));
+        }
+        let size = checked_size(checked_numel(shape)?, dtype)?;
+        let (memory, data) = OwnedMemory::new(size)?;
+        let mut strides = vec![0; shape.len()];
+        fill_contiguous_strides(shape, &mut strides);
+        let tensor = DLTensor {
+            data: data.cast(),
+            device,
+            ndim: ndim_of(shape)?,
+            dtype,
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        Ok(Self::with_dims(tensor, shape, &strides, memory))
+    }
+
+    /// A new tensor of zeros on the CPU; the same as [`Tensor::empty`].
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    pub fn zeros(shape: &[i64], dtype: DLDataType, device: DLDevice) -> Result<Self> {
+        Self::empty(shape, dtype, device)
+    }
+
+    /// A new tensor on the CPU with a copy of `elements`, in row-major order.
+    ///
+    /// # Errors
+    /// `ValueError` when the number of elements is not that of the shape, or as [`Tensor::empty`].
+    pub fn from_slice<T: Element>(elements: &[T], shape: &[i64]) -> Result<Self> {
+        let numel = checked_numel(shape)?;
+        if numel != elements.len() {
+            return Err(value_error(&format!(
+                "shape {shape:?} has {numel} elements, got {}",
+                elements.len()
+            )));
+        }
+        let tensor = Self::empty(shape, T::DTYPE, DLDevice::CPU)?;
+        if numel != 0 {
+            let data = tensor.data_ptr().cast::<T>();
+            // SAFETY: the new memory has room for as many elements and is aligned for them.
+            unsafe { data.copy_from_nonoverlapping(elements.as_ptr(), numel) };
+        }
+        Ok(tensor)
+    }
+
+    /// An object with shape and strides in its tail.
+    fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
+        let tail = size_of_val(shape) + size_of_val(strides);
+        let object = make_object(tail, |header, tail| {
+            let place = tail.cast::<i64>();
+            let strides_place = place.wrapping_add(shape.len());
+            // SAFETY: the tail has room for both lists and is new; it is aligned for them because
+            // the object's size is a multiple of its alignment, at least 8.
+            unsafe {
+                place.copy_from_nonoverlapping(shape.as_ptr(), shape.len());
+                strides_place.copy_from_nonoverlapping(strides.as_ptr(), strides.len());
+            }
+            let tensor = DLTensor {
+                shape: if shape.is_empty() {
+                    tensor.shape
+                } else {
+                    place
+                },
+                strides: if strides.is_empty() {
+                    tensor.strides
+                } else {
+                    strides_place
+                },
+                ..tensor
+            };
+            TensorObject {
+                header,
+                tensor,
+                manager,
+            }
+        });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
+    /// A tensor over other memory that keeps `source` alive (`TVMFFITensorCreateUnsafeView`).
+    /// Shape and strides are copied.
+    ///
+    /// # Errors
+    /// `ValueError` for a negative number of dimensions, or missing shape or strides.
+    ///
+    /// # Safety
+    /// The prototype must be filled as `dlpack.h` says, and its memory must live as long as the
+    /// source.
+    pub unsafe fn create_unsafe_view(source: &Tensor, prototype: &DLTensor) -> Result<Self> {
+        let missing = prototype.shape.is_null() || prototype.strides.is_null();
+        if prototype.ndim < 0 || (prototype.ndim > 0 && missing) {
+            return Err(value_error("view prototype needs its shape and strides"));
+        }
+        // SAFETY: the prototype's lists have `ndim` numbers, by contract.
+        let (shape, strides) = unsafe {
+            (
+                dims(prototype.shape, prototype.ndim),
+                dims(prototype.strides, prototype.ndim),
+            )
+        };
+        let tensor = DLTensor {
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            ..*prototype
+        };
+        Ok(Self::with_dims(tensor, shape, strides, source.clone()))
+    }
+
+    /// The tensor's `DLTensor`.
+    #[inline]
+    pub fn as_dl_tensor(&self) -> &DLTensor {
+        // SAFETY: the DLTensor follows the header of every tensor object and does not change.
+        unsafe { &*self.0.as_ptr().add(1).cast() }
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// The extents.
+    #[inline]
+    pub fn shape(&self) -> &[i64] {
+        let tensor = self.as_dl_tensor();
+        // SAFETY: the shape has `ndim` numbers that live as long as the object.
+        unsafe { dims(tensor.shape, tensor.ndim) }
+    }
+
+    /// The strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        let tensor = self.as_dl_tensor();
+        // SAFETY: as for the shape; every tensor object with dimensions has strides.
+        unsafe { dims(tensor.strides, tensor.ndim) }
+    }
+
+    /// Element type.
+    #[inline]
+    pub fn dtype(&self) -> DLDataType {
+        self.as_dl_tensor().dtype
+    }
+
+    /// Device of the memory.
+    #[inline]
+    pub fn device(&self) -> DLDevice {
+        self.as_dl_tensor().device
+    }
+
+    /// Address of the memory, without the byte offset; NULL when there are no elements.
+    #[inline]
+    pub fn data_ptr(&self) -> *mut c_void {
+        self.as_dl_tensor().data
+    }
+
+    /// Bytes from [`Tensor::data_ptr`] to the first element.
+    #[inline]
+    pub fn byte_offset(&self) -> u64 {
+        self.as_dl_tensor().byte_offset
+    }
+
+    /// Number of elements; zero for a foreign shape that makes no sense.
+    pub fn numel(&self) -> usize {
+        checked_numel(self.shape()).unwrap_or(0)
+    }
+
+    /// Bytes that the elements take, packed.
+    pub fn nbytes(&self) -> usize {
+        checked_size(self.numel(), self.dtype()).unwrap_or(0)
+    }
+
+    /// Whether the elements lie in row-major order without gaps. Tensors without elements do, and
+    /// the stride of an extent of one does not matter (`IsContiguous`, container/tensor.h).
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(self.shape(), self.strides())
+    }
+
+    /// Whether the first element is aligned to `alignment` bytes. Where a data pointer is no
+    /// address only the offset counts (`IsAligned`, container/tensor.h).
+    pub fn is_aligned(&self, alignment: usize) -> bool {
+        dlpack::is_aligned(self.as_dl_tensor(), alignment)
+    }
+
+    /// The elements in row-major order.
+    ///
+    /// # Errors
+    /// `TypeError` for another element type; `ValueError` for memory that the CPU cannot read, is
+    /// not contiguous, not aligned for `T`, or holds bits that are no `T`.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        let (data, len) = self.elements::<T>()?;
+        // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the
+        // memory alive; who may write it is stated at the type.
+        let slice = unsafe { std::slice::from_raw_parts(data.as_ptr(), len) };
+        Ok(slice)
+    }
+
+    /// The elements in row-major order, to write.
+    ///
+    /// # Errors
+    /// `RuntimeError` when other references to the tensor exist, or its memory is not this
+    /// crate's own; else as [`Tensor::as_slice`].
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
+        if !self.0.is_unique() || !self.owns_memory() {
+            return Err(runtime_error(
+                "tensor is shared, or its memory is not its own: it cannot be written to",
+            ));
+        }
+        let (data, len) = self.elements::<T>()?;
+        // SAFETY: as in `as_slice`; this is the only reference, borrowed mutably, to memory that
+        // only this object owns, so nobody else reads or writes it.
+        let slice = unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), len) };
+        Ok(slice)
+    }
+
+    /// A copy of the elements in row-major order.
+    ///
+    /// # Errors
+    /// As [`Tensor::as_slice`].
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.as_slice().map(<[T]>::to_vec)
+    }
+
+    /// Whether the object was made by [`Tensor::empty`] and the like.
+    fn owns_memory(&self) -> bool {
+        let own: TVMFFIObjectDeleter = owned_deleter();
+        // SAFETY: the reference keeps the header alive, and the deleter never changes.
+        let deleter = unsafe { (*self.0.as_ptr()).deleter };
+        deleter.is_some_and(|deleter| std::ptr::fn_addr_eq(deleter, own))
+    }
+
+    fn elements<T: Element>(&self) -> Result<(NonNull<T>, usize)> {
+        let tensor = self.as_dl_tensor();
+        if tensor.dtype != T::DTYPE {
+            return Err(Error::new(
+                kind::TYPE_ERROR,
+                &format!("expected elements {}, got {}", T::DTYPE, tensor.dtype),
+            ));
+        }
+        if !tensor.device.device_type.is_host_accessible() {
+            return Err(value_error(&format!(
+                "memory on {} is not readable by the CPU",
+                tensor.device
+            )));
+        }
+        if !self.is_contiguous() {
+            return Err(value_error("tensor is not contiguous"));
+        }
+        let len = checked_numel(self.shape())?;
+        let data = tensor
+            .data
+            .cast::<u8>()
+            .wrapping_add(tensor.byte_offset as usize)
+            .cast::<T>();
+        let Some(data) = NonNull::new(data).filter(|_| len != 0) else {
+            if len != 0 {
+                return Err(value_error("tensor has elements but no memory"));
+            }
+            return Ok((NonNull::dangling(), 0));
+        };
+        if !data.is_aligned() {
+            return Err(value_error("tensor is not aligned for its elements"));
+        }
+        // SAFETY: the memory holds `len` elements of `T`'s size, readable by the CPU.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), len * size_of::<T>()) };
+        if !T::is_valid(bytes) {
+            return Err(value_error(
+                "tensor holds bytes that are no value of its type",
+            ));
+        }
+        Ok((data, len))
+    }
+}
+
+/// The deleter that marks tensors over this crate's own memory.
+fn owned_deleter() -> TVMFFIObjectDeleter {
+    use std::sync::OnceLock;
+    static DELETER: OnceLock<TVMFFIObjectDeleter> = OnceLock::new();
+    *DELETER.get_or_init(crate::object::alloc::deleter_of::<TensorObject<OwnedMemory>>)
+}
+
+fn ndim_of(shape: &[i64]) -> Result<i32> {
+    i32::try_from(shape.len()).map_err(|_| value_error("too many dimensions"))
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tensor")
+            .field("shape", &self.shape())
+            .field("dtype", &format_args!("{}", self.dtype()))
+            .field("device", &format_args!("{}", self.device()))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contiguity_follows_upstream() {
+        assert!(is_contiguous(&[2, 3], &[3, 1]));
+        assert!(!is_contiguous(&[2, 3], &[1, 2]));
+        assert!(is_contiguous(&[1, 3], &[77, 1]));
+        assert!(is_contiguous(&[0, 3], &[9, 9]));
+        assert!(is_contiguous(&[], &[]));
+        assert!(is_contiguous(&[2, 3], &[]));
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert!(checked_numel(&[-1]).is_err());
+        assert!(checked_numel(&[i64::MAX, 2]).is_err());
+        assert!(matches!(checked_numel(&[i64::MAX, 0, 2]), Err(_) | Ok(0)));
+        assert!(matches!(checked_numel(&[]), Ok(1)));
+        assert!(checked_size(usize::MAX, DLDataType::FLOAT32).is_err());
+        assert!(matches!(checked_size(3, DLDataType::FLOAT4_E2M1FN), Ok(2)));
+    }
+}

@@ -1,0 +1,52 @@
+//! Rust types that are elements of tensors.
+//! Each is tied to one `DLDataType` of one lane and the same size.
+//! Header: `DLDataType` in `dlpack.h`.
+
+use crate::abi::DLDataType;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type with the layout of a DLPack element type. It cannot be implemented elsewhere.
+pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
+    /// The element type.
+    const DTYPE: DLDataType;
+
+    /// Whether bytes out of foreign memory are values of this type.
+    #[doc(hidden)]
+    fn is_valid(_bytes: &[u8]) -> bool {
+        true
+    }
+}
+
+macro_rules! elements {
+    ($($ty:ty = $dtype:ident),*) => {$(
+        impl sealed::Sealed for $ty {}
+        impl Element for $ty {
+            const DTYPE: DLDataType = DLDataType::$dtype;
+        }
+        const _: () = assert!(size_of::<$ty>() == DLDataType::$dtype.itemsize());
+    )*};
+}
+elements!(
+    i8 = INT8,
+    i16 = INT16,
+    i32 = INT32,
+    i64 = INT64,
+    u8 = UINT8,
+    u16 = UINT16,
+    u32 = UINT32,
+    u64 = UINT64,
+    f32 = FLOAT32,
+    f64 = FLOAT64
+);
+
+impl sealed::Sealed for bool {}
+impl Element for bool {
+    const DTYPE: DLDataType = DLDataType::BOOL;
+
+    fn is_valid(bytes: &[u8]) -> bool {
+        bytes.iter().all(|&byte| byte <= 1)
+    }
+}

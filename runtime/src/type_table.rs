@@ -1,0 +1,272 @@
+//! The table of types: key to index, index to info, ancestors, and reserved child slots.
+//! Infos never move and are never freed, so that C may keep their addresses.
+//! Header sections: `TVMFFITypeGetOrAllocIndex`, `TVMFFIGetTypeInfo`, `TVMFFITypeKeyToIndex`.
+
+use std::collections::HashMap;
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::abi::*;
+use crate::error::{Result, runtime_error};
+
+mod attributes;
+
+pub(crate) use attributes::{
+    attr_column, register_attr, register_field, register_metadata, register_method,
+};
+
+/// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
+pub const QUERY_ONLY: i32 = -2;
+
+struct Entry {
+    info: *mut TVMFFITypeInfo,
+    /// Slots reserved for the type and its children, from its own index on.
+    num_slots: i32,
+    /// How many of them are given out, the type's own included.
+    used_slots: i32,
+    can_overflow: bool,
+}
+
+// SAFETY: the info is allocated once and never freed; it is changed under the table's write lock
+// only, through atomic stores (see `attributes`).
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+struct Table {
+    entries: Vec<Option<Entry>>,
+    index_of: HashMap<String, i32>,
+    attributes: attributes::Attributes,
+}
+
+/// A request for a type's index (`TVMFFITypeGetOrAllocIndex`).
+#[derive(Copy, Clone, Debug)]
+pub struct TypeRequest<'a> {
+    /// The type key.
+    pub key: &'a str,
+    /// A fixed index, or -1 for one that is allocated.
+    pub static_index: i32,
+    /// Number of ancestors.
+    pub depth: i32,
+    /// Slots to reserve for child types.
+    pub num_child_slots: i32,
+    /// Whether children may go beyond the reserved slots.
+    pub child_slots_can_overflow: bool,
+    /// The parent's index, -1 for a root, or [`QUERY_ONLY`].
+    pub parent: i32,
+}
+
+fn table() -> &'static RwLock<Table> {
+    static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
+    TABLE.get_or_init(|| RwLock::new(Table::with_static_types()))
+}
+
+fn read() -> RwLockReadGuard<'static, Table> {
+    table().read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write() -> RwLockWriteGuard<'static, Table> {
+    table().write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// FNV-1a, 64 bits: the hash of a type key.
+fn hash_key(key: &str) -> u64 {
+    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Table {
+    fn with_static_types() -> Self {
+        let mut table = Self {
+            entries: Vec::new(),
+            index_of: HashMap::new(),
+            attributes: attributes::Attributes::default(),
+        };
+        table
+            .entries
+            .resize_with(TypeIndex::DYN_OBJECT_BEGIN.0 as usize, || None);
+        let root = TypeIndex::OBJECT;
+        table.insert(root.0, "ffi.Object", 0, true, None);
+        for &(index, key) in TypeIndex::STATIC_KEYS {
+            if index.0 < 0 || index == root {
+                continue;
+            }
+            let parent = index.is_object().then_some(root.0);
+            table.insert(index.0, key, 0, false, parent);
+        }
+        table
+    }
+
+    fn entry(&self, index: i32) -> Option<&Entry> {
+        self.entries.get(usize::try_from(index).ok()?)?.as_ref()
+    }
+
+    fn entry_mut(&mut self, index: i32) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::try_from(index).ok()?)?.as_mut()
+    }
+
+    fn info(&self, index: i32) -> Option<*mut TVMFFITypeInfo> {
+        self.entry(index).map(|entry| entry.info)
+    }
+
+    /// Fills the slot `index`, which must be empty and within the table.
+    fn insert(
+        &mut self,
+        index: i32,
+        key: &str,
+        child_slots: i32,
+        overflow: bool,
+        parent: Option<i32>,
+    ) {
+        let mut ancestors: Vec<*const TVMFFITypeInfo> = Vec::new();
+        if let Some(parent) = parent.and_then(|parent| self.info(parent)) {
+            // SAFETY: infos are never freed, and the fields read here never change; a type of
+            // depth n has n ancestors.
+            unsafe {
+                for depth in 0..(*parent).type_depth as usize {
+                    ancestors.push(*(*parent).type_ancestors.add(depth));
+                }
+            }
+            ancestors.push(parent);
+        }
+        let depth = ancestors.len() as i32;
+        // Leaked on purpose: C code keeps these addresses for the life of the process.
+        let ancestors: &'static mut [*const TVMFFITypeInfo] = Vec::leak(ancestors);
+        let leaked: &'static str = String::leak(key.to_owned());
+        let info = Box::leak(Box::new(TVMFFITypeInfo {
+            type_index: index,
+            type_depth: depth,
+            type_key: TVMFFIByteArray::from_slice(leaked.as_bytes()),
+            type_ancestors: ancestors.as_mut_ptr(),
+            type_key_hash: hash_key(key),
+            num_fields: 0,
+            num_methods: 0,
+            fields: std::ptr::null(),
+            methods: std::ptr::null(),
+            metadata: std::ptr::null(),
+        }));
+        if let Some(slot) = self.entries.get_mut(index as usize) {
+            *slot = Some(Entry {
+                info,
+                num_slots: child_slots + 1,
+                used_slots: 1,
+                can_overflow: overflow,
+            });
+            self.index_of.insert(key.to_owned(), index);
+        }
+    }
+
+    fn get_or_alloc(&mut self, request: TypeRequest<'_>) -> Result<i32> {
+        let TypeRequest { key, parent, .. } = request;
+        if let Some(&index) = self.index_of.get(key) {
+            return Ok(index);
+        }
+        if parent == QUERY_ONLY {
+            return Ok(QUERY_ONLY);
+        }
+        let parent = (parent >= 0).then_some(parent);
+        let mut overflow = request.child_slots_can_overflow;
+        let mut parent_depth = -1;
+        if let Some(parent) = parent {
+            let Some(entry) = self.entry(parent) else {
+                return Err(runtime_error(&format!(
+                    "type `{key}`: no parent with type index {parent}"
+                )));
+            };
+            overflow &= entry.can_overflow;
+            // SAFETY: infos are never freed and a type's depth never changes.
+            parent_depth = unsafe { (*entry.info).type_depth };
+        }
+        if request.depth != parent_depth + 1 || request.num_child_slots < 0 {
+            return Err(runtime_error(&format!(
+                "type `{key}`: depth {} does not fit its parent's, or its child slots are negative",
+                request.depth
+            )));
+        }
+        let index = if request.static_index >= 0 {
+            self.check_static_index(key, request.static_index)?
+        } else {
+            self.alloc_index(key, parent, request.num_child_slots)?
+        };
+        self.insert(index, key, request.num_child_slots, overflow, parent);
+        Ok(index)
+    }
+
+    fn check_static_index(&self, key: &str, index: i32) -> Result<i32> {
+        match self.entries.get(index as usize) {
+            Some(None) => Ok(index),
+            Some(Some(_)) => Err(runtime_error(&format!(
+                "type `{key}`: type index {index} is taken"
+            ))),
+            None => Err(runtime_error(&format!(
+                "type `{key}`: no static type index {index}"
+            ))),
+        }
+    }
+
+    /// An index from the parent's reserved slots, or else from the end of the table.
+    fn alloc_index(&mut self, key: &str, parent: Option<i32>, child_slots: i32) -> Result<i32> {
+        let no_parent = || runtime_error(&format!("type `{key}`: a dynamic type needs a parent"));
+        let too_many = || runtime_error(&format!("type `{key}`: too many types"));
+        let parent = parent.ok_or_else(no_parent)?;
+        let slots = child_slots.checked_add(1).ok_or_else(too_many)?;
+        let entry = self.entry_mut(parent).ok_or_else(no_parent)?;
+        if entry.num_slots - entry.used_slots >= slots {
+            let index = parent + entry.used_slots;
+            entry.used_slots += slots;
+            return Ok(index);
+        }
+        if !entry.can_overflow {
+            return Err(runtime_error(&format!(
+                "type `{key}`: the parent type {parent} takes no more child types"
+            )));
+        }
+        let index = i32::try_from(self.entries.len()).map_err(|_| too_many())?;
+        // A bound on reserved slots keeps one wrong call from taking all memory.
+        if slots > 1 << 20 {
+            return Err(too_many());
+        }
+        let len = self.entries.len() + slots as usize;
+        self.entries.resize_with(len, || None);
+        Ok(index)
+    }
+}
+
+/// The index of a type, which is registered when it is new.
+///
+/// # Errors
+/// `RuntimeError` when the parent is unknown or takes no more children, the depth does not follow
+/// from the parent, or a static index is taken.
+pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
+    if let Some(index) = key_to_index(request.key) {
+        return Ok(index);
+    }
+    write().get_or_alloc(request)
+}
+
+/// The index of a registered type.
+pub fn key_to_index(key: &str) -> Option<i32> {
+    read().index_of.get(key).copied()
+}
+
+/// The info of a registered type; its address stays valid for the life of the process.
+pub fn type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
+    read().info(index).map(<*mut _>::cast_const)
+}
+
+fn key_of_info(info: *const TVMFFITypeInfo) -> String {
+    // SAFETY: infos are never freed, and their keys are leaked strings that never change.
+    let key = unsafe { (*info).type_key.as_slice() };
+    String::from_utf8_lossy(key).into_owned()
+}
+
+/// The key of a type for messages; unknown indices are written as numbers.
+pub(crate) fn type_key_of(index: TypeIndex) -> String {
+    if let Some(key) = index.static_type_key() {
+        return key.to_owned();
+    }
+    match type_info(index.0) {
+        Some(info) => key_of_info(info),
+        None => format!("type index {}", index.0),
+    }
+}

@@ -1,0 +1,163 @@
+use std::ffi::c_void;
+
+use tvm_ffi_runtime::abi::*;
+use tvm_ffi_runtime::capi::*;
+use tvm_ffi_runtime::error::{set_raised, take_raised};
+use tvm_ffi_runtime::{AsObject, Error, Function, Shape};
+
+use crate::support::*;
+
+#[test]
+fn errors_round_trip_through_the_slot() {
+    // SAFETY: the strings are NUL-terminated.
+    unsafe { TVMFFIErrorSetRaisedFromCStr(c"ValueError".as_ptr(), c"bad".as_ptr()) };
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: writable.
+    unsafe { TVMFFIErrorMoveFromRaised(&mut handle) };
+    let error: Error = own(handle);
+    assert_eq!(error.to_string(), "ValueError: bad");
+    assert_eq!(error.as_object().strong_count(), 1);
+    // SAFETY: the error is alive; the slot takes a reference of its own.
+    unsafe { TVMFFIErrorSetRaised(error.as_object().as_ptr().cast()) };
+    assert_eq!(error.as_object().strong_count(), 2);
+    drop(take_raised());
+    // SAFETY: writable.
+    unsafe { TVMFFIErrorMoveFromRaised(&mut handle) };
+    assert!(handle.is_null());
+}
+
+#[test]
+fn messages_are_joined_from_parts() {
+    let parts = [c"one ".as_ptr(), std::ptr::null(), c"two".as_ptr()];
+    // SAFETY: the parts are NULL or NUL-terminated.
+    unsafe { TVMFFIErrorSetRaisedFromCStrParts(c"TypeError".as_ptr(), parts.as_ptr(), 3) };
+    assert_eq!(take_raised().unwrap().message(), "one two");
+}
+
+#[test]
+fn created_errors_have_all_their_parts() {
+    let cause = Error::new("A", "a");
+    let context = Shape::new(&[5]);
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: all arguments are valid.
+    let code = unsafe {
+        TVMFFIErrorCreateWithCauseAndExtraContext(
+            &bytes("B"),
+            &bytes("b"),
+            &bytes("trace\n"),
+            cause.as_object().as_ptr().cast(),
+            context.as_object().as_ptr().cast(),
+            &mut handle,
+        )
+    };
+    assert_eq!(code, 0);
+    let error: Error = own(handle);
+    assert_eq!(error.backtrace(), "trace\n");
+    assert_eq!(error.cause().unwrap().kind(), "A");
+    assert!(error.extra_context().unwrap().ptr_eq(context.as_object()));
+    drop(error);
+    assert_eq!(cause.as_object().strong_count(), 1);
+    assert_eq!(context.as_object().strong_count(), 1);
+}
+
+#[test]
+fn failed_creation_raises_nothing() {
+    let mut handle = std::ptr::null_mut();
+    let shape = Shape::new(&[5]);
+    // SAFETY: NULL is allowed; the shape is alive.
+    unsafe {
+        let null = std::ptr::null();
+        assert_eq!(
+            TVMFFIErrorCreate(null, &bytes("b"), &bytes(""), &mut handle),
+            -1
+        );
+        let code = TVMFFIErrorCreateWithCauseAndExtraContext(
+            &bytes("B"),
+            &bytes("b"),
+            &bytes(""),
+            shape.as_object().as_ptr().cast(),
+            std::ptr::null_mut(),
+            &mut handle,
+        );
+        assert_eq!(code, -1);
+    }
+    assert!(take_raised().is_none());
+}
+
+#[test]
+fn c_updates_the_backtrace() {
+    let error = Error::from_parts("A", "a", "1\n", None, None);
+    let object = error.as_object().as_ptr();
+    // SAFETY: the cell follows the header of an error.
+    unsafe {
+        let cell = object.add(1).cast::<TVMFFIErrorCell>();
+        let update = (*cell).update_backtrace.unwrap();
+        update(
+            object.cast(),
+            &bytes("2\n"),
+            kTVMFFIBacktraceUpdateModeAppend,
+        );
+        assert_eq!((*cell).backtrace.as_slice(), b"1\n2\n");
+        // The text may be the error's own.
+        let own = (*cell).backtrace;
+        update(object.cast(), &own, kTVMFFIBacktraceUpdateModeAppend);
+        assert_eq!(error.backtrace(), "1\n2\n1\n2\n");
+        update(
+            object.cast(),
+            &bytes("3\n"),
+            kTVMFFIBacktraceUpdateModeReplace,
+        );
+    }
+    assert_eq!(error.backtrace(), "3\n");
+}
+
+#[test]
+fn slots_belong_to_threads() {
+    set_raised(Error::new("A", "here"));
+    std::thread::spawn(|| {
+        assert!(take_raised().is_none());
+        set_raised(Error::new("B", "there"));
+    })
+    .join()
+    .unwrap();
+    assert_eq!(take_raised().unwrap().message(), "here");
+}
+
+#[test]
+fn raising_what_is_no_error_raises_a_type_error() {
+    let shape = Shape::new(&[1]);
+    // SAFETY: the shape is alive.
+    unsafe { TVMFFIErrorSetRaised(shape.as_object().as_ptr().cast()) };
+    assert_eq!(
+        take_raised().unwrap().message(),
+        "expected ffi.Error, got ffi.Shape"
+    );
+}
+
+#[test]
+fn backtrace_text_is_there() {
+    // SAFETY: the strings are NUL-terminated.
+    let text = unsafe { (*TVMFFIBacktrace(c"file.c".as_ptr(), 7, c"f".as_ptr(), 0)).as_slice() };
+    assert!(text.starts_with(b"  File \"file.c\", line 7, in f\n"));
+}
+
+unsafe extern "C" fn silent_failure(
+    handle: *mut c_void,
+    _args: *const TVMFFIAny,
+    _num_args: i32,
+    _result: *mut TVMFFIAny,
+) -> i32 {
+    handle.addr() as i32 - 100
+}
+
+#[test]
+fn codes_without_an_error_are_named() {
+    for (handle, code) in [(99, -1), (98, -2), (103, 3)] {
+        let handle = std::ptr::without_provenance_mut(handle);
+        // SAFETY: the callback keeps the convention.
+        let function = unsafe { Function::from_extern_c(handle, silent_failure, None) };
+        let error = function.call(()).unwrap_err();
+        assert_eq!(error.kind(), "RuntimeError");
+        assert!(error.message().contains(&code.to_string()), "{error}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The runtime through its public Rust API and through its C symbols.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod errors;
+mod functions;
+mod null_arguments;
+mod objects;
+mod registry;
+mod support;
+mod tensors;
+mod types;
+mod values;

@@ -1,0 +1,239 @@
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tvm_ffi_runtime::abi::*;
+use tvm_ffi_runtime::capi::*;
+use tvm_ffi_runtime::{Function, Module, ObjectRef, Shape};
+
+use crate::support::*;
+
+fn opaque(counter: &AtomicUsize) -> ObjectRef {
+    let mut out = std::ptr::null_mut();
+    let index = TypeIndex::OPAQUE_PY_OBJECT.0;
+    // SAFETY: the counter outlives the object in every test.
+    let code =
+        unsafe { TVMFFIObjectCreateOpaque(counter_ptr(counter), index, Some(count_up), &mut out) };
+    assert_eq!(code, 0);
+    own(out)
+}
+
+#[test]
+fn opaque_deleter_runs_once_with_the_last_reference() {
+    let counter = AtomicUsize::new(0);
+    let object = opaque(&counter);
+    assert_eq!(object.type_key(), "ffi.OpaquePyObject");
+    // SAFETY: the object is alive.
+    unsafe {
+        assert_eq!(TVMFFIObjectIncRef(object.as_ptr().cast()), 0);
+        assert_eq!(object.strong_count(), 2);
+        assert_eq!(TVMFFIObjectDecRef(object.as_ptr().cast()), 0);
+    }
+    let other = object.clone();
+    drop(object);
+    assert_eq!(counter.load(Ordering::SeqCst), 0);
+    drop(other);
+    assert_eq!(counter.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn opaque_takes_one_type_only() {
+    let mut out = std::ptr::null_mut();
+    // SAFETY: no deleter, nothing to uphold.
+    let code = unsafe {
+        TVMFFIObjectCreateOpaque(std::ptr::null_mut(), TypeIndex::TENSOR.0, None, &mut out)
+    };
+    assert_eq!(raised(code).kind(), "RuntimeError");
+}
+
+#[test]
+fn weak_references_keep_storage_not_the_object() {
+    let counter = AtomicUsize::new(0);
+    let object = opaque(&counter);
+    let weak = object.downgrade();
+    let weak2 = weak.clone();
+    assert_eq!((object.strong_count(), object.weak_count()), (1, 2));
+    assert!(!object.is_unique());
+    let strong = weak.upgrade().unwrap();
+    assert!(strong.ptr_eq(&object));
+    drop((object, strong));
+    assert_eq!(counter.load(Ordering::SeqCst), 1);
+    assert!(weak.upgrade().is_none());
+    drop(weak);
+    assert!(weak2.upgrade().is_none());
+}
+
+#[test]
+fn counts_have_the_abi_layout() {
+    let shape = Shape::new(&[1]);
+    let object = ObjectRef::from(shape);
+    // SAFETY: the object is alive.
+    let count = || unsafe { (*object.as_ptr()).combined_ref_count.load(Ordering::SeqCst) };
+    assert_eq!(count(), 1 | 1 << 32);
+    let weak = object.downgrade();
+    assert_eq!(count(), 1 | 2 << 32);
+    let other = object.clone();
+    assert_eq!(count(), 2 | 2 << 32);
+    drop((weak, other));
+    assert!(object.is_unique());
+}
+
+#[test]
+fn upgrades_race_with_the_last_drop() {
+    for _ in 0..200 {
+        let counter = AtomicUsize::new(0);
+        let object = opaque(&counter);
+        let weak = object.downgrade();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let weak = weak.clone();
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        drop(weak.upgrade());
+                    }
+                });
+            }
+            scope.spawn(move || drop(object));
+        });
+        assert!(weak.upgrade().is_none());
+        assert_eq!(counter.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[test]
+fn every_object_has_its_alloc_header() {
+    // SAFETY: the header precedes every object body.
+    let header = |object: &ObjectRef| unsafe {
+        object
+            .as_ptr()
+            .cast::<TVMFFIObjectAllocHeader>()
+            .sub(1)
+            .read()
+    };
+    assert!(header(&Shape::new(&[1, 2]).into()).delete_space.is_some());
+    let function = Function::from_packed(|_| Ok(().into()));
+    assert!(header(&function.into()).delete_space.is_some());
+}
+
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+static FREED: AtomicUsize = AtomicUsize::new(0);
+const MARK: i32 = TypeIndex::MODULE.0;
+
+unsafe extern "C" fn counting_delete(body: *mut c_void) {
+    FREED.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the block starts 64 bytes before the body and its size is in its first word.
+    unsafe {
+        let block = body.cast::<u8>().sub(64);
+        let size = block.cast::<usize>().read();
+        std::alloc::dealloc(
+            block,
+            std::alloc::Layout::from_size_align_unchecked(size, 64),
+        );
+    }
+}
+
+/// Serves modules, which only this test makes meanwhile; fails for everything else.
+unsafe extern "C" fn counting_allocate(
+    size: usize,
+    alignment: usize,
+    type_index: i32,
+    _context: *mut c_void,
+) -> *mut c_void {
+    if type_index != MARK || alignment > 64 {
+        return std::ptr::null_mut();
+    }
+    ALLOCATED.fetch_add(1, Ordering::SeqCst);
+    let layout = std::alloc::Layout::from_size_align(size + 64, 64).unwrap();
+    // SAFETY: the layout's size is not zero, and 64 bytes hold the size and the header.
+    unsafe {
+        let block = std::alloc::alloc(layout);
+        block.cast::<usize>().write(size + 64);
+        let body = block.add(64);
+        body.cast::<TVMFFIObjectAllocHeader>()
+            .sub(1)
+            .write(TVMFFIObjectAllocHeader {
+                delete_space: Some(counting_delete),
+            });
+        body.cast()
+    }
+}
+
+#[test]
+fn custom_allocator_serves_and_frees() {
+    let builtin = TVMFFIGetCustomAllocator();
+    assert!(!builtin.is_null());
+    let custom = Box::leak(Box::new(TVMFFICustomAllocator {
+        allocate: Some(counting_allocate),
+        context: std::ptr::null_mut(),
+    }));
+    // SAFETY: the allocator is leaked and keeps the contract.
+    assert_eq!(unsafe { TVMFFISetCustomAllocator(custom) }, 0);
+    let before = ALLOCATED.load(Ordering::SeqCst);
+    let module = Module::new("test", []);
+    let shape = Shape::new(&[3]);
+    // SAFETY: NULL restores the builtin allocator.
+    assert_eq!(unsafe { TVMFFISetCustomAllocator(std::ptr::null_mut()) }, 0);
+    assert_eq!(TVMFFIGetCustomAllocator(), builtin);
+    assert!(ALLOCATED.load(Ordering::SeqCst) > before);
+    assert_eq!(*shape, [3]);
+    let freed = FREED.load(Ordering::SeqCst);
+    drop(module);
+    assert!(FREED.load(Ordering::SeqCst) > freed);
+}
+
+#[test]
+fn modules_hand_out_their_functions() {
+    let alive = Arc::new(());
+    let module = Module::builder("jit")
+        .function("one", Function::from_packed(|_| Ok(1.into())))
+        .keep_alive(alive.clone())
+        .build();
+    assert_eq!(module.kind(), "jit");
+    assert_eq!(module.function_names(), ["one"]);
+    assert!(module.get_function("two").is_none());
+    let one = module.get_function("one").unwrap();
+    assert_eq!(one.call(()).unwrap().cast::<i32>().unwrap(), 1);
+    drop(module);
+    assert_eq!(Arc::strong_count(&alive), 1);
+}
+
+static INITS: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn init_handle(result: *mut *mut c_void) -> i32 {
+    INITS.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the caller passes a writable place.
+    unsafe { result.write(std::ptr::without_provenance_mut(8)) };
+    0
+}
+
+unsafe extern "C" fn deinit_handle(handle: *mut c_void) -> i32 {
+    handle.addr() as i32
+}
+
+unsafe extern "C" fn init_nothing(_result: *mut *mut c_void) -> i32 {
+    0
+}
+
+#[test]
+fn handles_are_made_once() {
+    let place = AtomicUsize::new(0);
+    let address: usize = place.as_ptr().expose_provenance();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let place = std::ptr::with_exposed_provenance_mut(address);
+                // SAFETY: all threads use this API only, and the place outlives them.
+                assert_eq!(unsafe { TVMFFIHandleInitOnce(place, Some(init_handle)) }, 0);
+            });
+        }
+    });
+    assert_eq!(INITS.load(Ordering::SeqCst), 1);
+    let place = std::ptr::with_exposed_provenance_mut(address);
+    // SAFETY: as above.
+    unsafe {
+        assert_eq!(TVMFFIHandleDeinitOnce(place, Some(deinit_handle)), 8);
+        assert_eq!(TVMFFIHandleDeinitOnce(place, Some(deinit_handle)), 0);
+        let code = TVMFFIHandleInitOnce(place, Some(init_nothing));
+        assert_eq!(raised(code).kind(), "RuntimeError");
+    }
+}

@@ -1,0 +1,223 @@
+use std::ffi::c_void;
+
+use tvm_ffi_runtime::abi::*;
+use tvm_ffi_runtime::capi::*;
+use tvm_ffi_runtime::{Any, AnyView, Bytes, Function, ObjectRef, Shape, Str, ToAnyView};
+
+use crate::support::*;
+
+#[test]
+fn numbers_convert_as_upstream() {
+    let int = Any::from(3);
+    assert_eq!(int.cast::<i64>().unwrap(), 3);
+    assert_eq!(int.cast::<f64>().unwrap(), 3.0);
+    assert!(int.cast::<bool>().unwrap());
+    let boolean = Any::from(true);
+    assert_eq!(boolean.cast::<u8>().unwrap(), 1);
+    assert_eq!(boolean.cast::<f32>().unwrap(), 1.0);
+    let float = Any::from(1.5);
+    assert_eq!(float.cast::<f32>().unwrap(), 1.5);
+    assert_eq!(
+        float.cast::<i64>().unwrap_err().to_string(),
+        "TypeError: expected int, got float"
+    );
+    assert!(float.cast::<bool>().is_err());
+}
+
+#[test]
+fn narrow_integers_are_checked() {
+    assert_eq!(
+        Any::from(300).cast::<u8>().unwrap_err().kind(),
+        "ValueError"
+    );
+    assert_eq!(
+        Any::from(-1).cast::<u64>().unwrap_err().kind(),
+        "ValueError"
+    );
+    assert_eq!(Any::from(-128).cast::<i8>().unwrap(), -128);
+    assert_eq!(Any::from(u64::MAX).as_raw().bits(), u64::MAX);
+}
+
+#[test]
+fn none_and_pointers() {
+    assert_eq!(Any::none().cast::<Option<i32>>().unwrap(), None);
+    assert_eq!(Any::from(4).cast::<Option<i32>>().unwrap(), Some(4));
+    assert!(Any::none().cast::<*mut c_void>().unwrap().is_null());
+    Any::none().cast::<()>().unwrap();
+    assert!(Any::from(Option::<i32>::None).is_none());
+    assert!(Any::none().cast::<Function>().is_err());
+}
+
+#[test]
+fn padding_and_payload_are_written_whole() {
+    for value in [
+        Any::from(true),
+        Any::from(DLDataType::FLOAT32),
+        Any::from(1.0f32),
+        Any::none(),
+    ] {
+        assert_eq!(value.as_raw().zero_padding, 0);
+    }
+    assert_eq!(Any::from(true).as_raw().bits(), 1);
+    assert_eq!(Any::from(DLDataType::FLOAT32).as_raw().bits(), 0x0001_2002);
+    let small = Any::from("ab");
+    assert_eq!(small.as_raw().zero_padding, 2);
+    assert_eq!(
+        small.as_raw().bits(),
+        u64::from(b'a') | u64::from(b'b') << 8
+    );
+}
+
+#[test]
+fn strings_cross_the_seven_byte_border() {
+    for text in ["", "1234567", "12345678"] {
+        let mut out = TVMFFIAny::none();
+        // SAFETY: the input is valid and the output writable.
+        assert_eq!(
+            unsafe { TVMFFIStringFromByteArray(&bytes(text), &mut out) },
+            0
+        );
+        // SAFETY: the value is owned.
+        let value = unsafe { Any::from_raw(out) };
+        let small = text.len() <= 7;
+        let want = if small {
+            TypeIndex::SMALL_STR
+        } else {
+            TypeIndex::STR
+        };
+        assert_eq!(value.type_index(), want);
+        assert_eq!(value.as_str(), Some(text));
+        assert_eq!(value.cast::<Str>().unwrap(), text);
+        assert_eq!(text.to_arg().as_view().type_index(), want);
+    }
+}
+
+#[test]
+fn bytes_cross_the_seven_byte_border() {
+    for len in [0, 7, 8] {
+        let data = vec![0xff; len];
+        let input = TVMFFIByteArray::from_slice(&data);
+        let mut out = TVMFFIAny::none();
+        // SAFETY: the input is valid and the output writable.
+        assert_eq!(unsafe { TVMFFIBytesFromByteArray(&input, &mut out) }, 0);
+        // SAFETY: the value is owned.
+        let value = unsafe { Any::from_raw(out) };
+        assert_eq!(value.as_bytes(), Some(&data[..]));
+        assert_eq!(value.cast::<Bytes>().unwrap(), data[..]);
+        assert!(value.cast::<Str>().is_err());
+    }
+}
+
+#[test]
+fn strings_that_are_not_utf8_stay_whole() {
+    let mut out = TVMFFIAny::none();
+    let input = TVMFFIByteArray::from_slice(&[0xff, 0xfe]);
+    // SAFETY: the input is valid and the output writable.
+    assert_eq!(unsafe { TVMFFIStringFromByteArray(&input, &mut out) }, 0);
+    // SAFETY: the value is owned.
+    let value = unsafe { Any::from_raw(out) };
+    assert_eq!(value.as_str(), None);
+    assert_eq!(value.as_view().str_bytes(), Some(&[0xff, 0xfe][..]));
+    assert_eq!(value.cast::<Str>().unwrap_err().kind(), "ValueError");
+}
+
+fn to_owned_any(view: &TVMFFIAny) -> Any {
+    let mut out = TVMFFIAny::none();
+    // SAFETY: the view is valid and the output writable.
+    assert_eq!(unsafe { TVMFFIAnyViewToOwnedAny(view, &mut out) }, 0);
+    // SAFETY: the value is owned.
+    unsafe { Any::from_raw(out) }
+}
+
+#[test]
+fn views_become_owned() {
+    let long = c"a longer string";
+    let owned = to_owned_any(&long.to_arg().as_view().as_raw());
+    assert_eq!(owned.type_index(), TypeIndex::STR);
+    assert_eq!(owned.as_str(), Some("a longer string"));
+    let owned = to_owned_any(&c"short".to_arg().as_view().as_raw());
+    assert_eq!(owned.type_index(), TypeIndex::SMALL_STR);
+
+    let mut array = bytes("12345678");
+    let view = TVMFFIAny::from_ptr(TypeIndex::BYTE_ARRAY_PTR, (&raw mut array).cast());
+    assert_eq!(to_owned_any(&view).as_bytes(), Some(&b"12345678"[..]));
+
+    let shape = ObjectRef::from(Shape::new(&[1]));
+    let owned = to_owned_any(&shape.to_arg().as_view().as_raw());
+    assert_eq!(shape.strong_count(), 2);
+    drop(owned);
+    assert_eq!(shape.strong_count(), 1);
+}
+
+#[test]
+fn rvalue_references_move_once() {
+    let shape = ObjectRef::from(Shape::new(&[1]));
+    let keep = shape.clone();
+    let mut place = shape.into_raw();
+    let view = TVMFFIAny::from_ptr(TypeIndex::OBJECT_RVALUE_REF, (&raw mut place).cast());
+    // SAFETY: the place holds an owned reference.
+    let typed = unsafe { AnyView::from_raw(view) };
+    // A failed conversion does not move.
+    assert!(typed.cast::<Function>().is_err());
+    assert!(!place.is_null());
+    let owned = to_owned_any(&view);
+    assert!(place.is_null());
+    assert_eq!(keep.strong_count(), 2);
+    drop(owned);
+    assert_eq!(keep.strong_count(), 1);
+    let mut out = TVMFFIAny::none();
+    // SAFETY: as above; the reference is gone.
+    let code = unsafe { TVMFFIAnyViewToOwnedAny(&view, &mut out) };
+    assert_eq!(raised(code).kind(), "RuntimeError");
+}
+
+#[test]
+fn data_types_and_devices_read_their_names() {
+    assert_eq!(
+        Any::from("float16").cast::<DLDataType>().unwrap(),
+        DLDataType::FLOAT16
+    );
+    assert_eq!(
+        Any::from("cuda:1").cast::<DLDevice>().unwrap(),
+        DLDevice::cuda(1)
+    );
+    assert_eq!(
+        Any::from("nope").cast::<DLDataType>().unwrap_err().kind(),
+        "ValueError"
+    );
+    assert_eq!(
+        Any::from(DLDevice::CPU).cast::<DLDevice>().unwrap(),
+        DLDevice::CPU
+    );
+    let mut dtype = DLDataType::VOID;
+    let mut out = TVMFFIAny::none();
+    // SAFETY: all pointers are valid.
+    unsafe {
+        assert_eq!(TVMFFIDataTypeFromString(&bytes("bf16x4"), &mut dtype), 0);
+        assert_eq!(TVMFFIDataTypeToString(&dtype, &mut out), 0);
+        assert_eq!(Any::from_raw(out).as_str(), Some("bfloat16x4"));
+        assert_eq!(
+            raised(TVMFFIDataTypeFromString(&bytes("x"), &mut dtype)).kind(),
+            "ValueError"
+        );
+    }
+}
+
+#[test]
+fn version_is_reported() {
+    let mut version = TVMFFIVersion {
+        major: 9,
+        minor: 9,
+        patch: 9,
+    };
+    // SAFETY: writable.
+    unsafe { TVMFFIGetVersion(&mut version) };
+    assert_eq!(
+        version,
+        TVMFFIVersion {
+            major: 0,
+            minor: 1,
+            patch: 15
+        }
+    );
+}
