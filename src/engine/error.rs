@@ -17,6 +17,12 @@ pub enum EngineError {
         /// The names, in the order of the module's imports.
         names: Vec<String>,
     },
+    /// The kernel doesn't fit the signature, or a body has mistakes.
+    #[error(transparent)]
+    Lower(#[from] crate::lower::LowerError),
+    /// A function of the bundled runtime was asked of an engine that is bound to another one.
+    #[error("this engine is bound to a foreign runtime; use `compile_code` and make the function with that runtime")]
+    ForeignRuntime,
     /// The backend can't compile the module.
     #[cfg(feature = "cranelift")]
     #[error(transparent)]

@@ -21,6 +21,8 @@
 //! ```
 
 mod code;
+#[cfg(feature = "cranelift")]
+mod compile;
 mod error;
 #[cfg(feature = "cranelift")]
 mod jit;
@@ -34,6 +36,8 @@ mod symbols;
 mod tests;
 
 pub use code::{Code, KeepAlive};
+#[cfg(feature = "cranelift")]
+pub use compile::{Engine, EngineBuilder};
 pub use error::EngineError;
 #[cfg(feature = "cranelift")]
 pub use jit::{Jit, JitBuilder, LoadOptions};

@@ -255,7 +255,7 @@ impl TensorType {
     /// The alignment that is checked, in bytes: as stated, or that of one lane of the element.
     pub fn alignment(&self) -> u32 {
         self.align.unwrap_or_else(|| {
-            let complex = self.dtype.code == tvm_ffi_runtime::abi::DLDataTypeCode::COMPLEX;
+            let complex = self.dtype.code == tvm_ffi_runtime::abi::kDLComplex;
             let bits = u32::from(self.dtype.bits) / if complex { 2 } else { 1 };
             if bits.is_power_of_two() && bits >= 8 { bits / 8 } else { 1 }
         })

@@ -1,0 +1,218 @@
+//! The engine: from signatures and kernels to functions that can be called.
+
+use std::sync::Arc;
+
+use tvm_ffi_runtime::abi::TVMFFISafeCallType;
+use tvm_ffi_runtime::{self as runtime, Function};
+
+use super::code::{Code, KeepAlive};
+use super::error::EngineError;
+use super::jit::{Jit, JitBuilder, LoadOptions};
+use crate::backend::OptLevel;
+use crate::ir::{self, VerifiedModule};
+use crate::lower::{self, Kernel, Lowering, REPORT_SYMBOL, Report};
+use crate::spec::Signature;
+
+/// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
+///
+/// A [`Function`] keeps its code alive, and the last one of a module to go gives the memory back. An error, string or tensor
+/// that came out of a call holds nothing of the code.
+#[derive(Clone)]
+pub struct Engine {
+    jit: Jit,
+    /// The routine that makes error messages, compiled once for all modules of this engine.
+    report: Arc<Code>,
+    bundled: bool,
+}
+
+/// What an [`Engine`] is made of.
+pub struct EngineBuilder {
+    jit: JitBuilder,
+    bundled: bool,
+}
+
+impl EngineBuilder {
+    /// Gives a symbol its address, for [`Kernel::symbol`].
+    ///
+    /// # Safety
+    /// The address is that of a C function whose prototype is what each kernel of that name needs, and stays good for as
+    /// long as any function of this engine lives.
+    pub unsafe fn symbol(mut self, name: impl Into<String>, address: *const u8) -> Self {
+        self.jit = self.jit.symbol(name, address);
+        self
+    }
+
+    /// Looks for symbols that nobody gave among those that this process exports.
+    ///
+    /// # Safety
+    /// As for [`symbol`](Self::symbol), of whatever the process exports.
+    pub unsafe fn search_process(mut self) -> Self {
+        self.jit = self.jit.search_process(true);
+        self
+    }
+
+    /// Keeps something, such as a loaded library, alive for as long as any code of this engine.
+    pub fn keep_alive(mut self, what: KeepAlive) -> Self {
+        self.jit = self.jit.keep_alive(what);
+        self
+    }
+
+    /// How much to optimise.
+    pub fn opt_level(mut self, level: OptLevel) -> Self {
+        self.jit = self.jit.opt_level(level);
+        self
+    }
+
+    /// Binds the code to another implementation of the TVM FFI C API than the bundled one, such as the `libtvm_ffi`
+    /// that a Python process already has. One runtime owns a process: such an engine gives [code](Engine::compile_code), and no
+    /// [`Function`] of the bundled runtime.
+    ///
+    /// # Safety
+    /// The table holds the `TVMFFI*` functions of one runtime, of the prototypes of `tvm/ffi/c_api.h`.
+    pub unsafe fn foreign_runtime<N: Into<String>>(
+        mut self,
+        symbols: impl IntoIterator<Item = (N, *const u8)>,
+    ) -> Self {
+        self.jit = self.jit.symbols(symbols);
+        self.bundled = false;
+        self
+    }
+
+    /// Builds the engine.
+    ///
+    /// # Errors
+    /// This machine has no code generator, or a foreign runtime lacks a function that wrappers need.
+    pub fn build(self) -> Result<Engine, EngineError> {
+        let jit = match self.bundled {
+            true => self.jit.symbols(runtime::capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast()))),
+            false => self.jit,
+        };
+        let jit = jit.build()?;
+        let report = jit.load(&verified(lower::report_module())?)?;
+        Ok(Engine { jit, report, bundled: self.bundled })
+    }
+}
+
+/// Lowering makes valid IR, so anything else is our mistake; the message carries the listing.
+fn verified(module: ir::Module) -> Result<VerifiedModule, EngineError> {
+    ir::verify(module).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))
+}
+
+impl Engine {
+    /// An engine for this machine, bound to the bundled runtime.
+    ///
+    /// # Errors
+    /// As [`EngineBuilder::build`].
+    pub fn new() -> Result<Self, EngineError> {
+        Self::builder().build()
+    }
+
+    /// Starts building one.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder { jit: Jit::builder(), bundled: true }
+    }
+
+    /// The JIT below, with the engine's symbols.
+    pub fn jit(&self) -> &Jit {
+        &self.jit
+    }
+
+    /// Compiles one wrapper.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature, TensorType, runtime::Tensor};
+    ///
+    /// let sig = Signature::builder("add_one")
+    ///     .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
+    ///     .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
+    ///     .build()?;
+    /// let kernel = Kernel::body(|b| {
+    ///     let (x, y) = (b.tensor("x"), b.tensor("y"));
+    ///     b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i]) + 1.0));
+    /// });
+    /// let engine = Engine::new()?;
+    /// // SAFETY: the body stays within `0..n`, the shape that both tensors have.
+    /// let add_one = unsafe { engine.compile(&sig, &kernel)? };
+    ///
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], &[3])?;
+    /// let y = Tensor::from_slice(&[0.0f32; 3], &[3])?;
+    /// add_one.call((&x, &y))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0, 4.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Safety
+    /// What the wrapper checks is safe to call with anything. The kernel has to keep its side: given arguments that the
+    /// signature accepts, it reads and writes only what they describe; a native kernel has the prototype that its
+    /// [convention](Kernel) says.
+    ///
+    /// # Errors
+    /// The kernel doesn't fit the signature, its body has mistakes, or symbols are missing: all of them are named.
+    pub unsafe fn compile(&self, signature: &Signature, kernel: &Kernel) -> Result<Function, EngineError> {
+        let code = self.compile_code([(signature, kernel)])?;
+        self.function(&code, signature)
+    }
+
+    /// Compiles wrappers into one module.
+    ///
+    /// # Safety
+    /// As [`compile`](Self::compile), for each kernel.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile), or two wrappers have one name. It's all or nothing.
+    pub unsafe fn compile_module<'a>(
+        &self,
+        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
+    ) -> Result<runtime::Module, EngineError> {
+        let wrappers: Vec<_> = wrappers.into_iter().collect();
+        let code = self.compile_code(wrappers.iter().copied())?;
+        let mut functions = Vec::new();
+        for (signature, _) in wrappers {
+            functions.push((signature.name().to_owned(), self.function(&code, signature)?));
+        }
+        Ok(runtime::Module::new("jit", functions))
+    }
+
+    /// Compiles wrappers into code whose [addresses](Code::function), under [`Signature::symbol`], are of type
+    /// `TVMFFISafeCallType`. Calling one is up to the caller, who also keeps the code.
+    ///
+    /// # Errors
+    /// As [`compile_module`](Self::compile_module).
+    pub fn compile_code<'a>(
+        &self,
+        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
+    ) -> Result<Arc<Code>, EngineError> {
+        let mut lowering = Lowering::new(Report::Import);
+        for (signature, kernel) in wrappers {
+            lowering.add(signature, kernel)?;
+        }
+        self.load(&verified(lowering.finish())?)
+    }
+
+    /// Loads a lowered module.
+    ///
+    /// # Errors
+    /// Symbols are missing, or the system gives no memory.
+    pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
+        let missing = || EngineError::Internal(format!("{REPORT_SYMBOL} was not defined"));
+        let report = self.report.function(REPORT_SYMBOL).ok_or_else(missing)?;
+        let keep_alive: KeepAlive = self.report.clone();
+        self.jit.load_with(
+            module,
+            LoadOptions { symbols: &[(REPORT_SYMBOL, report)], keep_alive: vec![keep_alive] },
+        )
+    }
+
+    fn function(&self, code: &Arc<Code>, signature: &Signature) -> Result<Function, EngineError> {
+        if !self.bundled {
+            return Err(EngineError::ForeignRuntime);
+        }
+        let missing = || EngineError::Internal(format!("{} was not defined", signature.symbol()));
+        let address = code.function(&signature.symbol()).ok_or_else(missing)?;
+        // SAFETY: lowering exports wrappers under this symbol with the prototype of `TVMFFISafeCallType`
+        // (tvm/ffi/c_api.h), and a code address is not null.
+        let safe_call = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
+        // SAFETY: the function owns the code, so that the address is good as long as it may be called.
+        Ok(unsafe { Function::from_code(safe_call, Arc::clone(code)) })
+    }
+}
