@@ -1,5 +1,5 @@
 //! C symbols of objects: version, counts, opaque objects, allocator, handles made once.
-//! A NULL handle to count is an error here; upstream crashes on one and ignores the other.
+//! Counting a NULL handle does nothing and succeeds, as upstream.
 //! Header sections: "Basic object API", "ObjectAllocHeader and CustomAllocator".
 
 use std::ffi::{c_int, c_void};
@@ -36,11 +36,10 @@ pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
 /// `obj` must be NULL or an object that is alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
-    if obj.is_null() {
-        return guard(|| Err(null_argument("obj")));
+    if !obj.is_null() {
+        // SAFETY: promised by the caller.
+        unsafe { count::inc_ref(obj.cast()) };
     }
-    // SAFETY: promised by the caller.
-    unsafe { count::inc_ref(obj.cast()) };
     0
 }
 
@@ -51,11 +50,10 @@ pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
     guard(|| {
-        if obj.is_null() {
-            return Err(null_argument("obj"));
+        if !obj.is_null() {
+            // SAFETY: promised by the caller.
+            unsafe { count::dec_ref(obj.cast()) };
         }
-        // SAFETY: promised by the caller.
-        unsafe { count::dec_ref(obj.cast()) };
         Ok(())
     })
 }
