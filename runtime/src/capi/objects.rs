@@ -1,5 +1,5 @@
 //! C symbols of objects: version, counts, opaque objects, allocator, handles made once.
-//! Counting a NULL handle does nothing and succeeds, as upstream.
+//! Giving up a NULL handle does nothing, as upstream; adding to one is an error.
 //! Header sections: "Basic object API", "ObjectAllocHeader and CustomAllocator".
 
 use std::ffi::{c_int, c_void};
@@ -36,10 +36,11 @@ pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
 /// `obj` must be NULL or an object that is alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
-    if !obj.is_null() {
-        // SAFETY: promised by the caller.
-        unsafe { count::inc_ref(obj.cast()) };
+    if obj.is_null() {
+        return guard(|| Err(null_argument("obj")));
     }
+    // SAFETY: promised by the caller.
+    unsafe { count::inc_ref(obj.cast()) };
     0
 }
 
