@@ -28,21 +28,13 @@ impl<'a> Arg<'a> {
     /// A borrowed value.
     #[inline]
     pub fn view(view: AnyView<'a>) -> Self {
-        Self {
-            raw: view.as_raw(),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Self { raw: view.as_raw(), owned: false, borrow: PhantomData }
     }
 
     /// An owned value.
     #[inline]
     pub fn owned(value: Any) -> Self {
-        Self {
-            raw: value.into_raw(),
-            owned: true,
-            borrow: PhantomData,
-        }
+        Self { raw: value.into_raw(), owned: true, borrow: PhantomData }
     }
 
     /// The value, for as long as the argument lives.
@@ -54,20 +46,12 @@ impl<'a> Arg<'a> {
 
     #[inline]
     fn plain(index: TypeIndex, bits: u64) -> Self {
-        Self {
-            raw: TVMFFIAny::from_bits(index, bits),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Self { raw: TVMFFIAny::from_bits(index, bits), owned: false, borrow: PhantomData }
     }
 
     #[inline]
     fn pointer(index: TypeIndex, ptr: *mut c_void) -> Self {
-        Self {
-            raw: TVMFFIAny::from_ptr(index, ptr),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Self { raw: TVMFFIAny::from_ptr(index, ptr), owned: false, borrow: PhantomData }
     }
 }
 
@@ -314,11 +298,7 @@ fn dtype_raw(value: DLDataType) -> TVMFFIAny {
 }
 
 fn device_raw(value: DLDevice) -> TVMFFIAny {
-    TVMFFIAny {
-        type_index: TypeIndex::DEVICE.0,
-        zero_padding: 0,
-        v: TVMFFIAnyValue { v_device: value },
-    }
+    TVMFFIAny { type_index: TypeIndex::DEVICE.0, zero_padding: 0, v: TVMFFIAnyValue { v_device: value } }
 }
 
 const _: () = assert!(cfg!(target_endian = "little"));

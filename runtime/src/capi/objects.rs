@@ -11,12 +11,8 @@ use crate::abi::*;
 use crate::error::runtime_error;
 use crate::object::{alloc, count, create_opaque};
 
-/// The version of the TVM FFI that this crate implements.
-pub const VERSION: TVMFFIVersion = TVMFFIVersion {
-    major: 0,
-    minor: 1,
-    patch: 15,
-};
+/// The version of the TVM FFI that this crate implements: `TVM_FFI_VERSION_*` of `tvm/ffi/c_api.h`.
+pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 16 };
 
 /// Writes the version.
 ///

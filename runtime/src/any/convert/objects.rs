@@ -18,11 +18,7 @@ use crate::tensor::{Tensor, TensorView};
 impl ToAnyView for str {
     fn to_arg(&self) -> Arg<'_> {
         match small_value(self.as_bytes(), TypeIndex::SMALL_STR) {
-            Some(raw) => Arg {
-                raw,
-                owned: false,
-                borrow: PhantomData,
-            },
+            Some(raw) => Arg { raw, owned: false, borrow: PhantomData },
             None => Arg::owned(Str::new(self).into()),
         }
     }
@@ -51,11 +47,7 @@ impl ToAnyView for CString {
 impl ToAnyView for [u8] {
     fn to_arg(&self) -> Arg<'_> {
         match small_value(self, TypeIndex::SMALL_BYTES) {
-            Some(raw) => Arg {
-                raw,
-                owned: false,
-                borrow: PhantomData,
-            },
+            Some(raw) => Arg { raw, owned: false, borrow: PhantomData },
             None => Arg::owned(Bytes::new(self).into()),
         }
     }
@@ -64,22 +56,14 @@ impl ToAnyView for [u8] {
 impl ToAnyView for Str {
     #[inline]
     fn to_arg(&self) -> Arg<'_> {
-        Arg {
-            raw: self.raw(),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Arg { raw: self.raw(), owned: false, borrow: PhantomData }
     }
 }
 
 impl ToAnyView for Bytes {
     #[inline]
     fn to_arg(&self) -> Arg<'_> {
-        Arg {
-            raw: self.raw(),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Arg { raw: self.raw(), owned: false, borrow: PhantomData }
     }
 }
 
@@ -166,8 +150,7 @@ impl ToAnyView for *mut DLTensor {
 impl TryFromAny for *mut DLTensor {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        view.as_dl_tensor()
-            .ok_or_else(|| type_mismatch("DLTensor*", view.type_index()))
+        view.as_dl_tensor().ok_or_else(|| type_mismatch("DLTensor*", view.type_index()))
     }
 }
 
@@ -196,8 +179,7 @@ impl From<ObjectRef> for Any {
 impl TryFromAny for ObjectRef {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        view.object(|_| true)
-            .ok_or_else(|| type_mismatch("ffi.Object", view.type_index()))
+        view.object(|_| true).ok_or_else(|| type_mismatch("ffi.Object", view.type_index()))
     }
 }
 
