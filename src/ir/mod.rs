@@ -17,5 +17,6 @@ pub use inst::{
     StackSlot, Terminator, UnaryOp, Value,
 };
 pub use module::{BlockData, Data, FuncDecl, Function, InstData, Linkage, Module, SlotData, ValueData, ValueDef};
+pub use print::DisplayFunction;
 pub use types::{AbiParam, Extension, FuncSig, Type};
-pub use verify::{Problem, VerifiedModule, VerifyError, verify};
+pub use verify::{Place, Problem, Rule, VerifiedModule, VerifyError, verify};
