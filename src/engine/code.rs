@@ -60,11 +60,6 @@ impl Code {
         self.data_size
     }
 
-    /// Bytes of memory that this takes from the system.
-    pub fn mapped_size(&self) -> usize {
-        self.memory.bytes().len()
-    }
-
     /// Whether an address lies in this code or its data.
     pub fn contains(&self, address: *const u8) -> bool {
         self.memory.bytes().as_ptr_range().contains(&address)
