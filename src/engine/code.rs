@@ -28,6 +28,7 @@ pub(super) trait Memory: Send + Sync {
 }
 
 impl Code {
+    #[cfg(feature = "cranelift")] // whoever loads code; without a backend nobody does
     pub(super) fn new(
         mut functions: Vec<(Box<str>, usize)>,
         sizes: (usize, usize),

@@ -152,6 +152,15 @@ fn one_compilation_may_be_loaded_many_times() {
 }
 
 #[test]
+fn everything_may_be_shared() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Jit>();
+    shared::<Code>();
+    shared::<SymbolResolver>();
+    shared::<EngineError>();
+}
+
+#[test]
 fn threads_load_and_call_at_once() {
     let jit = Jit::builder().build().unwrap();
     let shared = jit.load(&adds(1000)).unwrap();
@@ -202,9 +211,9 @@ fn growth(jit: &Jit, cycles: usize) -> usize {
 #[test]
 fn dropped_code_gives_its_memory_back() {
     let jit = Jit::builder().verifier(false).build().unwrap();
-    // What other tests take is not ours: the least of several rounds counts.
-    let least = (0..5).map(|_| growth(&jit, 2000)).min();
-    assert!(least < Some(2000), "grew by {least:?} KiB");
+    // What other tests take meanwhile is not ours: one quiet round is enough.
+    let rounds: Vec<usize> = (0..5).map(|_| growth(&jit, 2000)).take_while(|&grown| grown >= 2000).collect();
+    assert!(rounds.len() < 5, "grew by {rounds:?} KiB");
 }
 
 /// `cargo test --release --lib a_hundred_thousand -- --ignored --nocapture`.
@@ -338,7 +347,6 @@ extern "C" fn raise(_: *const u8, _: *const u8) {}
 #[test]
 #[ignore = "prints timings"]
 fn load_time() {
-    println!("{}", cranelift_codegen::timing::take_current());
     for level in [OptLevel::None, OptLevel::Speed] {
         let t = Instant::now();
         let jit = Jit::builder().symbol("raise", raise as *const u8).opt_level(level).build().unwrap();
@@ -366,7 +374,6 @@ fn load_time() {
             }
             let m = compile.len() / 2;
             println!("  median: compile {:?}, link {:?}, drop {:?}", compile[m], link[m], drop_[m]);
-            println!("{}", cranelift_codegen::timing::take_current());
         }
     }
 }

@@ -164,13 +164,11 @@ fn local_calls() {
         let code = jit.load(&module).unwrap();
         assert_eq!(code.function("helper"), None, "{how}");
         let address = code.function("factorial").unwrap();
-        // SAFETY: the functions have these signatures.
-        let (factorial, apply): (extern "C" fn(i64) -> i64, extern "C" fn(*const u8, i64) -> i64) = unsafe {
-            (
-                std::mem::transmute::<*const u8, _>(address),
-                std::mem::transmute::<*const u8, _>(code.function("apply").unwrap()),
-            )
-        };
+        // SAFETY: the function has this signature.
+        let factorial: extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(address) };
+        let apply = code.function("apply").unwrap();
+        // SAFETY: as above.
+        let apply: extern "C" fn(*const u8, i64) -> i64 = unsafe { std::mem::transmute(apply) };
         assert_eq!(factorial(10), 3_628_800, "{how}");
         assert_eq!(apply(address, 5), 120, "{how}");
     }

@@ -54,8 +54,8 @@ pub(super) fn check(cases: &[Case]) {
     let module = verify(module).unwrap();
     for (how, jit) in jits() {
         let code = jit.load(&module).unwrap();
-        // SAFETY: both kinds of functions have this signature.
         let function = |name: String| -> extern "C" fn(*const u64, *mut u64) {
+            // SAFETY: both kinds of functions have this signature.
             unsafe { std::mem::transmute(code.function(&name).unwrap()) }
         };
         for (i, case) in cases.iter().enumerate() {
