@@ -71,7 +71,8 @@ fn blocks_in_any_order() {
 #[test]
 fn conditions() {
     type Cond = fn(&mut FunctionBuilder<'_>, Value) -> Value;
-    let conds: [(&str, Cond, fn(i64) -> bool); 5] = [
+    type Expected = fn(i64) -> bool;
+    let conds: [(&str, Cond, Expected); 5] = [
         ("lt", |b, x| b.icmp_imm(IntCC::SLt, x, 5), |x| x < 5),
         (
             "not",
