@@ -28,6 +28,7 @@ pub(super) trait Memory: Send + Sync {
 }
 
 impl Code {
+    #[cfg(feature = "cranelift")] // whoever loads code; without a backend nobody does
     pub(super) fn new(
         mut functions: Vec<(Box<str>, usize)>,
         sizes: (usize, usize),
@@ -58,11 +59,6 @@ impl Code {
     /// Bytes of static data.
     pub fn data_size(&self) -> usize {
         self.data_size
-    }
-
-    /// Bytes of memory that this takes from the system.
-    pub fn mapped_size(&self) -> usize {
-        self.memory.bytes().len()
     }
 
     /// Whether an address lies in this code or its data.

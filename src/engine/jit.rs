@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::default_libcall_names;
+use target_lexicon::Triple;
 
 use super::code::{Code, KeepAlive};
 use super::error::EngineError;
 use super::memory::Arena;
 use super::symbols::SymbolResolver;
 use crate::backend::OptLevel;
-use crate::backend::cranelift::{Bindings, CompiledModule, Compiler, IsaOptions, Options, host_isa};
+use crate::backend::cranelift::{Bindings, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
 use crate::ir::VerifiedModule;
 
 /// How many idle compilers to keep.
@@ -40,6 +41,7 @@ pub struct JitBuilder {
     symbols: SymbolResolver,
     keep_alive: Vec<KeepAlive>,
     isa: IsaOptions,
+    baseline: bool,
 }
 
 /// What one load needs beyond what the [`Jit`] knows.
@@ -88,9 +90,16 @@ impl JitBuilder {
         self
     }
 
+    /// Whether to use only instructions that every CPU of the architecture has, as an object for any machine would.
+    /// Off by default.
+    pub fn baseline_cpu(mut self, yes: bool) -> Self {
+        self.baseline = yes;
+        self
+    }
+
     /// Builds it; fails on a machine that Cranelift has no code generator for.
     pub fn build(self) -> Result<Jit, EngineError> {
-        let isa = host_isa(&self.isa)?;
+        let isa = if self.baseline { isa_for(&Triple::host(), &self.isa)? } else { host_isa(&self.isa)? };
         Ok(Jit {
             inner: Arc::new(Inner { isa, symbols: self.symbols, keep_alive: self.keep_alive, pool: Mutex::default() }),
         })
