@@ -6,7 +6,7 @@ use cranelift_module::{FuncId, Module};
 
 use crate::backend::cranelift::{self, Bindings};
 use crate::ir;
-use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Report};
+use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Routines};
 use crate::spec::Signature;
 
 /// Why a wrapper was not added.
@@ -70,7 +70,7 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
     module: &mut M,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target)>,
 ) -> Result<Vec<FuncId>, EmbedError> {
-    let mut lowering = Lowering::new(Report::Define);
+    let mut lowering = Lowering::new(Routines::Define);
     let mut bindings = Bindings::new();
     let mut symbols = Vec::new();
     for (signature, target) in wrappers {

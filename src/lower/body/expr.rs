@@ -4,6 +4,7 @@ use super::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
 use crate::lower::messages::Part;
+
 use crate::lower::wrapper::{Failure, Lowerer};
 use crate::spec::ScalarType;
 
@@ -170,8 +171,8 @@ impl<'b> Expr<'b> {
             if constant.is_none_or(|c| c == 0) {
                 let nonzero = l.b.icmp_imm(IntCC::Ne, divisor.value, 0);
                 l.check(nonzero, |l| {
-                    let parts = [Part::from("integer division or modulo by zero")];
-                    Failure::new(l.texts.row("ZeroDivisionError", &parts))
+                    let parts = [Part::Text("integer division or modulo by zero")];
+                    Failure { row: l.texts.row("ZeroDivisionError", &parts), values: [None; 2] }
                 });
             }
             if !ty.is_signed_int() {
