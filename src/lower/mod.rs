@@ -54,7 +54,7 @@ impl Lowering {
             Routines::Import => Support::import(&mut module),
             Routines::Define => Support::define(&mut module, ir::Linkage::Local),
         };
-        let messages = module.add_data("messages", Vec::new(), 4);
+        let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
         Lowering { module, support, messages, texts: Messages::default() }
     }
 

@@ -4,7 +4,7 @@
 //! bits take two words, low half first. Texts are offsets in the table.
 
 use super::messages::Messages;
-use crate::spec::{Dim, Layout, Param, ParamType, ScalarType, Signature, TensorType};
+use crate::spec::{Device, Dim, Layout, Param, ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLDataType, DLTensor, TVMFFIAny};
 
 /// Words of the header.
@@ -112,6 +112,18 @@ pub(super) fn dtype_word(dtype: DLDataType) -> u32 {
     u32::from(dtype.code) | u32::from(dtype.bits) << 8 | u32::from(dtype.lanes) << 16
 }
 
+/// Where a tensor has to be. One without an id shares that of every tensor of its kind, so if one of them states it, it is known;
+/// where several state different ones, the others share one among themselves.
+pub(super) fn device(signature: &Signature, tensor: &TensorType) -> Device {
+    let mut stated = signature.params().iter().filter_map(|param| match &param.ty {
+        ParamType::Tensor(other) if other.device.device_type == tensor.device.device_type => other.device.id,
+        _ => None,
+    });
+    let first = stated.next();
+    let shared = first.filter(|id| stated.all(|other| other == *id));
+    Device { id: tensor.device.id.or(shared), ..tensor.device }
+}
+
 /// Writes a signature's program into the table; gives its offset and the scratch memory that it needs.
 pub(super) fn encode(texts: &mut Messages, signature: &Signature) -> (u32, Scratch) {
     let symbols = signature.symbols();
@@ -126,7 +138,8 @@ pub(super) fn encode(texts: &mut Messages, signature: &Signature) -> (u32, Scrat
                     devices.push(ty.device.device_type);
                     devices.len() - 1
                 });
-                encode_tensor(texts, &mut words, param, ty, slot as u32, &symbols);
+                let place = (device(signature, ty), slot as u32);
+                encode_tensor(texts, &mut words, param, ty, place, &symbols);
             }
         }
     }
@@ -158,7 +171,7 @@ fn encode_tensor(
     words: &mut Vec<u32>,
     param: &Param,
     ty: &TensorType,
-    slot: u32,
+    (device, slot): (Device, u32),
     symbols: &[&str],
 ) {
     let strides = match &ty.layout {
@@ -166,7 +179,7 @@ fn encode_tensor(
         Layout::Strides(strides) => Some(strides),
     };
     let flags = if ty.is_opaque() { OPAQUE } else { 0 } | if strides.is_some() { STRIDED } else { 0 };
-    let device_id = ty.device.id.unwrap_or(-1) as u32;
+    let device_id = device.id.unwrap_or(-1) as u32;
     let aligned = if ty.is_opaque() { "byte_offset" } else { "data + byte_offset" };
     words.extend([
         Kind::Tensor as u32,
@@ -178,7 +191,7 @@ fn encode_tensor(
         texts.text(&ty.dtype.to_string()),
         ty.device.device_type.0 as u32,
         device_id,
-        texts.text(&ty.device.to_string()),
+        texts.text(&device.to_string()),
         slot,
         ty.alignment(),
         texts.text(aligned),

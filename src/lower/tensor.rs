@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use super::program::dtype_word;
 use super::wrapper::{Bound, Lowerer};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
-use crate::spec::{Dim, Layout, TensorType};
+use crate::spec::{Device, Dim, Layout, TensorType};
 use tvm_ffi_runtime::abi::{DLDevice, DLTensor, TVMFFIObject, TypeIndex};
 
 pub(super) const DATA: i32 = offset_of!(DLTensor, data) as i32;
@@ -42,6 +42,8 @@ pub(super) struct TensorVars {
 /// A tensor argument between the steps.
 pub(super) struct Tensor<'a> {
     ty: &'a TensorType,
+    /// Where it has to be, by what the whole signature says.
+    device: Device,
     /// The `ffi.Tensor` object.
     object: Value,
     shape: Option<Value>,
@@ -50,14 +52,14 @@ pub(super) struct Tensor<'a> {
 
 impl<'a> Tensor<'a> {
     /// Step 1: the argument is an `ffi.Tensor`.
-    pub(super) fn argument(l: &mut Lowerer<'_>, arg: usize, ty: &'a TensorType) -> Self {
+    pub(super) fn argument(l: &mut Lowerer<'_>, arg: usize, ty: &'a TensorType, device: Device) -> Self {
         let type_index = l.type_index(arg);
         let object = l.payload(arg, Type::Ptr);
         let is_object = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::TENSOR.0));
         let there = l.b.icmp_imm(IntCC::Ne, object, 0);
         l.conditions.holds(is_object);
         l.conditions.holds(there);
-        Tensor { ty, object, shape: None, strides: None }
+        Tensor { ty, device, object, shape: None, strides: None }
     }
 
     fn load(&self, l: &mut Lowerer<'_>, ty: Type, offset: i32) -> Value {
@@ -83,7 +85,7 @@ impl<'a> Tensor<'a> {
 
     /// The kind of device and its id in one comparison, but for the first tensor that may be on any one of its kind.
     fn device(&self, l: &mut Lowerer<'_>) {
-        let wanted = self.ty.device;
+        let wanted = self.device;
         let code = i64::from(wanted.device_type.0);
         let device = self.load(l, Type::I64, DEVICE);
         let first = l.devices.iter().find(|(device_type, _)| *device_type == wanted.device_type);
@@ -110,9 +112,7 @@ impl<'a> Tensor<'a> {
         };
         let shape = numbers(l, self.shape);
         for (dim, size) in self.ty.shape.iter().zip(&shape) {
-            if self.match_dim(l, dim, *size) {
-                l.conditions.non_negative(*size);
-            }
+            self.match_dim(l, dim, *size, true);
         }
         let compact = self.products(l, &shape);
         let strides = numbers(l, self.strides);
@@ -125,7 +125,7 @@ impl<'a> Tensor<'a> {
             }
             Layout::Strides(wanted) => {
                 for (dim, stride) in wanted.iter().zip(&strides) {
-                    self.match_dim(l, dim, *stride);
+                    self.match_dim(l, dim, *stride, false);
                 }
                 Some(strides)
             }
@@ -134,20 +134,24 @@ impl<'a> Tensor<'a> {
         TensorVars { data, byte_offset, shape, strides }
     }
 
-    /// Compares with a constant or a bound symbol; else binds the symbol and says so.
-    fn match_dim(&self, l: &mut Lowerer<'_>, dim: &Dim, got: Value) -> bool {
+    /// Compares with a constant or a bound symbol; else binds the symbol. A size that nothing vouches for may be negative.
+    fn match_dim(&self, l: &mut Lowerer<'_>, dim: &Dim, got: Value, is_size: bool) {
         let expected = match dim {
-            Dim::Const(expected) => l.b.i64(*expected),
-            Dim::Symbol(name) => match l.symbol(name) {
-                Some(value) => value,
-                None => {
-                    l.bound.push(Bound { name: name.clone(), value: got });
-                    return true;
+            Dim::Const(expected) => Some((l.b.i64(*expected), true)),
+            Dim::Symbol(name) => {
+                let known = l.bound.iter().find(|b| b.name == *name).map(|b| (b.value, b.is_size));
+                if known.is_none() {
+                    l.bound.push(Bound { name: name.clone(), value: got, is_size });
                 }
-            },
+                known
+            }
         };
-        l.conditions.equal(got, expected);
-        false
+        if let Some((expected, _)) = expected {
+            l.conditions.equal(got, expected);
+        }
+        if is_size && !expected.is_some_and(|(_, is_size)| is_size) {
+            l.conditions.non_negative(got);
+        }
     }
 
     /// Compact strides: products of trailing sizes. Contract 4: none of them, nor the number of elements, overflows. A product of

@@ -26,6 +26,8 @@ pub(super) const TYPE_INDEX: i32 = offset_of!(TVMFFIAny, type_index) as i32;
 pub(super) struct Bound {
     pub name: String,
     pub value: Value,
+    /// Bound by a size, and so not negative; a stride may be.
+    pub is_size: bool,
 }
 
 /// What the checks leave of a parameter.
@@ -130,7 +132,10 @@ impl Lowerer<'_> {
         for (i, param) in params.iter().enumerate() {
             steps.push(match &param.ty {
                 ParamType::Scalar(ty) => Step::Scalar(*ty, scalar::decode(self, i, *ty)),
-                ParamType::Tensor(ty) => Step::Tensor(Tensor::argument(self, i, ty)),
+                ParamType::Tensor(ty) => {
+                    let device = program::device(signature, ty);
+                    Step::Tensor(Tensor::argument(self, i, ty, device))
+                }
             });
         }
         self.branch();

@@ -551,6 +551,11 @@ impl Binder<'_, '_> {
         self.when_else(
             is_symbol,
             |s| {
+                if size {
+                    // also where a stride has bound the symbol, which may be negative
+                    let ok = s.b.icmp_imm(IntCC::SGe, got, 0);
+                    s.require_of(ok, &PLACE, &[Part::Text("a size of at least 0"), GOT, came]);
+                }
                 let symbol = s.word(entry, entry::VALUE);
                 let notes = s.get(s.symbols);
                 let note = s.note(notes, symbol);
@@ -584,10 +589,6 @@ impl Binder<'_, '_> {
                         s.require_of(ok, &PLACE, &parts);
                     },
                     |s| {
-                        if size {
-                            let ok = s.b.icmp_imm(IntCC::SGe, got, 0);
-                            s.require_of(ok, &PLACE, &[Part::Text("a size of at least 0"), GOT, came]);
-                        }
                         s.b.store(got, note, 0, MemFlags::ALIGNED);
                         for (field, offset) in
                             [Field::Name, Field::Part, Field::Dim].into_iter().zip([NOTE_NAME, NOTE_PART, NOTE_DIM])

@@ -35,7 +35,7 @@ impl Support {
 
     /// Defines them.
     pub(super) fn define(module: &mut Module, linkage: Linkage) -> Self {
-        let table = module.add_data("support", Vec::new(), 4);
+        let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
         let mut texts = Messages::default();
         let report = report::define(module, linkage, table, &mut texts);
         let bind = bind::define(module, linkage, table, &mut texts, report);

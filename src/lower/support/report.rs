@@ -55,7 +55,11 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
 
 /// `const char* decimal(char* cell, int64_t value)`: writes the number at the cell's end and gives its start.
 fn define_decimal(module: &mut Module) -> FuncRef {
-    let decimal = module.declare("decimal", FuncSig::new([Type::Ptr, Type::I64], Some(Type::Ptr)), Linkage::Local);
+    let decimal = module.declare(
+        "__tvm_ffi_codegen_decimal",
+        FuncSig::new([Type::Ptr, Type::I64], Some(Type::Ptr)),
+        Linkage::Local,
+    );
     module.functions[decimal].cold = true;
     let mut b = FunctionBuilder::new(module, decimal);
     let (cell, value) = (b.param(0), b.param(1));
@@ -242,8 +246,9 @@ impl Printer<'_, '_> {
         self.push_name_or(names, code, |p| {
             p.push_text("code ");
             p.push_number(code);
-            p.push_text(", bits ");
+            p.push_text(", ");
             p.push_number(bits);
+            p.push_text(" bits");
         });
         let is_bool = self.is(code, BOOL_CODE);
         let is_byte = self.is(bits, 8);
@@ -255,6 +260,9 @@ impl Printer<'_, '_> {
         let speaking = self.b.unary(UnaryOp::Not, silent);
         self.when(speaking, |p| p.push_number(bits));
         let vector = self.is_not(lanes, 1);
+        let unknown = self.b.icmp_imm(IntCC::UGe, code, names.len);
+        let apart = self.and(vector, unknown);
+        self.when(apart, |p| p.push_text(", "));
         self.when(vector, |p| {
             p.push_text("x");
             p.push_number(lanes);
