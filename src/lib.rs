@@ -8,9 +8,9 @@ pub mod ir;
 pub mod lower;
 pub mod spec;
 
+pub use engine::EngineError;
 #[cfg(feature = "cranelift")]
 pub use engine::{Engine, EngineBuilder};
-pub use engine::EngineError;
 pub use lower::{Body, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
 pub use spec::{Device, Dim, Layout, Param, ParamType, ScalarType, Signature, SignatureError, TensorType};
 pub use tvm_ffi_runtime as runtime;

@@ -84,7 +84,9 @@ impl EngineBuilder {
     /// This machine has no code generator, or a foreign runtime lacks a function that wrappers need.
     pub fn build(self) -> Result<Engine, EngineError> {
         let jit = match self.bundled {
-            true => self.jit.symbols(runtime::capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast()))),
+            true => self
+                .jit
+                .symbols(runtime::capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast()))),
             false => self.jit,
         };
         let jit = jit.build()?;
@@ -197,10 +199,7 @@ impl Engine {
         let missing = || EngineError::Internal(format!("{REPORT_SYMBOL} was not defined"));
         let report = self.report.function(REPORT_SYMBOL).ok_or_else(missing)?;
         let keep_alive: KeepAlive = self.report.clone();
-        self.jit.load_with(
-            module,
-            LoadOptions { symbols: &[(REPORT_SYMBOL, report)], keep_alive: vec![keep_alive] },
-        )
+        self.jit.load_with(module, LoadOptions { symbols: &[(REPORT_SYMBOL, report)], keep_alive: vec![keep_alive] })
     }
 
     fn function(&self, code: &Arc<Code>, signature: &Signature) -> Result<Function, EngineError> {
