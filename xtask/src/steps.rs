@@ -97,10 +97,11 @@ fn soak_example(args: &[&str]) -> Cmd {
 /// The soak example under a tool of valgrind.
 fn soak_under(tool: &str, rounds: &str) -> Cmd {
     // A cargo "runner" is put before the executable, wherever the target directory is.
-    let runner = format!(
-        "target.'cfg(all())'.runner = ['valgrind', '--tool={tool}', '--error-exitcode=9', '--quiet', '--fair-sched=yes']"
-    );
+    let options = format!("'--tool={tool}', '--suppressions=xtask/valgrind.supp', '--error-exitcode=9', '--quiet'");
+    let runner =
+        format!("target.'cfg(all())'.runner = ['valgrind', '--fair-sched=yes', '--num-callers=40', {options}]");
     cargo(&["--config", &runner, "run", "--release", "--example", "soak", "--", "--threads", "2", "--loop", rounds])
+        .env("TVM_FFI_BACKTRACE", "0")
 }
 
 fn soak() -> Result {
@@ -128,9 +129,9 @@ fn bench_smoke() -> Result {
 }
 
 fn bench_compile() -> Result {
-    all([cargo(&["bench", "--bench", "compile"])])
+    all([cargo(&["bench", "--bench", "compile"]).env("TVM_FFI_BACKTRACE", "0")])
 }
 
 fn bench_call() -> Result {
-    all([cargo(&["bench", "--bench", "call"])])
+    all([cargo(&["bench", "--bench", "call"]).env("TVM_FFI_BACKTRACE", "0")])
 }
