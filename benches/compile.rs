@@ -6,6 +6,7 @@ mod support;
 
 use criterion::Criterion;
 use support::{Result, Samples, add_one_body, add_one_signature};
+use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::backend::cranelift::Options;
 use tvm_ffi_codegen::engine::LoadOptions;
 use tvm_ffi_codegen::lower::{REPORT_SYMBOL, Report, lower};
@@ -16,6 +17,7 @@ use tvm_ffi_codegen::{Engine, Kernel, ir};
 const PEERS: [(&str, f64); 2] = [("CuTe DSL 4.8.1", 17.0), ("TVM 0.27.0", 20.1)];
 
 const WHOLE: [&str; 3] = ["empty body", "check only", "add_one loop"];
+const UNOPTIMISED: &str = "empty body, OptLevel::None";
 const STAGES: [&str; 5] = ["signature", "lower", "verify", "compile", "link"];
 
 fn main() -> Result<()> {
@@ -23,9 +25,10 @@ fn main() -> Result<()> {
     let samples = Samples::default();
     let kernels = [Kernel::body(|_| {}), Kernel::check_only(), add_one_body()];
     for (name, kernel) in WHOLE.iter().zip(&kernels) {
-        whole(&mut criterion, &samples, name, kernel)?;
+        whole(&mut criterion, &samples, name, kernel, OptLevel::Speed)?;
         stages(&mut criterion, &samples, name, kernel)?;
     }
+    whole(&mut criterion, &samples, UNOPTIMISED, &kernels[0], OptLevel::None)?;
     criterion.final_summary();
     if !support::is_smoke() {
         table(&samples);
@@ -34,8 +37,14 @@ fn main() -> Result<()> {
 }
 
 /// Signature, body, lowering, verifying, compiling, linking, loading, and the function object.
-fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kernel) -> Result<()> {
-    let engine = Engine::new()?;
+fn whole(
+    criterion: &mut Criterion,
+    samples: &Samples,
+    name: &str,
+    kernel: &Kernel,
+    opt_level: OptLevel,
+) -> Result<()> {
+    let engine = Engine::builder().opt_level(opt_level).build()?;
     let compile = || -> Result<_> {
         let signature = add_one_signature()?;
         // SAFETY: the bodies stay within `0..n`, the shape that both tensors have.
@@ -93,6 +102,9 @@ fn table(samples: &Samples) {
             print!(" {:.1} |", time / 1e3);
         }
         println!(" {:.1} |", rest / 1e3);
+    }
+    if let Some(whole) = samples.median(&format!("{UNOPTIMISED}/whole")) {
+        println!("\n{UNOPTIMISED}: {:.1} microseconds", whole / 1e3);
     }
     if let Some(own) = samples.median("empty body/whole") {
         println!("\npeers, measured elsewhere on a comparable machine and not in this run:");
