@@ -9,7 +9,7 @@ use support::{Result, Samples, add_one_body, add_one_signature};
 use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::backend::cranelift::Options;
 use tvm_ffi_codegen::engine::LoadOptions;
-use tvm_ffi_codegen::lower::{REPORT_SYMBOL, Report, lower};
+use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, Routines, lower};
 use tvm_ffi_codegen::{Engine, Kernel, ir};
 
 /// What other generators take for the same signature with an empty body, in milliseconds. Measured elsewhere on a
@@ -37,13 +37,7 @@ fn main() -> Result<()> {
 }
 
 /// Signature, body, lowering, verifying, compiling, linking, loading, and the function object.
-fn whole(
-    criterion: &mut Criterion,
-    samples: &Samples,
-    name: &str,
-    kernel: &Kernel,
-    opt_level: OptLevel,
-) -> Result<()> {
+fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kernel, opt_level: OptLevel) -> Result<()> {
     let engine = Engine::builder().opt_level(opt_level).build()?;
     let compile = || -> Result<_> {
         let signature = add_one_signature()?;
@@ -55,7 +49,7 @@ fn whole(
     Ok(())
 }
 
-/// Stands in for the routine that makes error messages; nothing here is called.
+/// Stands in for the routines that wrappers share; nothing here is called.
 extern "C" fn report() -> i32 {
     -1
 }
@@ -64,11 +58,11 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
     let engine = Engine::new()?;
     let jit = engine.jit();
     let signature = add_one_signature()?;
-    let lowered = || lower(&signature, kernel, Report::Import);
+    let lowered = || lower(&signature, kernel, Routines::Import);
     let module = lowered()?;
     let verified = ir::verify(module.clone())?;
     let compiled = jit.compile(&verified, Options::default())?;
-    let symbols = [(REPORT_SYMBOL, report as *const u8)];
+    let symbols = [BIND_SYMBOL, REPORT_SYMBOL].map(|name| (name, report as *const u8));
     let link = || jit.link(&compiled, LoadOptions { symbols: &symbols, keep_alive: Vec::new() });
     link()?;
 
