@@ -1,0 +1,5 @@
+//! Tests of the whole: signatures and kernels on every executor, from the outside.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod fixtures;
+mod support;
