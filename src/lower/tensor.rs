@@ -187,23 +187,31 @@ impl Tensor<'_> {
             Dim::Symbol(name) => name,
         };
         let Some(bound) = l.symbol(name) else {
-            let ok = l.b.icmp_imm(IntCC::SGe, size, 0);
-            l.check(ok, |l| {
-                let parts = [Part::from("a size of at least 0, got "), Tag::First.into()];
-                Failure::got(self.row(l, field, &parts), size)
-            });
-            self.bind(l, name, field, size);
+            self.check_size(l, field, size);
+            self.bind(l, name, field, size, true);
             return;
         };
         let expected = bound.value;
         let origin = bound.origin.clone();
+        if !bound.is_size {
+            // a stride may be negative
+            self.check_size(l, field, size);
+        }
         let ok = l.b.icmp(IntCC::Eq, size, expected);
         l.check(ok, |l| self.symbol_failure(l, field, name, &origin, size, expected));
     }
 
-    fn bind(&self, l: &mut Lowerer<'_>, symbol: &str, field: &str, value: Value) {
+    fn check_size(&self, l: &mut Lowerer<'_>, field: &str, size: Value) {
+        let ok = l.b.icmp_imm(IntCC::SGe, size, 0);
+        l.check(ok, |l| {
+            let parts = [Part::from("a size of at least 0, got "), Tag::First.into()];
+            Failure::got(self.row(l, field, &parts), size)
+        });
+    }
+
+    fn bind(&self, l: &mut Lowerer<'_>, symbol: &str, field: &str, value: Value, is_size: bool) {
         let origin = format!("{}.{field}", self.name);
-        l.bound.push(Bound { name: symbol.to_owned(), value, origin });
+        l.bound.push(Bound { name: symbol.to_owned(), value, origin, is_size });
     }
 
     /// `expected 10 (n, from x.shape[0]), got 11`
@@ -370,7 +378,7 @@ impl Tensor<'_> {
                 }
                 Dim::Symbol(name) => match l.symbol(name) {
                     None => {
-                        self.bind(l, name, &field, stride);
+                        self.bind(l, name, &field, stride, false);
                         continue;
                     }
                     Some(bound) => {

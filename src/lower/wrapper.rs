@@ -29,6 +29,8 @@ pub(super) struct Bound {
     pub value: Value,
     /// The path of the first occurrence: `x.shape[0]`.
     pub origin: String,
+    /// Bound by a size, and so not negative; a stride may be.
+    pub is_size: bool,
 }
 
 /// A device id that later tensors on that kind of device have to share.
