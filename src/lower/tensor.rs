@@ -6,7 +6,7 @@
 use super::messages::{Part, Tag};
 use super::wrapper::{Bound, BoundDevice, Failure, Lowerer, TYPE_ERROR, VALUE_ERROR};
 use crate::ir::{BinaryOp, Block, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
-use crate::spec::{Dim, Layout, TensorType};
+use crate::spec::{Device, Dim, Layout, TensorType};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLTensor, TVMFFIObject, TypeIndex};
 
@@ -128,31 +128,37 @@ impl Tensor<'_> {
             Failure::got(row, got)
         });
         let id = self.load(l, Type::I32, DEVICE_ID);
-        let first = l.devices.iter().find(|d| d.device_type == wanted.device_type).map(|d| (d.id, d.origin.clone()));
-        let expected = match (wanted.id, &first) {
-            (Some(id), _) => Some(l.b.iconst(Type::I32, i64::from(id))),
-            (None, Some((id, _))) => Some(*id),
-            (None, None) => None,
-        };
-        if let Some(expected) = expected {
-            let ok = l.b.icmp(IntCC::Eq, id, expected);
-            l.check(ok, |l| {
-                let parts = match (wanted.id, first) {
-                    (None, Some((_, origin))) => {
-                        vec![format!("{wanted}:").into(), Tag::Second.into(), format!(" (from {origin}), got ").into()]
-                    }
-                    _ => vec![format!("{wanted}, got ").into()],
-                };
-                let parts = [parts, vec![Tag::FirstDevice.into()]].concat();
-                let row = self.row(l, "device", &parts);
-                let got = self.load(l, Type::I64, DEVICE);
-                let second = l.b.convert(ConvertOp::SExt, Type::I64, expected);
-                Failure { row, first: Some(got), second: Some(second) }
-            });
-        } else {
-            let origin = format!("{}.device", self.name);
-            l.devices.push(BoundDevice { device_type: wanted.device_type, id, origin });
+        if let Some(stated) = wanted.id {
+            let ok = l.b.icmp_imm(IntCC::Eq, id, i64::from(stated));
+            let expected = [Part::from(format!("{wanted}, got ")), Tag::FirstDevice.into()];
+            self.check_device_id(l, ok, id, &expected);
         }
+        // two stated ids may differ; one that isn't stated is that of all tensors of the kind
+        let same_kind = |d: &&BoundDevice| d.device_type == wanted.device_type;
+        let first = l.devices.iter().filter(same_kind).find(|d| wanted.id.is_none() || !d.stated);
+        if let Some(first) = first {
+            let kind = Device::any(wanted.device_type);
+            let expected = [
+                Part::from(format!("{kind}:")),
+                Tag::Second.into(),
+                format!(" (from {}), got ", first.origin).into(),
+                Tag::FirstDevice.into(),
+            ];
+            let first = first.id;
+            let ok = l.b.icmp(IntCC::Eq, id, first);
+            self.check_device_id(l, ok, first, &expected);
+        }
+        let origin = format!("{}.device", self.name);
+        l.devices.push(BoundDevice { device_type: wanted.device_type, id, origin, stated: wanted.id.is_some() });
+    }
+
+    fn check_device_id(&self, l: &mut Lowerer<'_>, ok: Value, second: Value, expected: &[Part]) {
+        l.check(ok, |l| {
+            let row = self.row(l, "device", expected);
+            let got = self.load(l, Type::I64, DEVICE);
+            let second = l.b.convert(ConvertOp::SExt, Type::I64, second);
+            Failure { row, first: Some(got), second: Some(second) }
+        });
     }
 
     fn shape(&mut self, l: &mut Lowerer<'_>) {

@@ -33,11 +33,12 @@ pub(super) struct Bound {
     pub is_size: bool,
 }
 
-/// A device id that later tensors on that kind of device have to share.
+/// A device id that later tensors on that kind of device have to share, unless both are stated.
 pub(super) struct BoundDevice {
     pub device_type: DLDeviceType,
     pub id: Value,
     pub origin: String,
+    pub stated: bool,
 }
 
 /// What the checks leave of a parameter.
