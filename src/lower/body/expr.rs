@@ -313,7 +313,14 @@ impl<'b> Expr<'b> {
         if from == to {
             return self;
         }
-        if (from == ScalarType::Handle) != (to == ScalarType::Handle) && from.bits() + to.bits() != 128 {
+        // a pointer is as good as a 64-bit integer, and may be asked whether it is NULL
+        let whole = |ty: ScalarType| ty.is_int() && ty.bits() == 64;
+        let defined = match (from, to) {
+            (ScalarType::Handle, to) => whole(to) || to == ScalarType::Bool,
+            (from, ScalarType::Handle) => whole(from),
+            _ => true,
+        };
+        if !defined {
             self.body.note("cast", format!("{from} to {to} is not defined; go by int64"));
             return self.constant(to, Operand::Int(0)).unwrap_or(self);
         }
