@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod fixtures;
+mod lower_errors;
 mod support;

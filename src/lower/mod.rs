@@ -51,7 +51,7 @@ impl Lowering {
             Report::Import => module.import(REPORT_SYMBOL, report::signature()),
             Report::Define => report::define(&mut module, ir::Linkage::Local),
         };
-        let messages = module.add_data("messages", Vec::new(), 4);
+        let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
         Lowering { module, report, messages, texts: Messages::default() }
     }
 
@@ -65,6 +65,7 @@ impl Lowering {
             return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
         }
         kernel.check(signature)?;
+        kernel.check_symbol(signature, &self.module)?;
         let declared = self.module.functions.len();
         let result = wrapper::lower(self, signature, kernel);
         if result.is_err() {

@@ -158,7 +158,7 @@ impl Names {
             place(text);
         }
         bytes.extend_from_slice(&texts);
-        names.data = module.add_data("names", bytes, 2);
+        names.data = module.add_data("__tvm_ffi_codegen_names", bytes, 2);
         names
     }
 }
@@ -168,7 +168,8 @@ const GLUE: [&str; 7] = ["code ", ", ", " bits", "x", ":", "device type ", "type
 
 /// `const char* decimal(char* cell, int64_t value)`: writes the number at the cell's end and gives its start.
 fn define_decimal(module: &mut Module) -> FuncRef {
-    let decimal = module.declare("decimal", FuncSig::new([Type::Ptr, Type::I64], Some(Type::Ptr)), Linkage::Local);
+    let sig = FuncSig::new([Type::Ptr, Type::I64], Some(Type::Ptr));
+    let decimal = module.declare("__tvm_ffi_codegen_decimal", sig, Linkage::Local);
     module.functions[decimal].cold = true;
     let mut b = FunctionBuilder::new(module, decimal);
     let (cell, value) = (b.param(0), b.param(1));

@@ -2,6 +2,7 @@
 
 use super::ir_type;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
+use crate::lower::kernel::import_conflict;
 use crate::lower::messages::Part;
 use crate::lower::wrapper::{Failure, Lowerer};
 use crate::spec::ScalarType;
@@ -377,9 +378,14 @@ impl<'b> Expr<'b> {
             ScalarType::Float64 => ("", ir::Type::F64),
             _ => return self.unsupported(name),
         };
+        let symbol = format!("{name}{suffix}");
+        let sig = ir::FuncSig::new(args.iter().map(|_| ty), Some(ty));
+        if let Some(found) = self.body.emit(|l| import_conflict(l.b.module(), &symbol, &sig)) {
+            self.body.note(name, format!("needs the symbol `{symbol}`, which the module has as {found}"));
+            return self;
+        }
         self.with(self.ty, |b| {
-            let sig = ir::FuncSig::new(args.iter().map(|_| ty), Some(ty));
-            let func = b.module().import(&format!("{name}{suffix}"), sig);
+            let func = b.module().import(&symbol, sig);
             b.call(func, args).unwrap_or(self.value)
         })
     }
