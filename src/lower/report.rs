@@ -419,6 +419,9 @@ impl<'m> Emitter<'m> {
         let speaking = self.b.unary(crate::ir::UnaryOp::Not, silent);
         let cursor = self.when(speaking, cursor, |e, cursor| e.push_number(cursor, bits));
         let vector = self.b.icmp_imm(IntCC::Ne, lanes, 1);
+        let unknown = self.b.icmp_imm(IntCC::Eq, name, 0);
+        let apart = self.b.binary(BinaryOp::And, vector, unknown);
+        let cursor = self.when(apart, cursor, |e, cursor| e.push_glue(cursor, ", "));
         let cursor = self.when(vector, cursor, |e, cursor| {
             let cursor = e.push_glue(cursor, "x");
             e.push_number(cursor, lanes)
