@@ -7,6 +7,7 @@ use std::path::Path;
 use tvm_ffi_codegen::runtime::abi::TypeIndex;
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
 
+use crate::support::element::Show;
 use crate::support::exec::{BEFORE, Outcome, Prepared, Program};
 use crate::support::kernels;
 use crate::support::value::{Call, parse_call};
@@ -217,7 +218,7 @@ fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
         (_, padding, _) if padding != 0 => return format!("BROKEN: padding of the result is {padding:#x}"),
         (index, _, payload) => match TypeIndex(index) {
             TypeIndex::INT => format!("int {}", payload as i64),
-            TypeIndex::FLOAT => format!("float {}", f64::from_bits(payload)),
+            TypeIndex::FLOAT => format!("float {}", f64::from_bits(payload).show()),
             TypeIndex::BOOL if payload < 2 => format!("bool {}", payload == 1),
             TypeIndex::OPAQUE_PTR => format!("handle {payload:#x}"),
             _ => return format!("BROKEN: type index {index}, payload {payload:#x}"),

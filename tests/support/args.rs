@@ -1,6 +1,6 @@
 //! Arguments in memory: what a call's values become, and what they are afterwards.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TypeIndex};
@@ -310,9 +310,4 @@ fn dynamic_type() -> i32 {
         parent: TypeIndex::OBJECT.0,
     })
     .unwrap()
-}
-
-/// An address as a C pointer.
-pub fn as_ptr(address: u64) -> *mut c_void {
-    std::ptr::with_exposed_provenance_mut(address as usize)
 }

@@ -4,6 +4,11 @@ use tvm_ffi_codegen::{DLDataType, ScalarType};
 
 use super::value::Number;
 
+/// A number as fixtures show it.
+pub trait Show: Copy {
+    fn show(self) -> String;
+}
+
 macro_rules! elements {
     ($($name:ident: $ty:ty;)*) => {
         /// The bytes of a number as an element.
@@ -23,7 +28,7 @@ macro_rules! elements {
         /// An element as text: a number, or its bytes where bodies have no type for it.
         pub fn show(dtype: DLDataType, bytes: &[u8]) -> String {
             match ScalarType::of_dtype(dtype) {
-                $(Some(ScalarType::$name) => <$ty>::from_le_bytes(bytes.try_into().unwrap()).to_string(),)*
+                $(Some(ScalarType::$name) => <$ty>::from_le_bytes(bytes.try_into().unwrap()).show(),)*
                 Some(ScalarType::Bool) => match bytes[0] {
                     0 => "false".to_owned(),
                     1 => "true".to_owned(),
@@ -46,3 +51,27 @@ elements! {
     Float32: f32;
     Float64: f64;
 }
+
+macro_rules! show_ints {
+    ($($ty:ty)*) => {$(
+        impl Show for $ty {
+            fn show(self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+show_ints! { bool i8 i16 i32 i64 u8 u16 u32 u64 }
+
+macro_rules! show_floats {
+    ($($ty:ty)*) => {$(
+        impl Show for $ty {
+            fn show(self) -> String {
+                let size = self.abs();
+                let plain = size == 0.0 || !size.is_finite() || (1e-5..1e16).contains(&size);
+                if plain { self.to_string() } else { format!("{self:e}") }
+            }
+        }
+    )*};
+}
+show_floats! { f32 f64 }

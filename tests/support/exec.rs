@@ -147,6 +147,8 @@ pub struct Outcome {
     pub received: Vec<u64>,
     /// All memory behind tensors.
     pub memory: Vec<Vec<u8>>,
+    /// The elements of each tensor, as text.
+    pub elements: Vec<Option<String>>,
     /// Tensors that the call has changed: number of the argument, elements.
     pub changed: Vec<(usize, String)>,
     /// Whether reference counts are as before.
@@ -170,14 +172,16 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
     let code = runnable.call(args.array(), args.num_args(), &raw mut result);
     let error = take_raised().map(|e| (e.kind().to_owned(), e.message().to_owned()));
     let after = args.elements();
-    let changed = (0..).zip(before.into_iter().zip(after)).filter(|(_, (before, after))| before != after);
+    let changed = (0..).zip(before.iter().zip(&after)).filter(|(_, (before, after))| before != after);
+    let changed = changed.filter_map(|(i, (_, after))| Some((i, after.clone()?))).collect();
     Outcome {
         code,
         result: (result.type_index, result.zero_padding, result.bits()),
         error,
         received: args.relative(kernels::take_received()),
         memory: args.memory(),
-        changed: changed.filter_map(|(i, (_, after))| Some((i, after?))).collect(),
+        elements: after,
+        changed,
         counts_kept: args.counts_kept(),
     }
 }
@@ -214,5 +218,12 @@ impl<'a> Prepared<'a> {
             }
         }
         agreed.map(|(_, outcome)| outcome).ok_or_else(|| "there is no executor".to_owned())
+    }
+
+    /// The elements of all tensors after a call that succeeds.
+    pub fn elements(&mut self, call: &Call) -> Vec<String> {
+        let outcome = self.run(call).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((&outcome.code, &outcome.error), (&Ok(0), &None), "{call:?}");
+        outcome.elements.into_iter().flatten().collect()
     }
 }

@@ -158,7 +158,7 @@ unsafe extern "C" fn add_one(x: *const f32, y: *mut f32, n: i64) {
 /// (x: Tensor([n], float32)) -> float32
 unsafe extern "C" fn sum(x: *const f32, n: i64) -> f32 {
     // SAFETY: the tensor has `n` elements.
-    (0..n as usize).map(|i| unsafe { x.add(i).read() }).sum()
+    (0..n as usize).fold(0.0, |sum, i| sum + unsafe { x.add(i).read() })
 }
 
 /// ()

@@ -13,6 +13,19 @@ pub struct Call {
     pub num_args: Option<i32>,
 }
 
+impl Call {
+    /// A call with unlabelled arguments.
+    pub fn new(args: impl IntoIterator<Item = Value>) -> Self {
+        Call { args: args.into_iter().map(|value| (None, value)).collect(), ..Call::default() }
+    }
+}
+
+impl From<TensorSpec> for Value {
+    fn from(tensor: TensorSpec) -> Self {
+        Value::Tensor(tensor)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A type index and a payload, whatever they mean.
@@ -96,6 +109,12 @@ impl TensorSpec {
             form: None,
             null: false,
         }
+    }
+
+    /// The same with elements.
+    pub fn with(mut self, values: impl IntoIterator<Item = Number>) -> Self {
+        self.data = Data::Values(values.into_iter().collect());
+        self
     }
 }
 
