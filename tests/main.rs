@@ -2,6 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod bodies;
+mod contract;
 mod fixtures;
 mod lower_errors;
+mod native;
+mod property;
+mod runtime_closure;
+mod spec;
 mod support;
+mod threads;
