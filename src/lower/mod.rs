@@ -68,6 +68,7 @@ impl Lowering {
             return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
         }
         kernel.check(signature)?;
+        kernel.check_symbol(signature, &self.module)?;
         let declared = self.module.functions.len();
         let result = wrapper::lower(self, signature, kernel);
         if result.is_err() {

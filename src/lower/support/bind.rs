@@ -205,7 +205,7 @@ impl Binder<'_, '_> {
         let there = self.is_not(args, 0);
         let none = self.is(count, 0);
         let there = self.or(there, none);
-        let text = Part::Text("a non-NULL pointer to arguments, got NULL");
+        let text = Part::Text("a non-NULL pointer, got NULL");
         self.require(there, TYPE_ERROR, &[Part::Text("Mismatched argument array"), calling, text]);
         // The good path refused what this routine had made for it: the two disagree, and would do so forever.
         let fresh = self.b.icmp(IntCC::Ne, args, scratch);
@@ -427,7 +427,7 @@ impl Binder<'_, '_> {
         let there = self.is_not(shape, 0);
         let scalar = self.is(rank, 0);
         let ok = self.or(there, scalar);
-        let parts = [Part::Text("a non-NULL pointer to "), expected, Part::Text(" sizes, got NULL")];
+        let parts = [Part::Text("a non-NULL pointer for ndim "), expected, Part::Text(", got NULL")];
         self.require_of(ok, &[Part::Text(".shape")], &parts);
     }
 
