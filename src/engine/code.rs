@@ -23,8 +23,11 @@ pub struct Code {
 
 /// Where loaded code lies; dropping it unmaps.
 pub(super) trait Memory: Send + Sync {
-    /// The bytes that the code occupies, unused rest of the last page included.
-    fn bytes(&self) -> &[u8];
+    /// Whether code or data of the module is at the address, as far as is known.
+    fn contains(&self, address: usize) -> bool;
+
+    /// Bytes that it takes from the system, the unused rest of pages included.
+    fn size(&self) -> usize;
 }
 
 impl Code {
@@ -62,12 +65,12 @@ impl Code {
 
     /// Bytes of memory that this takes from the system.
     pub fn mapped_size(&self) -> usize {
-        self.memory.bytes().len()
+        self.memory.size()
     }
 
-    /// Whether an address lies in this code or its data.
+    /// Whether an address lies in this code or its data; of LLVM's data it is not known.
     pub fn contains(&self, address: *const u8) -> bool {
-        self.memory.bytes().as_ptr_range().contains(&address)
+        self.memory.contains(address.addr())
     }
 
     /// What this code keeps alive.

@@ -8,7 +8,7 @@ use tvm_ffi_runtime::{self as runtime, Function};
 use super::code::{Code, KeepAlive};
 use super::error::EngineError;
 use super::jit::{Jit, JitBuilder, LoadOptions};
-use crate::backend::OptLevel;
+use crate::backend::{Backend, OptLevel};
 use crate::ir::{self, VerifiedModule};
 use crate::lower::{self, Kernel, Lowering, REPORT_SYMBOL, Report};
 use crate::spec::Signature;
@@ -57,6 +57,12 @@ impl EngineBuilder {
         self
     }
 
+    /// What makes the code. Cranelift unless stated, if it is among the crate's features.
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.jit = self.jit.backend(backend);
+        self
+    }
+
     /// How much to optimise.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
         self.jit = self.jit.opt_level(level);
@@ -84,7 +90,9 @@ impl EngineBuilder {
     /// This machine has no code generator, or a foreign runtime lacks a function that wrappers need.
     pub fn build(self) -> Result<Engine, EngineError> {
         let jit = match self.bundled {
-            true => self.jit.symbols(runtime::capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast()))),
+            true => self
+                .jit
+                .symbols(runtime::capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast()))),
             false => self.jit,
         };
         let jit = jit.build()?;
@@ -197,10 +205,7 @@ impl Engine {
         let missing = || EngineError::Internal(format!("{REPORT_SYMBOL} was not defined"));
         let report = self.report.function(REPORT_SYMBOL).ok_or_else(missing)?;
         let keep_alive: KeepAlive = self.report.clone();
-        self.jit.load_with(
-            module,
-            LoadOptions { symbols: &[(REPORT_SYMBOL, report)], keep_alive: vec![keep_alive] },
-        )
+        self.jit.load_with(module, LoadOptions { symbols: &[(REPORT_SYMBOL, report)], keep_alive: vec![keep_alive] })
     }
 
     fn function(&self, code: &Arc<Code>, signature: &Signature) -> Result<Function, EngineError> {

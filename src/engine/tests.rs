@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::backend::OptLevel;
-use crate::backend::cranelift::Options;
+use crate::backend::{Backend, OptLevel};
 use crate::ir::*;
 
 /// Something like a wrapper: 60 loads, comparisons and branches to cold blocks with messages.
@@ -45,33 +44,37 @@ extern "C" fn raise(_: *const u8, _: *const u8) {}
 #[test]
 #[ignore = "prints timings"]
 fn load_time() {
-    for level in [OptLevel::None, OptLevel::Speed] {
+    let backends = [
+        Backend::Cranelift,
+        #[cfg(feature = "_llvm")]
+        Backend::Llvm,
+    ];
+    let levels = [OptLevel::None, OptLevel::Speed, OptLevel::Full];
+    for (backend, level) in backends.into_iter().flat_map(|b| levels.map(|l| (b, l))) {
         let t = Instant::now();
-        let jit = Jit::builder().symbol("raise", raise as *const u8).opt_level(level).build().unwrap();
-        println!("{level:?}: Jit {:?}", t.elapsed());
+        let builder = Jit::builder().backend(backend).opt_level(level);
+        let jit = builder.symbol("raise", raise as *const u8).build().unwrap();
+        println!("{backend:?} {level:?}: Jit {:?}", t.elapsed());
         for checks in [1, 60] {
             let module = wrapper_like(checks);
-            let (mut compile, mut link, mut drop_) = (Vec::new(), Vec::new(), Vec::new());
-            for i in 0..2020 {
+            let (mut load, mut drop_) = (Vec::new(), Vec::new());
+            for i in 0..520 {
                 let a = Instant::now();
-                let compiled = jit.compile(&module, Options::default()).unwrap();
+                let code = jit.load(&module).unwrap();
                 let b = Instant::now();
-                let code = jit.link(&compiled, LoadOptions::default()).unwrap();
-                let c = Instant::now();
                 let size = code.code_size();
                 drop(code);
-                drop_.push(c.elapsed());
-                link.push(c - b);
-                compile.push(b - a);
+                drop_.push(b.elapsed());
+                load.push(b - a);
                 if i == 0 {
-                    println!("  {checks} checks, {size} bytes; first: compile {:?} link {:?}", compile[0], link[0]);
+                    println!("  {checks} checks, {size} bytes; first: load {:?}", load[0]);
                 }
             }
-            for v in [&mut compile, &mut link, &mut drop_] {
+            for v in [&mut load, &mut drop_] {
                 v.sort();
             }
-            let m = compile.len() / 2;
-            println!("  median: compile {:?}, link {:?}, drop {:?}", compile[m], link[m], drop_[m]);
+            let m = load.len() / 2;
+            println!("  median: load {:?}, drop {:?}", load[m], drop_[m]);
         }
     }
 }

@@ -100,10 +100,8 @@ pub fn report_module() -> Module {
 pub(super) fn define(module: &mut Module, linkage: Linkage) -> FuncRef {
     let names = Names::new(module);
     let decimal = define_decimal(module);
-    let set_raised = module.import(
-        "TVMFFIErrorSetRaisedFromCStrParts",
-        FuncSig::new([Type::Ptr, Type::Ptr, Type::I32], None),
-    );
+    let set_raised =
+        module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::new([Type::Ptr, Type::Ptr, Type::I32], None));
     let type_info = module.import("TVMFFIGetTypeInfo", FuncSig::new([Type::I32], Some(Type::Ptr)));
     let report = module.declare(REPORT_SYMBOL, signature(), linkage);
     module.functions[report].cold = true;

@@ -413,8 +413,10 @@ impl Tensor<'_> {
             let aligned = l.b.icmp_imm(IntCC::Eq, rest, 0);
             self.check_unless_empty(l, aligned, |l| {
                 let what = if self.ty.is_opaque() { "byte_offset" } else { "data + byte_offset" };
-                let parts =
-                    [Part::from(format!("{what} to be a multiple of {align}, got one that is off by ")), Tag::First.into()];
+                let parts = [
+                    Part::from(format!("{what} to be a multiple of {align}, got one that is off by ")),
+                    Tag::First.into(),
+                ];
                 Failure::got(self.row(l, "data", &parts), rest)
             });
         }

@@ -1,11 +1,11 @@
 //! Values of a body: constants and operands, arithmetic, comparisons, conversions and mathematics.
 
 use super::ir_type;
+use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
 use crate::lower::messages::Part;
 use crate::lower::wrapper::{Failure, Lowerer};
 use crate::spec::ScalarType;
-use crate::ir;
 
 /// A value in a body, of a known scalar type. The operators `+ - * / %` and unary `-` work on it, with another
 /// expression of the same type or a plain Rust number.
@@ -124,12 +124,7 @@ impl<'b> Expr<'b> {
         self
     }
 
-    fn binary(
-        self,
-        operation: &str,
-        other: Operand<'b>,
-        choose: impl Fn(ScalarType) -> Option<BinaryOp>,
-    ) -> Expr<'b> {
+    fn binary(self, operation: &str, other: Operand<'b>, choose: impl Fn(ScalarType) -> Option<BinaryOp>) -> Expr<'b> {
         let other = self.coerce(operation, other);
         match choose(self.ty) {
             Some(op) => self.with(self.ty, |b| b.binary(op, self.value, other.value)),
@@ -167,13 +162,7 @@ impl<'b> Expr<'b> {
 
     /// The IR traps on a zero divisor and on the least value by -1. The first becomes an error of the function, the
     /// second wraps: a divisor of -1 is replaced by 1 and the quotient negated.
-    fn integer_division(
-        self,
-        operation: &str,
-        other: Operand<'b>,
-        signed: BinaryOp,
-        unsigned: BinaryOp,
-    ) -> Expr<'b> {
+    fn integer_division(self, operation: &str, other: Operand<'b>, signed: BinaryOp, unsigned: BinaryOp) -> Expr<'b> {
         let divisor = self.coerce(operation, other);
         let (ty, a) = (self.ty, self.value);
         let value = self.body.value(|l| {
