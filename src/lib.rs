@@ -1,9 +1,18 @@
 //! Generates checked TVM FFI wrappers for kernels.
 
+#[cfg(any(
+    all(feature = "llvm19-1", any(feature = "llvm20-1", feature = "llvm21-1", feature = "llvm22-1")),
+    all(feature = "llvm20-1", any(feature = "llvm21-1", feature = "llvm22-1")),
+    all(feature = "llvm21-1", feature = "llvm22-1"),
+))]
+compile_error!("one LLVM version at a time: enable only one of the features llvm19-1, llvm20-1, llvm21-1 and llvm22-1");
+
 pub mod backend;
 #[cfg(feature = "cranelift")]
 pub mod embed;
 pub mod engine;
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+pub mod explain;
 pub mod ir;
 pub mod lower;
 pub mod spec;

@@ -41,8 +41,17 @@ struct ErrorObject {
     kind: Box<[u8]>,
     message: Box<[u8]>,
     backtrace: Vec<u8>,
-    cause: Option<ObjectRef>,
-    context: Option<ObjectRef>,
+}
+
+impl Drop for ErrorObject {
+    fn drop(&mut self) {
+        // Through the cell, which owns both and which C code may have filled since.
+        // SAFETY: a handle in the cell is NULL or owns a strong reference, given up here, once.
+        unsafe {
+            drop(ObjectRef::from_raw(self.cell.cause_chain.cast()));
+            drop(ObjectRef::from_raw(self.cell.extra_context.cast()));
+        }
+    }
 }
 
 // SAFETY: repr(C) with the header first; the cell follows, as the header file says.
@@ -100,17 +109,16 @@ impl Error {
         let kind: Box<[u8]> = kind.into();
         let message: Box<[u8]> = message.into();
         let backtrace = backtrace.to_vec();
-        let handle =
-            |object: &Option<ObjectRef>| object.as_ref().map_or(std::ptr::null_mut(), |o| o.as_ptr().cast::<c_void>());
+        let handle = |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), |o| o.into_raw().cast::<c_void>());
         let cell = TVMFFIErrorCell {
             kind: TVMFFIByteArray::from_slice(&kind),
             message: TVMFFIByteArray::from_slice(&message),
             backtrace: TVMFFIByteArray::from_slice(&backtrace),
             update_backtrace: Some(update_backtrace),
-            cause_chain: handle(&cause),
-            extra_context: handle(&context),
+            cause_chain: handle(cause),
+            extra_context: handle(context),
         };
-        let object = make_object(0, |header, _| ErrorObject { header, cell, kind, message, backtrace, cause, context });
+        let object = make_object(0, |header, _| ErrorObject { header, cell, kind, message, backtrace });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }

@@ -56,7 +56,8 @@ fn metadata_is_kept() {
         method: arg.as_view().as_raw(),
     };
     // SAFETY: the info is filled.
-    assert_eq!(unsafe { TVMFFIFunctionSetGlobalFromMethodInfo(&info, 0) }, 0);
+    let got = unsafe { TVMFFIFunctionSetGlobalFromMethodInfo(&info, 0) };
+    assert_eq!(got, 0);
     let metadata = get_global("ffi.GetGlobalFuncMetadata").unwrap();
     assert_eq!(metadata.call(("test.meta",)).unwrap().as_str(), Some("{\"a\": 1}"));
     assert_eq!(metadata.call(("test.none",)).unwrap_err().kind(), "RuntimeError");

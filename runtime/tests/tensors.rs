@@ -136,7 +136,8 @@ fn legacy_import_fills_strides_and_deletes_once() {
     }));
     let mut out = std::ptr::null_mut();
     // SAFETY: the structure is filled.
-    assert_eq!(unsafe { TVMFFITensorFromDLPack(managed, 4, 1, &mut out) }, 0);
+    let got = unsafe { TVMFFITensorFromDLPack(managed, 4, 1, &mut out) };
+    assert_eq!(got, 0);
     let mut tensor: Tensor = own(out);
     assert_eq!(tensor.strides(), [3, 1]);
     assert_eq!(tensor.as_slice::<f32>().unwrap()[5], 6.0);
@@ -213,7 +214,8 @@ fn views_keep_their_source() {
     let mut out = std::ptr::null_mut();
     let handle = tensor.as_object().as_ptr().cast();
     // SAFETY: the prototype describes part of the source.
-    assert_eq!(unsafe { TVMFFITensorCreateUnsafeView(handle, &prototype, &mut out) }, 0);
+    let got = unsafe { TVMFFITensorCreateUnsafeView(handle, &prototype, &mut out) };
+    assert_eq!(got, 0);
     drop(tensor);
     let view: Tensor = own(out);
     // The lists were copied.

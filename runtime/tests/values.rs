@@ -56,7 +56,8 @@ fn strings_cross_the_seven_byte_border() {
     for text in ["", "1234567", "12345678"] {
         let mut out = TVMFFIAny::none();
         // SAFETY: the input is valid and the output writable.
-        assert_eq!(unsafe { TVMFFIStringFromByteArray(&bytes(text), &mut out) }, 0);
+        let got = unsafe { TVMFFIStringFromByteArray(&bytes(text), &mut out) };
+        assert_eq!(got, 0);
         // SAFETY: the value is owned.
         let value = unsafe { Any::from_raw(out) };
         let small = text.len() <= 7;
@@ -169,5 +170,5 @@ fn version_is_reported() {
     let mut version = TVMFFIVersion { major: 9, minor: 9, patch: 9 };
     // SAFETY: writable.
     unsafe { TVMFFIGetVersion(&mut version) };
-    assert_eq!(version, TVMFFIVersion { major: 0, minor: 1, patch: 15 });
+    assert_eq!(version, TVMFFIVersion { major: 0, minor: 1, patch: 16 });
 }

@@ -9,7 +9,11 @@ pub mod cranelift;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
 
-/// What makes the code.
+#[cfg(all(test, any(feature = "cranelift", feature = "_llvm")))]
+mod op_tests;
+
+/// What makes the code. Its variants are those that the crate's features say.
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Backend {
@@ -19,6 +23,29 @@ pub enum Backend {
     /// LLVM: compiles in milliseconds, and vectorises bodies.
     #[cfg(feature = "_llvm")]
     Llvm,
+}
+
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+impl Backend {
+    /// Those that the crate's features say.
+    pub const ALL: &[Backend] = &[
+        #[cfg(feature = "cranelift")]
+        Backend::Cranelift,
+        #[cfg(feature = "_llvm")]
+        Backend::Llvm,
+    ];
+}
+
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => "Cranelift",
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => "LLVM",
+        })
+    }
 }
 
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]

@@ -25,12 +25,10 @@ pub struct Code {
 pub(super) trait Memory: Send + Sync {
     /// Whether code or data of the module is at the address, as far as is known.
     fn contains(&self, address: usize) -> bool;
-
-    /// Bytes that it takes from the system, the unused rest of pages included.
-    fn size(&self) -> usize;
 }
 
 impl Code {
+    #[cfg(any(feature = "cranelift", feature = "_llvm"))] // whoever loads code; without a backend nobody does
     pub(super) fn new(
         mut functions: Vec<(Box<str>, usize)>,
         sizes: (usize, usize),
@@ -61,11 +59,6 @@ impl Code {
     /// Bytes of static data.
     pub fn data_size(&self) -> usize {
         self.data_size
-    }
-
-    /// Bytes of memory that this takes from the system.
-    pub fn mapped_size(&self) -> usize {
-        self.memory.size()
     }
 
     /// Whether an address lies in this code or its data; of LLVM's data it is not known.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::default_libcall_names;
+use target_lexicon::Triple;
 
 use super::code::{Code, KeepAlive};
 use super::error::EngineError;
@@ -13,7 +14,7 @@ use super::jit::{Loader, Resolve};
 use super::memory::Arena;
 use super::pool::Pool;
 use crate::backend::OptLevel;
-use crate::backend::cranelift::{Bindings, CompiledModule, Compiler, IsaOptions, Options, host_isa};
+use crate::backend::cranelift::{Bindings, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
 use crate::ir::VerifiedModule;
 
 /// Compiles with Cranelift and loads.
@@ -23,10 +24,12 @@ pub(super) struct CraneliftJit {
 }
 
 impl CraneliftJit {
-    pub(super) fn new(opt_level: OptLevel, verifier: Option<bool>) -> Result<Self, EngineError> {
+    /// `baseline`: for any CPU of the architecture.
+    pub(super) fn new(opt_level: OptLevel, verifier: Option<bool>, baseline: bool) -> Result<Self, EngineError> {
         let mut options = IsaOptions { opt_level, ..IsaOptions::default() };
         options.verifier = verifier.unwrap_or(options.verifier);
-        Ok(CraneliftJit { isa: host_isa(&options)?, pool: Pool::default() })
+        let isa = if baseline { isa_for(&Triple::host(), &options)? } else { host_isa(&options)? };
+        Ok(CraneliftJit { isa, pool: Pool::default() })
     }
 
     /// Compiles a module without loading it, with a compiler of the pool.

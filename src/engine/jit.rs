@@ -48,6 +48,7 @@ pub struct JitBuilder {
     backend: Backend,
     opt_level: OptLevel,
     verifier: Option<bool>,
+    baseline: bool,
     symbols: SymbolResolver,
     keep_alive: Vec<KeepAlive>,
 }
@@ -105,6 +106,13 @@ impl JitBuilder {
         self
     }
 
+    /// Whether to use only instructions that every CPU of the architecture has, as an object for any machine would.
+    /// Off by default.
+    pub fn baseline_cpu(mut self, yes: bool) -> Self {
+        self.baseline = yes;
+        self
+    }
+
     /// Builds it.
     ///
     /// # Errors
@@ -112,9 +120,9 @@ impl JitBuilder {
     pub fn build(self) -> Result<Jit, EngineError> {
         let loader: Box<dyn Loader> = match self.backend {
             #[cfg(feature = "cranelift")]
-            Backend::Cranelift => Box::new(CraneliftJit::new(self.opt_level, self.verifier)?),
+            Backend::Cranelift => Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.baseline)?),
             #[cfg(feature = "_llvm")]
-            Backend::Llvm => Box::new(LlvmJit::new(self.opt_level)?),
+            Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline)?),
         };
         let JitBuilder { backend, symbols, keep_alive, .. } = self;
         Ok(Jit { inner: Arc::new(Inner { loader, backend, symbols, keep_alive }) })

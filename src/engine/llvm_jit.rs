@@ -2,6 +2,8 @@
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
+use target_lexicon::Triple;
+
 use super::code::{Code, KeepAlive};
 use super::error::EngineError;
 use super::jit::{Loader, Resolve};
@@ -19,8 +21,10 @@ pub(super) struct LlvmJit {
 }
 
 impl LlvmJit {
-    pub(super) fn new(opt_level: OptLevel) -> Result<Self, EngineError> {
-        let target = Target::host(&TargetOptions { opt_level, ..TargetOptions::default() })?;
+    /// `baseline`: for any CPU of the architecture.
+    pub(super) fn new(opt_level: OptLevel, baseline: bool) -> Result<Self, EngineError> {
+        let options = TargetOptions { opt_level, ..TargetOptions::default() };
+        let target = if baseline { Target::new(&Triple::host(), &options)? } else { Target::host(&options)? };
         Ok(LlvmJit { target, pool: Pool::default(), session: Session::new()? })
     }
 }
@@ -46,7 +50,7 @@ impl Loader for LlvmJit {
         let loaded = self.session.load(&object, &symbols, &exports)?;
         let functions: Vec<_> =
             exports.iter().zip(&loaded.addresses).map(|(name, &address)| (Box::from(*name), address)).collect();
-        let memory = loaded.memory(&contents.sections_of(&functions), contents.code_size, contents.data_size);
+        let memory = loaded.memory(contents.sections_of(&functions));
         Ok(Code::new(functions, (contents.code_size, contents.data_size), Box::new(memory), keep_alive))
     }
 }

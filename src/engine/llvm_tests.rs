@@ -91,7 +91,7 @@ fn code_knows_where_it_lies() {
     let address = code.function(&signature.symbol()).unwrap();
     assert!(code.contains(address));
     assert!(!code.contains((&raw const signature).cast()));
-    assert!(code.code_size() > 0 && code.mapped_size() >= code.code_size());
+    assert!(code.code_size() > 0);
 }
 
 fn resident() -> usize {

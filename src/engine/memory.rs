@@ -18,10 +18,6 @@ impl Memory for Mmap {
         let start = self.as_ptr().addr();
         (start..start + self.len()).contains(&address)
     }
-
-    fn size(&self) -> usize {
-        self.len()
-    }
 }
 
 /// Where the mapping goes once it is executable.

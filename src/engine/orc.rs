@@ -72,26 +72,18 @@ pub(super) struct LoadedObject {
 struct OrcMemory {
     _loaded: Loaded,
     sections: Vec<Range<usize>>,
-    size: usize,
 }
 
 impl Memory for OrcMemory {
     fn contains(&self, address: usize) -> bool {
         self.sections.iter().any(|range| range.contains(&address))
     }
-
-    fn size(&self) -> usize {
-        self.size
-    }
 }
 
 impl LoadedObject {
-    /// The memory as what a [`Code`](super::Code) keeps: which sections are known by address, and how large it all is.
-    pub(super) fn memory(self, sections: &[Range<usize>], code: usize, data: usize) -> impl Memory + use<> {
-        const PAGE: usize = 4096;
-        // Code and data have protections of their own, so that each takes whole pages.
-        let size = code.next_multiple_of(PAGE) + data.next_multiple_of(PAGE);
-        OrcMemory { _loaded: self.loaded, sections: sections.to_vec(), size }
+    /// The memory as what a [`Code`](super::Code) keeps, with those sections whose address is known.
+    pub(super) fn memory(self, sections: Vec<Range<usize>>) -> impl Memory + use<> {
+        OrcMemory { _loaded: self.loaded, sections }
     }
 }
 

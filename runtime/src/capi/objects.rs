@@ -1,5 +1,5 @@
 //! C symbols of objects: version, counts, opaque objects, allocator, handles made once.
-//! A NULL handle to count is an error here; upstream crashes on one and ignores the other.
+//! Giving up a NULL handle does nothing, as upstream; adding to one is an error.
 //! Header sections: "Basic object API", "ObjectAllocHeader and CustomAllocator".
 
 use std::ffi::{c_int, c_void};
@@ -11,8 +11,8 @@ use crate::abi::*;
 use crate::error::runtime_error;
 use crate::object::{alloc, count, create_opaque};
 
-/// The version of the TVM FFI that this crate implements.
-pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 15 };
+/// The version of the TVM FFI that this crate implements: `TVM_FFI_VERSION_*` of `tvm/ffi/c_api.h`.
+pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 16 };
 
 /// Writes the version.
 ///
@@ -47,11 +47,10 @@ pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
     guard(|| {
-        if obj.is_null() {
-            return Err(null_argument("obj"));
+        if !obj.is_null() {
+            // SAFETY: promised by the caller.
+            unsafe { count::dec_ref(obj.cast()) };
         }
-        // SAFETY: promised by the caller.
-        unsafe { count::dec_ref(obj.cast()) };
         Ok(())
     })
 }

@@ -269,7 +269,8 @@ impl Compiler {
             }
         };
         // After a panic nothing is known of the context's state, not even that it can be shown.
-        let listing = catch_unwind(AssertUnwindSafe(|| self.context.func.display().to_string())).unwrap_or_default();
+        let clif = catch_unwind(AssertUnwindSafe(|| self.context.func.display().to_string())).unwrap_or_default();
+        let listing = format!("{}\n{clif}", module.display_function(func_ref));
         *self = Compiler { bloated: true, ..Compiler::new() };
         Err(Error::Codegen { function: decl.name.clone(), message, listing })
     }

@@ -87,7 +87,7 @@ pub enum Error {
         function: String,
         /// What Cranelift says.
         message: String,
-        /// The function as it was given to Cranelift.
+        /// The function in the IR, and as it was given to Cranelift.
         listing: String,
     },
     /// The caller's module failed while it took code that had passed every check: out of memory, as a rule.

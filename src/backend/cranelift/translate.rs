@@ -135,12 +135,9 @@ pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Funct
     while let Some(block) = t.s.pending.pop() {
         t.block(block);
     }
-    if t.s.blocks[entry].predecessors > 1 {
-        t.guard_entry(entry);
-    }
     // A hint makes a block cold only if it can't be reached in another way.
     for &block in &t.s.unlikely {
-        if block != entry && t.s.blocks[block].predecessors == 1 {
+        if t.s.blocks[block].predecessors == 1 {
             t.pos.func.layout.set_cold(clif_block(block));
         }
     }
@@ -168,25 +165,13 @@ impl Translator<'_> {
         }
     }
 
-    /// CLIF's entry can't be branched to: puts a block in front that does nothing else.
-    fn guard_entry(&mut self, entry: Block) {
-        let func = &mut *self.pos.func;
-        let (old, new) = (clif_block(entry), func.dfg.make_block());
-        self.s.args[0].clear();
-        for &param in &self.body.blocks[entry].params {
-            let value = func.dfg.append_block_param(new, clif_type(self.body.type_of(param)));
-            self.s.args[0].push(BlockArg::Value(value));
-        }
-        func.layout.insert_block(new, old);
-        self.pos.goto_bottom(new);
-        self.pos.ins().jump(old, &self.s.args[0]);
-    }
-
     fn block(&mut self, block: Block) {
         let data = &self.body.blocks[block];
+        let is_entry = self.body.entry() == Some(block);
         let new = clif_block(block);
         self.pos.func.layout.append_block(new);
-        if data.cold && self.body.entry() != Some(block) {
+        // CLIF doesn't allow a cold entry, which would say nothing anyway.
+        if data.cold && !is_entry {
             self.pos.func.layout.set_cold(new);
         }
         self.pos.goto_bottom(new);

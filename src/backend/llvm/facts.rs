@@ -20,6 +20,7 @@ pub(super) struct Facts<'ctx> {
     invariant_load: u32,
     signext: Attribute,
     zeroext: Attribute,
+    nobuiltin: Attribute,
 }
 
 fn enum_attribute(context: ContextRef<'_>, name: &str, value: u64) -> Attribute {
@@ -42,6 +43,7 @@ impl<'ctx> Facts<'ctx> {
             invariant_load: context.get_kind_id("invariant.load"),
             signext: enum_attribute(context, "signext", 0),
             zeroext: enum_attribute(context, "zeroext", 0),
+            nobuiltin: enum_attribute(context, "nobuiltin", 0),
         }
     }
 
@@ -66,8 +68,10 @@ impl<'ctx> Facts<'ctx> {
         }
     }
 
-    /// Extensions at a call: the C ABI of some targets relies on them.
+    /// Extensions at a call: the C ABI of some targets relies on them. And a name says nothing of what it does: a
+    /// kernel may well be called `exp`, and what `pow` gives is for the C library to say.
     pub(super) fn call(&self, call: CallSiteValue<'ctx>, sig: &FuncSig) {
+        call.add_attribute(AttributeLoc::Function, self.nobuiltin);
         self.extensions(sig, |at, attribute| call.add_attribute(at, attribute));
     }
 

@@ -1,0 +1,166 @@
+use cranelift_codegen::ir::{self as clif, InstBuilder, types};
+use cranelift_frontend::{FunctionBuilder as ClifBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage as ClifLinkage, Module as _, default_libcall_names};
+
+use crate::backend::op_tests::module_of;
+use crate::backend::cranelift::{Bindings, CompiledModule, Error, IsaOptions, compile, host_isa};
+use crate::ir::*;
+
+fn jit_module() -> JITModule {
+    let isa = host_isa(&IsaOptions::default()).unwrap();
+    JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()))
+}
+
+/// The caller's own kernel, made with Cranelift: adds `n`.
+fn kernel(module: &mut JITModule, n: i64) -> FuncId {
+    let mut context = module.make_context();
+    context.func.signature.params.push(clif::AbiParam::new(types::I64));
+    context.func.signature.returns.push(clif::AbiParam::new(types::I64));
+    let id = module.declare_anonymous_function(&context.func.signature).unwrap();
+    let mut frontend = FunctionBuilderContext::new();
+    let mut b = ClifBuilder::new(&mut context.func, &mut frontend);
+    let block = b.create_block();
+    b.append_block_params_for_function_params(block);
+    b.switch_to_block(block);
+    let x = b.block_params(block)[0];
+    let r = b.ins().iadd_imm_s(x, n);
+    b.ins().return_(&[r]);
+    b.seal_all_blocks();
+    b.finalize(module.target_config());
+    module.define_function(id, &mut context).unwrap();
+    id
+}
+
+/// `name(x)`: `kernel(helper(x))`, where the local `helper` doubles what it reads of static data.
+fn wrapper(name: &str, module: &JITModule) -> CompiledModule {
+    let sig = FuncSig::new([Type::I64], Some(Type::I64));
+    let module_ir = {
+        let mut m = Module::new();
+        let data = m.add_data("numbers", (0..8u64).flat_map(|i| (i * 2).to_le_bytes()).collect(), 8);
+        let f = m.declare(name, sig.clone(), Linkage::Export);
+        let helper = m.declare("helper", sig.clone(), Linkage::Local);
+        let kernel = m.import("kernel", sig);
+        let mut b = FunctionBuilder::new(&mut m, f);
+        let v = b.call(helper, &[b.param(0)]).unwrap();
+        let v = b.call(kernel, &[v]).unwrap();
+        b.ret(Some(v));
+        b.finish();
+        let mut b = FunctionBuilder::new(&mut m, helper);
+        let base = b.data_addr(data, 0);
+        let at = b.element(base, b.param(0), Type::I64);
+        let v = b.load(Type::I64, at, 0, MemFlags::READONLY);
+        b.ret(Some(v));
+        b.finish();
+        verify(m).unwrap()
+    };
+    compile(&module_ir, module.isa()).unwrap()
+}
+
+fn call(module: &JITModule, id: FuncId, x: i64) -> i64 {
+    // SAFETY: the function has this signature, and the module is alive.
+    let f: extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(module.get_finalized_function(id)) };
+    f(x)
+}
+
+fn free(module: JITModule) {
+    // SAFETY: nothing of it runs any more.
+    unsafe { module.free_memory() }
+}
+
+#[test]
+fn a_wrapper_calls_the_callers_own_kernel() {
+    let mut module = jit_module();
+    let (one, two) = (kernel(&mut module, 100), kernel(&mut module, 200));
+    // Two wrappers whose local functions and data have the same names, each with a kernel of its own.
+    let a = wrapper("a", &module).add_to(&mut module, &Bindings::new().bind("kernel", one)).unwrap();
+    let b = wrapper("b", &module).add_to(&mut module, &Bindings::new().bind("kernel", two)).unwrap();
+    module.finalize_definitions().unwrap();
+    let (a, b) = (a.function("a").unwrap(), b.function("b").unwrap());
+    assert_eq!(call(&module, a, 3), 106);
+    assert_eq!(call(&module, b, 3), 206);
+    free(module);
+}
+
+#[test]
+fn an_import_is_found_by_its_name_in_the_callers_module() {
+    let mut module = jit_module();
+    let inner = wrapper("kernel_of_b", &module);
+    let k = kernel(&mut module, 5);
+    inner.add_to(&mut module, &Bindings::new().bind("kernel", k)).unwrap();
+    let sig = FuncSig::new([Type::I64], Some(Type::I64));
+    let outer = module_of("b", sig.clone(), |b| {
+        let known = b.module().import("kernel_of_b", sig);
+        let v = b.call(known, &[b.param(0)]).unwrap();
+        b.ret(Some(v));
+    });
+    let outer = compile(&outer, module.isa()).unwrap().add_to(&mut module, &Bindings::new()).unwrap();
+    module.finalize_definitions().unwrap();
+    assert_eq!(call(&module, outer.function("b").unwrap(), 7), 19);
+    free(module);
+}
+
+/// Whatever is refused is refused before anything is declared, and the module works on.
+#[test]
+fn an_error_leaves_the_module_as_it_was() {
+    let mut module = jit_module();
+    let k = kernel(&mut module, 1);
+    let bindings = Bindings::new().bind("kernel", k);
+    let a = wrapper("a", &module).add_to(&mut module, &bindings).unwrap().function("a").unwrap();
+    let i32_sig = {
+        let mut sig = module.make_signature();
+        sig.params.push(clif::AbiParam::new(types::I32));
+        sig
+    };
+    let odd = module.declare_function("odd", ClifLinkage::Import, &i32_sig).unwrap();
+    module.declare_data("data", ClifLinkage::Import, false, false).unwrap();
+
+    let count = |m: &JITModule| (m.declarations().get_functions().count(), m.declarations().get_data_objects().count());
+    let before = count(&module);
+    let mut refused = |name: &str, bindings: &Bindings| {
+        let e = wrapper(name, &module).add_to(&mut module, bindings).unwrap_err();
+        assert_eq!(count(&module), before, "{e}");
+        e
+    };
+    let e = refused("a", &bindings);
+    assert!(matches!(&e, Error::Duplicate { name } if name == "a"), "{e}");
+    let e = refused("odd", &bindings);
+    assert!(
+        matches!(&e, Error::SignatureConflict { name, expected, found }
+        if name == "odd" && expected.contains("i64") && found.contains("i32")),
+        "{e}"
+    );
+    let e = refused("data", &bindings);
+    assert!(matches!(&e, Error::NotAFunction { name } if name == "data"), "{e}");
+    let e = refused("b", &Bindings::new().bind("kernel", odd));
+    assert!(matches!(&e, Error::SignatureConflict { name, .. } if name == "kernel"), "{e}");
+    let e = refused("b", &Bindings::new().bind("kernel", FuncId::from_u32(999)));
+    assert!(matches!(&e, Error::UnknownBinding { name } if name == "kernel"), "{e}");
+
+    let other = host_isa(&IsaOptions { pic: true, ..IsaOptions::default() }).unwrap();
+    let pic = module_of("pic", FuncSig::new([], None), |b| b.ret(None));
+    let e = compile(&pic, &*other).unwrap().add_to(&mut module, &bindings).unwrap_err();
+    assert!(matches!(&e, Error::IsaMismatch { compiled, .. } if compiled.contains("pic")), "{e}");
+
+    let b = wrapper("b", &module).add_to(&mut module, &bindings).unwrap().function("b").unwrap();
+    module.finalize_definitions().unwrap();
+    assert_eq!(call(&module, a, 2), 5);
+    assert_eq!(call(&module, b, 4), 9);
+    free(module);
+}
+
+/// A caller that was compiled first only declares the wrapper as an import.
+#[test]
+fn a_declaration_may_come_before() {
+    let mut module = jit_module();
+    let mut sig = module.make_signature();
+    sig.params.push(clif::AbiParam::new(types::I64));
+    sig.returns.push(clif::AbiParam::new(types::I64));
+    let declared = module.declare_function("a", ClifLinkage::Import, &sig).unwrap();
+    let k = kernel(&mut module, 1);
+    let defined = wrapper("a", &module).add_to(&mut module, &Bindings::new().bind("kernel", k)).unwrap();
+    assert_eq!(defined.function("a"), Some(declared));
+    module.finalize_definitions().unwrap();
+    assert_eq!(call(&module, declared, 1), 3);
+    free(module);
+}

@@ -1,0 +1,90 @@
+use std::str::FromStr;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use target_lexicon::Triple;
+
+use crate::backend::op_tests::module_of;
+use crate::backend::cranelift::{Compiler, Error, IsaOptions, Options, compile, host_isa, isa_for};
+use crate::ir::*;
+
+fn floor_module() -> VerifiedModule {
+    module_of("f", FuncSig::new([Type::F64], Some(Type::F64)), |b| {
+        let data = b.module().add_data("data", vec![1; 100], 4);
+        let other = b.module().import("other", FuncSig::new([Type::Ptr], None));
+        b.module().import("unused", FuncSig::new([], None));
+        let at = b.data_addr(data, 3);
+        b.call(other, &[at]);
+        let r = b.unary(UnaryOp::Floor, b.param(0));
+        b.ret(Some(r));
+    })
+}
+
+#[test]
+fn objects_for_other_targets() {
+    for triple in [
+        "x86_64-unknown-linux-gnu",
+        "x86_64-apple-darwin",
+        "x86_64-pc-windows-msvc",
+        "aarch64-unknown-linux-gnu",
+        "aarch64-apple-darwin",
+        "riscv64gc-unknown-linux-gnu",
+    ] {
+        for pic in [false, true] {
+            let isa = isa_for(&Triple::from_str(triple).unwrap(), &IsaOptions { pic, ..IsaOptions::default() });
+            let code = compile(&floor_module(), &*isa.unwrap()).unwrap();
+            assert!(code.code_size() > 0, "{triple}");
+            assert_eq!(code.data_size(), 100);
+            assert_eq!(code.imports().map(|f| &*f.name).collect::<Vec<_>>(), ["other"], "{triple}");
+        }
+    }
+}
+
+#[test]
+fn unsupported_targets_are_named() {
+    for (triple, why) in [
+        ("wasm32-unknown-unknown", "not been implemented"),
+        ("i686-unknown-linux-gnu", "not been implemented"),
+        ("s390x-unknown-linux-gnu", "disabled"),
+    ] {
+        let e = isa_for(&Triple::from_str(triple).unwrap(), &IsaOptions::default()).err().unwrap();
+        let text = e.to_string();
+        assert!(matches!(e, Error::UnsupportedTarget { .. }) && text.contains(triple) && text.contains(why), "{text}");
+    }
+}
+
+#[test]
+fn features() {
+    let triple = Triple::from_str("x86_64-unknown-linux-gnu").unwrap();
+    let with = |feature: &str| isa_for(&triple, &IsaOptions { features: vec![feature.into()], ..Default::default() });
+    let libcalls = |isa: OwnedTargetIsa| compile(&floor_module(), &*isa).unwrap().libcalls().len();
+    assert_eq!(libcalls(isa_for(&triple, &IsaOptions::default()).unwrap()), 1);
+    assert_eq!(libcalls(with("has_sse41").unwrap()), 0);
+    let e = with("has_everything").err().unwrap().to_string();
+    assert!(e.contains("has_everything") && e.contains("x86_64"), "{e}");
+}
+
+#[test]
+fn listings_and_unwind_information_on_request() {
+    let isa = host_isa(&IsaOptions::default()).unwrap();
+    let mut compiler = Compiler::new();
+    let plain = compiler.compile(&floor_module(), &*isa, Options::default()).unwrap();
+    assert!(plain.functions()[0].disasm.is_none() && plain.functions()[0].unwind.is_none());
+    let full = compiler.compile(&floor_module(), &*isa, Options { disasm: true, unwind: true }).unwrap();
+    let f = &full.functions()[0];
+    assert!(f.disasm.as_ref().unwrap().contains("block0"));
+    assert!(f.unwind.is_some());
+    assert_eq!(f.code, plain.functions()[0].code);
+}
+
+#[test]
+fn a_frame_that_is_too_large_is_an_error() {
+    let isa = host_isa(&IsaOptions::default()).unwrap();
+    let module = module_of("f", FuncSig::new([], Some(Type::Ptr)), |b| {
+        b.slot(u32::MAX, 8);
+        let slot = b.slot(u32::MAX, 8);
+        let at = b.stack_addr(slot);
+        b.ret(Some(at));
+    });
+    let e = compile(&module, &*isa).err().unwrap();
+    assert!(matches!(&e, Error::TooLarge { function, .. } if function == "f"), "{e}");
+}
