@@ -1,15 +1,26 @@
 //! Generates checked TVM FFI wrappers for kernels.
 
+#[cfg(any(
+    all(feature = "llvm19-1", any(feature = "llvm20-1", feature = "llvm21-1", feature = "llvm22-1")),
+    all(feature = "llvm20-1", any(feature = "llvm21-1", feature = "llvm22-1")),
+    all(feature = "llvm21-1", feature = "llvm22-1"),
+))]
+compile_error!("one LLVM version at a time: enable only one of the features llvm19-1, llvm20-1, llvm21-1 and llvm22-1");
+
 pub mod backend;
 #[cfg(feature = "cranelift")]
 pub mod embed;
 pub mod engine;
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+pub mod explain;
 pub mod ir;
 pub mod lower;
 pub mod spec;
 
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
-#[cfg(feature = "cranelift")]
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 pub use engine::{Engine, EngineBuilder};
 pub use lower::{Body, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
 pub use spec::{Device, Dim, Layout, Param, ParamType, ScalarType, Signature, SignatureError, TensorType};

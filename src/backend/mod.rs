@@ -6,13 +6,70 @@
 
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
+#[cfg(feature = "_llvm")]
+pub mod llvm;
+
+#[cfg(all(test, any(feature = "cranelift", feature = "_llvm")))]
+mod op_tests;
+
+/// What makes the code. Its variants are those that the crate's features say.
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Cranelift: compiles a wrapper in a fraction of a millisecond.
+    #[cfg(feature = "cranelift")]
+    Cranelift,
+    /// LLVM: compiles in milliseconds, and vectorises bodies.
+    #[cfg(feature = "_llvm")]
+    Llvm,
+}
+
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+impl Backend {
+    /// Those that the crate's features say.
+    pub const ALL: &[Backend] = &[
+        #[cfg(feature = "cranelift")]
+        Backend::Cranelift,
+        #[cfg(feature = "_llvm")]
+        Backend::Llvm,
+    ];
+}
+
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => "Cranelift",
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => "LLVM",
+        })
+    }
+}
+
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+impl Default for Backend {
+    /// Cranelift, if it is there.
+    #[allow(unreachable_code)] // the features decide which line is the last
+    fn default() -> Self {
+        #[cfg(feature = "cranelift")]
+        return Backend::Cranelift;
+        #[cfg(feature = "_llvm")]
+        Backend::Llvm
+    }
+}
 
 /// How much a backend optimises. Every backend gives these the same meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OptLevel {
     /// The least time to compile.
     None,
-    /// Fast code. Wrappers are small, so this costs little more.
+    /// Fast code where time to compile pays: a module without loops, as a wrapper is, gets what such code gains
+    /// from; one with a loop, as a body is, gets [`Full`](Self::Full).
     #[default]
     Speed,
+    /// The fastest code that the backend makes, whatever the module. With LLVM this inlines and vectorises; Cranelift
+    /// does no more than at `Speed`.
+    Full,
 }

@@ -23,12 +23,12 @@ pub struct Code {
 
 /// Where loaded code lies; dropping it unmaps.
 pub(super) trait Memory: Send + Sync {
-    /// The bytes that the code occupies, unused rest of the last page included.
-    fn bytes(&self) -> &[u8];
+    /// Whether code or data of the module is at the address, as far as is known.
+    fn contains(&self, address: usize) -> bool;
 }
 
 impl Code {
-    #[cfg(feature = "cranelift")] // whoever loads code; without a backend nobody does
+    #[cfg(any(feature = "cranelift", feature = "_llvm"))] // whoever loads code; without a backend nobody does
     pub(super) fn new(
         mut functions: Vec<(Box<str>, usize)>,
         sizes: (usize, usize),
@@ -61,9 +61,9 @@ impl Code {
         self.data_size
     }
 
-    /// Whether an address lies in this code or its data.
+    /// Whether an address lies in this code or its data; of LLVM's data it is not known.
     pub fn contains(&self, address: *const u8) -> bool {
-        self.memory.bytes().as_ptr_range().contains(&address)
+        self.memory.contains(address.addr())
     }
 
     /// What this code keeps alive.

@@ -8,7 +8,7 @@ use tvm_ffi_runtime::{self as runtime, Function};
 use super::code::{Code, KeepAlive};
 use super::error::EngineError;
 use super::jit::{Jit, JitBuilder, LoadOptions};
-use crate::backend::OptLevel;
+use crate::backend::{Backend, OptLevel};
 use crate::ir::{self, VerifiedModule};
 use crate::lower::{self, BIND_SYMBOL, Kernel, Lowering, REPORT_SYMBOL, Routines};
 use crate::spec::Signature;
@@ -54,6 +54,12 @@ impl EngineBuilder {
     /// Keeps something, such as a loaded library, alive for as long as any code of this engine.
     pub fn keep_alive(mut self, what: KeepAlive) -> Self {
         self.jit = self.jit.keep_alive(what);
+        self
+    }
+
+    /// What makes the code. Cranelift unless stated, if it is among the crate's features.
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.jit = self.jit.backend(backend);
         self
     }
 

@@ -23,10 +23,21 @@ pub enum EngineError {
     /// A function of the bundled runtime was asked of an engine that is bound to another one.
     #[error("this engine is bound to a foreign runtime; use `compile_code` and make the function with that runtime")]
     ForeignRuntime,
-    /// The backend can't compile the module.
+    /// Cranelift can't compile the module.
     #[cfg(feature = "cranelift")]
     #[error(transparent)]
     Backend(#[from] crate::backend::cranelift::Error),
+    /// LLVM can't compile the module.
+    #[cfg(feature = "_llvm")]
+    #[error(transparent)]
+    Llvm(#[from] crate::backend::llvm::Error),
+    /// LLVM's linker can't load what LLVM made: out of memory, as a rule.
+    #[cfg(feature = "_llvm")]
+    #[error("can't load the code: {message}")]
+    Link {
+        /// What LLVM says.
+        message: String,
+    },
     /// The system gives no memory for code.
     #[error("can't get {size} bytes of executable memory")]
     Memory {

@@ -1,23 +1,16 @@
-//! The JIT: from a verified module to code in this process.
+//! The JIT: from a verified module to code in this process, with one backend or the other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::default_libcall_names;
-use target_lexicon::Triple;
+use std::sync::Arc;
 
 use super::code::{Code, KeepAlive};
+#[cfg(feature = "cranelift")]
+use super::cranelift_jit::CraneliftJit;
 use super::error::EngineError;
-use super::memory::Arena;
+#[cfg(feature = "_llvm")]
+use super::llvm_jit::LlvmJit;
 use super::symbols::SymbolResolver;
-use crate::backend::OptLevel;
-use crate::backend::cranelift::{Bindings, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
+use crate::backend::{Backend, OptLevel};
 use crate::ir::VerifiedModule;
-
-/// How many idle compilers to keep.
-const POOL: usize = 16;
 
 /// Compiles modules for this machine and loads them. Cheap to clone; clones share everything.
 ///
@@ -29,19 +22,35 @@ pub struct Jit {
 }
 
 struct Inner {
-    isa: OwnedTargetIsa,
+    loader: Box<dyn Loader>,
+    backend: Backend,
     symbols: SymbolResolver,
     keep_alive: Vec<KeepAlive>,
-    pool: Mutex<Vec<Box<Compiler>>>,
 }
+
+/// What a backend does for the [`Jit`]: compile, ask for addresses, and load.
+pub(super) trait Loader: Send + Sync {
+    /// Compiles a module and loads it. `resolve` is asked once, for everything that the code refers to.
+    fn load(
+        &self,
+        module: &VerifiedModule,
+        resolve: Resolve<'_>,
+        keep_alive: Vec<KeepAlive>,
+    ) -> Result<Code, EngineError>;
+}
+
+/// Gives the addresses of names, in their order, or says which are missing.
+pub(super) type Resolve<'a> = &'a dyn Fn(&[String]) -> Result<Vec<*const u8>, EngineError>;
 
 /// What a [`Jit`] is made of.
 #[derive(Default)]
 pub struct JitBuilder {
+    backend: Backend,
+    opt_level: OptLevel,
+    verifier: Option<bool>,
+    baseline: bool,
     symbols: SymbolResolver,
     keep_alive: Vec<KeepAlive>,
-    isa: IsaOptions,
-    baseline: bool,
 }
 
 /// What one load needs beyond what the [`Jit`] knows.
@@ -54,6 +63,12 @@ pub struct LoadOptions<'a> {
 }
 
 impl JitBuilder {
+    /// What makes the code.
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
+
     /// Adds a symbol. The address must stay good for as long as code that uses it; see [`keep_alive`](Self::keep_alive).
     pub fn symbol(mut self, name: impl Into<String>, address: *const u8) -> Self {
         self.symbols.add(name, address);
@@ -80,13 +95,14 @@ impl JitBuilder {
 
     /// How much to optimise.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
-        self.isa.opt_level = level;
+        self.opt_level = level;
         self
     }
 
-    /// Whether Cranelift checks its own work; on by default in debug builds.
+    /// Whether Cranelift checks its own work; on by default in debug builds. What LLVM gets is always checked, since it
+    /// crashes on what is malformed.
     pub fn verifier(mut self, yes: bool) -> Self {
-        self.isa.verifier = yes;
+        self.verifier = Some(yes);
         self
     }
 
@@ -97,12 +113,19 @@ impl JitBuilder {
         self
     }
 
-    /// Builds it; fails on a machine that Cranelift has no code generator for.
+    /// Builds it.
+    ///
+    /// # Errors
+    /// The backend has no code generator for this machine.
     pub fn build(self) -> Result<Jit, EngineError> {
-        let isa = if self.baseline { isa_for(&Triple::host(), &self.isa)? } else { host_isa(&self.isa)? };
-        Ok(Jit {
-            inner: Arc::new(Inner { isa, symbols: self.symbols, keep_alive: self.keep_alive, pool: Mutex::default() }),
-        })
+        let loader: Box<dyn Loader> = match self.backend {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.baseline)?),
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline)?),
+        };
+        let JitBuilder { backend, symbols, keep_alive, .. } = self;
+        Ok(Jit { inner: Arc::new(Inner { loader, backend, symbols, keep_alive }) })
     }
 }
 
@@ -112,9 +135,9 @@ impl Jit {
         JitBuilder::default()
     }
 
-    /// The target that code is made for.
-    pub fn isa(&self) -> &OwnedTargetIsa {
-        &self.inner.isa
+    /// What makes the code.
+    pub fn backend(&self) -> Backend {
+        self.inner.backend
     }
 
     /// The symbols that imports are resolved with.
@@ -123,73 +146,33 @@ impl Jit {
     }
 
     /// Compiles a module and loads it.
+    ///
+    /// # Errors
+    /// Symbols are missing, or the system gives no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
         self.load_with(module, LoadOptions::default())
     }
 
     /// As [`load`](Self::load), with symbols and owners of its own.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
     pub fn load_with(&self, module: &VerifiedModule, options: LoadOptions<'_>) -> Result<Arc<Code>, EngineError> {
-        let compiled = self.compile(module, Options::default())?;
-        self.link(&compiled, options)
-    }
-
-    /// Compiles a module without loading it, with a compiler of the pool.
-    pub fn compile(&self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, EngineError> {
-        let idle = self.inner.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut compiler = idle.unwrap_or_default();
-        let compiled = compiler.compile(module, &*self.inner.isa, options);
-        if !compiler.is_bloated() {
-            let mut pool = self.inner.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            if pool.len() < POOL {
-                pool.push(compiler);
-            }
-        }
-        Ok(compiled?)
-    }
-
-    /// Loads what [`compile`](Self::compile) made. It may be loaded any number of times.
-    pub fn link(&self, compiled: &CompiledModule, options: LoadOptions<'_>) -> Result<Arc<Code>, EngineError> {
-        let symbols = self.resolve(compiled, options.symbols)?;
-        let size = compiled.loaded_size();
-        let memory = |source| EngineError::Memory { size, source };
-        let (arena, finished) = Arena::new(size).map_err(memory)?;
-
-        // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
-        let functions = catch_unwind(AssertUnwindSafe(|| {
-            let mut builder = JITBuilder::with_isa(Arc::clone(&self.inner.isa), default_libcall_names());
-            builder.symbols(symbols);
-            builder.memory_provider(Box::new(arena));
-            let mut module = JITModule::new(builder);
-            let defined = compiled.add_to(&mut module, &Bindings::new())?;
-            module.finalize_definitions().map_err(crate::backend::cranelift::Error::from)?;
-            let address = |id| module.get_finalized_function(id).expose_provenance();
-            Ok::<_, EngineError>(defined.functions().map(|(name, id)| (name.into(), address(id))).collect::<Vec<_>>())
-            // The module's tables go here; the code itself stays in the mapping, which is `finished`'s by now.
-        }))
-        .map_err(|_| EngineError::Internal("Cranelift's JIT panicked while linking".to_owned()))??;
-
-        let mapping = finished.take().ok_or_else(|| EngineError::Internal("the code was not finalized".to_owned()))?;
         let mut keep_alive = options.keep_alive;
         keep_alive.extend(self.inner.keep_alive.iter().cloned());
-        let sizes = (compiled.code_size(), compiled.data_size());
-        Ok(Arc::new(Code::new(functions, sizes, Box::new(mapping), keep_alive)))
+        let resolve = |names: &[String]| self.resolve(names, options.symbols);
+        Ok(Arc::new(self.inner.loader.load(module, &resolve, keep_alive)?))
     }
 
-    /// The addresses of all that the code refers to, or the names of all that is missing.
-    fn resolve(
-        &self,
-        compiled: &CompiledModule,
-        extra: &[(&str, *const u8)],
-    ) -> Result<Vec<(String, *const u8)>, EngineError> {
-        let libcall_name = default_libcall_names();
-        let libcalls = compiled.libcalls().iter().map(|&call| libcall_name(call));
-        let mut found = Vec::new();
+    /// The addresses of all that code refers to, or the names of all that is missing.
+    fn resolve(&self, names: &[String], extra: &[(&str, *const u8)]) -> Result<Vec<*const u8>, EngineError> {
+        let mut found = Vec::with_capacity(names.len());
         let mut missing = Vec::new();
-        for name in compiled.imports().map(|f| f.name.clone()).chain(libcalls) {
-            let own = extra.iter().find(|(known, _)| *known == name).map(|&(_, address)| address);
-            match own.or_else(|| self.inner.symbols.resolve(&name)) {
-                Some(address) => found.push((name, address)),
-                None => missing.push(name),
+        for name in names {
+            let own = extra.iter().find(|(known, _)| known == name).map(|&(_, address)| address);
+            match own.or_else(|| self.inner.symbols.resolve(name)) {
+                Some(address) => found.push(address),
+                None => missing.push(name.clone()),
             }
         }
         if missing.is_empty() { Ok(found) } else { Err(EngineError::Unresolved { names: missing }) }

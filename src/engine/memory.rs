@@ -14,8 +14,9 @@ use memmap2::{Mmap, MmapMut};
 use super::code::Memory;
 
 impl Memory for Mmap {
-    fn bytes(&self) -> &[u8] {
-        self
+    fn contains(&self, address: usize) -> bool {
+        let start = self.as_ptr().addr();
+        (start..start + self.len()).contains(&address)
     }
 }
 

@@ -21,26 +21,36 @@
 //! ```
 
 mod code;
-#[cfg(feature = "cranelift")]
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 mod compile;
-mod error;
 #[cfg(feature = "cranelift")]
+mod cranelift_jit;
+mod error;
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 mod jit;
+#[cfg(feature = "_llvm")]
+mod llvm_jit;
 #[cfg(feature = "cranelift")]
 mod memory;
-#[cfg(feature = "cranelift")]
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 mod native_host;
+#[cfg(feature = "_llvm")]
+mod orc;
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+mod pool;
 mod symbols;
 
+#[cfg(all(test, feature = "_llvm"))]
+mod llvm_tests;
 #[cfg(all(test, feature = "cranelift"))]
 mod tests;
 
 pub use code::{Code, KeepAlive};
-#[cfg(feature = "cranelift")]
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 pub use compile::{Engine, EngineBuilder};
 pub use error::EngineError;
-#[cfg(feature = "cranelift")]
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 pub use jit::{Jit, JitBuilder, LoadOptions};
-#[cfg(feature = "cranelift")]
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
 pub use native_host::NativeHost;
 pub use symbols::SymbolResolver;

@@ -1,8 +1,10 @@
 //! Symbols: from the name of an import to an address in this process.
 
 use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
 
-/// Finds addresses by name: first among those given by the caller, then in the C math library, then, if wanted,
+/// Finds addresses by name: first among those given by the caller, then among those of the C library that code
+/// needs (its math, and `memcpy` and the like), then, if wanted,
 /// among all that this process exports.
 #[derive(Clone, Debug)]
 pub struct SymbolResolver {
@@ -19,7 +21,7 @@ impl Default for SymbolResolver {
 }
 
 impl SymbolResolver {
-    /// A resolver that knows the C math library only.
+    /// A resolver that knows those of the C library only.
     pub fn new() -> Self {
         SymbolResolver { given: HashMap::new(), math: true, process: false }
     }
@@ -47,7 +49,7 @@ impl SymbolResolver {
             return Some(std::ptr::with_exposed_provenance(address));
         }
         if self.math
-            && let Some(address) = math_function(name)
+            && let Some(address) = c_function(name)
         {
             return Some(address);
         }
@@ -56,16 +58,18 @@ impl SymbolResolver {
 }
 
 /// A table of C functions of one prototype each; linked, so no search at run time.
-macro_rules! math_functions {
+macro_rules! c_functions {
     ($($name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
         mod c {
+            use super::{c_int, c_void};
+
             unsafe extern "C" {
                 $(pub(super) fn $name($(_: $arg),*) -> $ret;)*
             }
         }
 
-        /// A function of the C math library.
-        fn math_function(name: &str) -> Option<*const u8> {
+        /// A function of the C library.
+        fn c_function(name: &str) -> Option<*const u8> {
             match name {
                 $(stringify!($name) => Some(c::$name as unsafe extern "C" fn($($arg),*) -> $ret as *const u8),)*
                 _ => None,
@@ -74,7 +78,7 @@ macro_rules! math_functions {
     };
 }
 
-math_functions! {
+c_functions! {
     sqrtf: fn(f32) -> f32;
     sqrt: fn(f64) -> f64;
     cbrtf: fn(f32) -> f32;
@@ -143,6 +147,12 @@ math_functions! {
     rint: fn(f64) -> f64;
     nearbyintf: fn(f32) -> f32;
     nearbyint: fn(f64) -> f64;
+    // What LLVM makes of loops that do the same.
+    memcpy: fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+    memmove: fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+    memset: fn(*mut c_void, c_int, usize) -> *mut c_void;
+    memcmp: fn(*const c_void, *const c_void, usize) -> c_int;
+    bcmp: fn(*const c_void, *const c_void, usize) -> c_int;
 }
 
 /// What the dynamic linker finds under a name, starting at the executable.

@@ -5,10 +5,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::*;
-use crate::backend::OptLevel;
-use crate::backend::cranelift::Options;
+use crate::backend::{Backend, OptLevel};
 use crate::ir::interp::{Datum, Host, Interpreter};
 use crate::ir::*;
+
+/// Runs a test, `fn(Backend)`, once with each backend.
+macro_rules! on_each_backend {
+    ($($name:ident)*) => {
+        #[cfg(feature = "cranelift")]
+        mod cranelift {
+            $(#[test] fn $name() { super::$name(crate::Backend::Cranelift); })*
+        }
+        #[cfg(feature = "_llvm")]
+        mod llvm {
+            $(#[test] fn $name() { super::$name(crate::Backend::Llvm); })*
+        }
+    };
+}
+
+on_each_backend! {
+    a_function_is_found_by_its_name_and_nothing_else_is
+    code_that_is_loaded_is_never_writable
+    missing_symbols_are_all_named_at_once
+    symbols_come_from_the_caller_then_libm_then_the_process
+    what_code_needs_lives_as_long_as_the_code
+    threads_load_and_call_at_once
+    the_native_host_calls_any_signature
+    the_interpreter_runs_with_it
+}
 
 /// `f(x) = x + n`, with `n` in static data.
 fn adds(n: i64) -> VerifiedModule {
@@ -47,19 +71,18 @@ fn calls(imports: &[&str]) -> VerifiedModule {
     verify(module).unwrap()
 }
 
-#[test]
-fn a_function_is_found_by_its_name_and_nothing_else_is() {
-    let code = Jit::builder().build().unwrap().load(&adds(5)).unwrap();
+fn a_function_is_found_by_its_name_and_nothing_else_is(backend: Backend) {
+    let code = Jit::builder().backend(backend).build().unwrap().load(&adds(5)).unwrap();
     assert_eq!(call(&code, 37), 42);
     assert_eq!(code.function("n"), None);
     assert_eq!(code.functions().map(|(name, _)| name).collect::<Vec<_>>(), ["f"]);
     assert!(code.contains(code.function("f").unwrap()));
-    assert!(code.code_size() > 0 && code.data_size() == 8);
+    // Backends may fold what is constant.
+    assert!(code.code_size() > 0 && code.data_size() <= 8);
 }
 
-#[test]
-fn code_that_is_loaded_is_never_writable() {
-    let code = Jit::builder().build().unwrap().load(&adds(5)).unwrap();
+fn code_that_is_loaded_is_never_writable(backend: Backend) {
+    let code = Jit::builder().backend(backend).build().unwrap().load(&adds(5)).unwrap();
     let address = code.function("f").unwrap().addr();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for line in maps.lines() {
@@ -73,9 +96,8 @@ fn code_that_is_loaded_is_never_writable() {
     }
 }
 
-#[test]
-fn missing_symbols_are_all_named_at_once() {
-    let jit = Jit::builder().build().unwrap();
+fn missing_symbols_are_all_named_at_once(backend: Backend) {
+    let jit = Jit::builder().backend(backend).build().unwrap();
     let e = jit.load(&calls(&["first_missing", "exp", "second_missing"])).unwrap_err();
     let EngineError::Unresolved { names } = &e else { panic!("{e}") };
     assert_eq!(names, &["first_missing", "second_missing"]);
@@ -88,15 +110,14 @@ extern "C" fn twice(x: f64) -> f64 {
     2.0 * x
 }
 
-#[test]
-fn symbols_come_from_the_caller_then_libm_then_the_process() {
+fn symbols_come_from_the_caller_then_libm_then_the_process(backend: Backend) {
     let module = calls(&["exp", "log", "twice"]);
     let f = |code: &Code| {
         // SAFETY: `calls` makes it so.
         let f: extern "C" fn(f64) -> f64 = unsafe { std::mem::transmute(code.function("f").unwrap()) };
         f(1.5)
     };
-    let jit = Jit::builder().symbols([("twice", twice as *const u8)]).build().unwrap();
+    let jit = Jit::builder().backend(backend).symbols([("twice", twice as *const u8)]).build().unwrap();
     assert!((f(&jit.load(&module).unwrap()) - 3.0).abs() < 1e-12);
     // One load may have symbols of its own, and these come first.
     let own =
@@ -104,8 +125,8 @@ fn symbols_come_from_the_caller_then_libm_then_the_process() {
     assert_eq!(f(&jit.load_with(&module, own).unwrap()), 12.0);
 
     let module = calls(&["lgamma"]);
-    assert!(Jit::builder().build().unwrap().load(&module).is_err());
-    let jit = Jit::builder().search_process(true).build().unwrap();
+    assert!(Jit::builder().backend(backend).build().unwrap().load(&module).is_err());
+    let jit = Jit::builder().backend(backend).search_process(true).build().unwrap();
     assert!((f(&jit.load(&module).unwrap()) - libm_lgamma(1.5)).abs() < 1e-12);
 }
 
@@ -117,8 +138,7 @@ fn libm_lgamma(x: f64) -> f64 {
     unsafe { lgamma(x) }
 }
 
-#[test]
-fn what_code_needs_lives_as_long_as_the_code() {
+fn what_code_needs_lives_as_long_as_the_code(backend: Backend) {
     struct Owner(Arc<AtomicUsize>);
     impl Drop for Owner {
         fn drop(&mut self) {
@@ -127,7 +147,7 @@ fn what_code_needs_lives_as_long_as_the_code() {
     }
     let dropped = Arc::new(AtomicUsize::new(0));
     let owner = || -> KeepAlive { Arc::new(Owner(Arc::clone(&dropped))) };
-    let jit = Jit::builder().keep_alive(owner()).build().unwrap();
+    let jit = Jit::builder().backend(backend).keep_alive(owner()).build().unwrap();
     let options = LoadOptions { keep_alive: vec![owner()], ..LoadOptions::default() };
     let code = jit.load_with(&adds(1), options).unwrap();
     let other = jit.load(&adds(2)).unwrap();
@@ -141,17 +161,6 @@ fn what_code_needs_lives_as_long_as_the_code() {
 }
 
 #[test]
-fn one_compilation_may_be_loaded_many_times() {
-    let jit = Jit::builder().build().unwrap();
-    let compiled = jit.compile(&adds(3), Options::default()).unwrap();
-    let a = jit.link(&compiled, LoadOptions::default()).unwrap();
-    let b = jit.link(&compiled, LoadOptions::default()).unwrap();
-    assert_ne!(a.function("f"), b.function("f"));
-    drop(a);
-    assert_eq!(call(&b, 4), 7);
-}
-
-#[test]
 fn everything_may_be_shared() {
     fn shared<T: Send + Sync + 'static>() {}
     shared::<Jit>();
@@ -160,9 +169,8 @@ fn everything_may_be_shared() {
     shared::<EngineError>();
 }
 
-#[test]
-fn threads_load_and_call_at_once() {
-    let jit = Jit::builder().build().unwrap();
+fn threads_load_and_call_at_once(backend: Backend) {
+    let jit = Jit::builder().backend(backend).build().unwrap();
     let shared = jit.load(&adds(1000)).unwrap();
     std::thread::scope(|scope| {
         for t in 0..8i64 {
@@ -251,9 +259,8 @@ extern "C" fn minus_one() -> i8 {
 
 extern "C" fn nothing() {}
 
-#[test]
-fn the_native_host_calls_any_signature() {
-    let mut host = NativeHost::new(Jit::builder().symbol("mix", mix as *const u8).build().unwrap());
+fn the_native_host_calls_any_signature(backend: Backend) {
+    let mut host = NativeHost::new(Jit::builder().backend(backend).symbol("mix", mix as *const u8).build().unwrap());
     let sig = FuncSig {
         params: vec![
             AbiParam::signed(Type::I8),
@@ -295,11 +302,10 @@ fn the_native_host_calls_any_signature() {
 }
 
 /// The interpreter with native calls gives what compiled code gives.
-#[test]
-fn the_interpreter_runs_with_it() {
+fn the_interpreter_runs_with_it(backend: Backend) {
     let module = calls(&["exp", "twice"]);
     let jit =
-        Jit::builder().symbol("twice", twice as *const u8).symbol("never_called", twice as *const u8).build().unwrap();
+        Jit::builder().backend(backend).symbol("twice", twice as *const u8).symbol("never_called", twice as *const u8).build().unwrap();
     let code = jit.load(&module).unwrap();
     // SAFETY: `calls` makes it so.
     let f: extern "C" fn(f64) -> f64 = unsafe { std::mem::transmute(code.function("f").unwrap()) };
@@ -347,33 +353,32 @@ extern "C" fn raise(_: *const u8, _: *const u8) {}
 #[test]
 #[ignore = "prints timings"]
 fn load_time() {
-    for level in [OptLevel::None, OptLevel::Speed] {
+    let levels = [OptLevel::None, OptLevel::Speed, OptLevel::Full];
+    for (backend, level) in Backend::ALL.iter().flat_map(|&b| levels.map(|l| (b, l))) {
         let t = Instant::now();
-        let jit = Jit::builder().symbol("raise", raise as *const u8).opt_level(level).build().unwrap();
-        println!("{level:?}: Jit {:?}", t.elapsed());
+        let builder = Jit::builder().backend(backend).opt_level(level);
+        let jit = builder.symbol("raise", raise as *const u8).build().unwrap();
+        println!("{backend:?} {level:?}: Jit {:?}", t.elapsed());
         for checks in [1, 60] {
             let module = wrapper_like(checks);
-            let (mut compile, mut link, mut drop_) = (Vec::new(), Vec::new(), Vec::new());
-            for i in 0..2020 {
+            let (mut load, mut drop_) = (Vec::new(), Vec::new());
+            for i in 0..520 {
                 let a = Instant::now();
-                let compiled = jit.compile(&module, Options::default()).unwrap();
+                let code = jit.load(&module).unwrap();
                 let b = Instant::now();
-                let code = jit.link(&compiled, LoadOptions::default()).unwrap();
-                let c = Instant::now();
                 let size = code.code_size();
                 drop(code);
-                drop_.push(c.elapsed());
-                link.push(c - b);
-                compile.push(b - a);
+                drop_.push(b.elapsed());
+                load.push(b - a);
                 if i == 0 {
-                    println!("  {checks} checks, {size} bytes; first: compile {:?} link {:?}", compile[0], link[0]);
+                    println!("  {checks} checks, {size} bytes; first: load {:?}", load[0]);
                 }
             }
-            for v in [&mut compile, &mut link, &mut drop_] {
+            for v in [&mut load, &mut drop_] {
                 v.sort();
             }
-            let m = compile.len() / 2;
-            println!("  median: compile {:?}, link {:?}, drop {:?}", compile[m], link[m], drop_[m]);
+            let m = load.len() / 2;
+            println!("  median: load {:?}, drop {:?}", load[m], drop_[m]);
         }
     }
 }

@@ -164,4 +164,32 @@ impl Function {
     pub fn type_of(&self, value: Value) -> Type {
         self.values[value].ty
     }
+
+    /// Whether any block can be reached from itself.
+    pub fn has_loop(&self) -> bool {
+        // Depth first; a block is on the path while it is entered and not left.
+        #[derive(Clone, Copy, PartialEq)]
+        enum State {
+            New,
+            OnPath,
+            Left,
+        }
+        let mut states = vec![State::New; self.blocks.len()];
+        let mut work: Vec<(Block, bool)> = self.entry().map(|entry| (entry, false)).into_iter().collect();
+        while let Some((block, leave)) = work.pop() {
+            let state = &mut states[block.as_u32() as usize];
+            match (leave, *state) {
+                (true, _) => *state = State::Left,
+                (false, State::OnPath) => return true,
+                (false, State::Left) => {}
+                (false, State::New) => {
+                    *state = State::OnPath;
+                    work.push((block, true));
+                    let targets = self.blocks[block].terminator.iter().flat_map(Terminator::targets);
+                    work.extend(targets.map(|to| (to.block, false)));
+                }
+            }
+        }
+        false
+    }
 }

@@ -68,7 +68,7 @@ fn finish(mut builder: isa::Builder, triple: &Triple, options: &IsaOptions) -> R
             "opt_level",
             match options.opt_level {
                 OptLevel::None => "none",
-                OptLevel::Speed => "speed",
+                OptLevel::Speed | OptLevel::Full => "speed",
             },
         ),
         ("is_pic", on(options.pic)),

@@ -3,7 +3,7 @@ use cranelift_frontend::{FunctionBuilder as ClifBuilder, FunctionBuilderContext}
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage as ClifLinkage, Module as _, default_libcall_names};
 
-use super::module_of;
+use crate::backend::op_tests::module_of;
 use crate::backend::cranelift::{Bindings, CompiledModule, Error, IsaOptions, compile, host_isa};
 use crate::ir::*;
 

@@ -3,7 +3,7 @@ use std::str::FromStr;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use target_lexicon::Triple;
 
-use super::module_of;
+use crate::backend::op_tests::module_of;
 use crate::backend::cranelift::{Compiler, Error, IsaOptions, Options, compile, host_isa, isa_for};
 use crate::ir::*;
 

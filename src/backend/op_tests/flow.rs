@@ -244,7 +244,8 @@ fn narrow_arguments_are_extended() {
     }
 }
 
-/// A narrow result is extended too, for a C caller that relies on it.
+/// A narrow result is extended too, for a C caller that relies on it. LLVM knows where none does, as on x86-64, and
+/// leaves it out there.
 #[test]
 fn narrow_results_are_extended() {
     let sig = FuncSig { params: vec![AbiParam::new(Type::I64)], ret: Some(AbiParam::signed(Type::I16)) };
@@ -252,7 +253,7 @@ fn narrow_results_are_extended() {
         let r = b.convert(ConvertOp::Truncate, Type::I16, b.param(0));
         b.ret(Some(r));
     });
-    for (how, jit) in jits() {
+    for (how, jit) in jits().into_iter().filter(|(how, _)| cfg!(target_vendor = "apple") || !how.starts_with("Llvm")) {
         let code = jit.load(&module).unwrap();
         // SAFETY: the register that holds the result is read whole, as far as it is extended.
         let f: extern "C" fn(i64) -> i32 = unsafe { std::mem::transmute(code.function("f").unwrap()) };

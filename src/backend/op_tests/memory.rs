@@ -109,7 +109,8 @@ fn data() {
             let half = bytes.len() / 2;
             let start = at().wrapping_sub(half);
             assert_eq!(start.addr() % *align as usize, 0, "data{i} ({how})");
-            assert!(bytes.is_empty() || code.contains(start));
+            // Where LLVM's linker puts data is not known.
+            assert!(bytes.is_empty() || how.starts_with("Llvm") || code.contains(start));
             // SAFETY: the data lives as long as `code`.
             assert_eq!(unsafe { std::slice::from_raw_parts(start, bytes.len()) }, bytes, "data{i} ({how})");
         }

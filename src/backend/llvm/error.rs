@@ -1,0 +1,53 @@
+//! What can go wrong in this backend.
+
+use thiserror::Error;
+
+/// An error of the LLVM backend.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// This libLLVM has no code generator for the target, or wrappers can't run there.
+    #[error("can't generate code for target `{target}`: {reason}")]
+    UnsupportedTarget {
+        /// The target triple.
+        target: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The module already defines the name.
+    #[error("`{name}` is already defined in the module; give the function another name")]
+    Duplicate {
+        /// The symbol.
+        name: String,
+    },
+    /// The module has the name for something else.
+    #[error("`{name}` is not a function in the module, but a function is needed")]
+    NotAFunction {
+        /// The symbol.
+        name: String,
+    },
+    /// The module declares a function of that name otherwise.
+    #[error("`{name}` has another type in the module: expected `{expected}`, found `{found}`")]
+    SignatureConflict {
+        /// The symbol.
+        name: String,
+        /// What the wrapper needs.
+        expected: String,
+        /// What the module has.
+        found: String,
+    },
+    /// The function belongs to another module.
+    #[error("the function for `{name}` is not of this module; declare it here first")]
+    OtherModule {
+        /// The import.
+        name: String,
+    },
+    /// LLVM refused what it was given. This is a bug of this library.
+    #[error("internal error: LLVM can't compile the module: {message}\n{listing}")]
+    Codegen {
+        /// What LLVM says.
+        message: String,
+        /// The module as it was given to LLVM.
+        listing: String,
+    },
+}

@@ -1,0 +1,107 @@
+//! What is known beyond the code itself, in the form that LLVM uses: attributes and metadata.
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::context::ContextRef;
+use inkwell::values::{CallSiteValue, FunctionValue, InstructionValue, MetadataValue};
+
+use super::types::Types;
+use crate::ir::{Extension, FuncDecl, FuncSig, Hint};
+
+/// How much likelier the usual way of a branch is: clang's value for `__builtin_expect`.
+const LIKELY: u64 = 2000;
+
+/// Attributes and metadata of one LLVM context.
+pub(super) struct Facts<'ctx> {
+    context: ContextRef<'ctx>,
+    likely: MetadataValue<'ctx>,
+    unlikely: MetadataValue<'ctx>,
+    empty: MetadataValue<'ctx>,
+    prof: u32,
+    invariant_load: u32,
+    signext: Attribute,
+    zeroext: Attribute,
+    nobuiltin: Attribute,
+}
+
+fn enum_attribute(context: ContextRef<'_>, name: &str, value: u64) -> Attribute {
+    context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value)
+}
+
+impl<'ctx> Facts<'ctx> {
+    pub(super) fn new(context: ContextRef<'ctx>, types: &Types<'ctx>) -> Self {
+        let weights = |then: u64, otherwise: u64| {
+            let name = context.metadata_string("branch_weights");
+            let weight = |w| types.i32.const_int(w, false).into();
+            context.metadata_node(&[name.into(), weight(then), weight(otherwise)])
+        };
+        Facts {
+            context,
+            likely: weights(LIKELY, 1),
+            unlikely: weights(1, LIKELY),
+            empty: context.metadata_node(&[]),
+            prof: context.get_kind_id("prof"),
+            invariant_load: context.get_kind_id("invariant.load"),
+            signext: enum_attribute(context, "signext", 0),
+            zeroext: enum_attribute(context, "zeroext", 0),
+            nobuiltin: enum_attribute(context, "nobuiltin", 0),
+        }
+    }
+
+    /// What holds of every function that we define.
+    pub(super) fn define(&self, function: FunctionValue<'ctx>, decl: &FuncDecl) {
+        self.declare(function, decl);
+        let here = AttributeLoc::Function;
+        // An unwinder may pass through (a debugger's, or a kernel's own beneath us), but nothing is thrown from here.
+        function.add_attribute(here, enum_attribute(self.context, "nounwind", 0));
+        function.add_attribute(here, enum_attribute(self.context, "uwtable", 1));
+        // A frame larger than the guard page must not step over it; inline, since nobody provides the function.
+        function.add_attribute(here, self.context.create_string_attribute("probe-stack", "inline-asm"));
+    }
+
+    /// What a caller has to know of a function.
+    pub(super) fn declare(&self, function: FunctionValue<'ctx>, decl: &FuncDecl) {
+        self.extensions(&decl.signature, |at, attribute| function.add_attribute(at, attribute));
+        if decl.cold {
+            for name in ["cold", "minsize", "optsize", "noinline"] {
+                function.add_attribute(AttributeLoc::Function, enum_attribute(self.context, name, 0));
+            }
+        }
+    }
+
+    /// Extensions at a call: the C ABI of some targets relies on them. And a name says nothing of what it does: a
+    /// kernel may well be called `exp`, and what `pow` gives is for the C library to say.
+    pub(super) fn call(&self, call: CallSiteValue<'ctx>, sig: &FuncSig) {
+        call.add_attribute(AttributeLoc::Function, self.nobuiltin);
+        self.extensions(sig, |at, attribute| call.add_attribute(at, attribute));
+    }
+
+    fn extensions(&self, sig: &FuncSig, mut add: impl FnMut(AttributeLoc, Attribute)) {
+        let attribute = |ext| match ext {
+            Extension::None => None,
+            Extension::Signed => Some(self.signext),
+            Extension::Unsigned => Some(self.zeroext),
+        };
+        for (index, param) in (0u32..).zip(&sig.params) {
+            if let Some(attribute) = attribute(param.ext) {
+                add(AttributeLoc::Param(index), attribute);
+            }
+        }
+        if let Some(attribute) = sig.ret.and_then(|ret| attribute(ret.ext)) {
+            add(AttributeLoc::Return, attribute);
+        }
+    }
+
+    pub(super) fn branch(&self, branch: InstructionValue<'ctx>, hint: Hint) {
+        let weights = match hint {
+            Hint::None => return,
+            Hint::Likely => self.likely,
+            Hint::Unlikely => self.unlikely,
+        };
+        // It takes metadata nodes only, and this is one.
+        let _ = branch.set_metadata(weights, self.prof);
+    }
+
+    pub(super) fn invariant_load(&self, load: InstructionValue<'ctx>) {
+        let _ = load.set_metadata(self.empty, self.invariant_load);
+    }
+}

@@ -1,0 +1,18 @@
+//! The LLVM backend: for bodies, which it vectorises, and for callers who have LLVM modules of their own.
+//!
+//! A [`Compiler`] turns a verified module into an object file in memory, and keeps nothing of LLVM but the description of
+//! the target. Which LLVM it is, a cargo feature says (`llvm22-1` and others); it is linked as a shared library.
+
+mod compile;
+mod error;
+mod facts;
+mod function;
+mod ops;
+mod pipeline;
+mod target;
+mod translate;
+mod types;
+
+pub use compile::{CompiledModule, Compiler, Options, compile};
+pub use error::Error;
+pub use target::{Target, TargetOptions};

@@ -1,0 +1,55 @@
+//! Pass pipelines: a short one for wrappers, the full one for bodies.
+
+use std::ffi::{CStr, CString};
+
+use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
+use inkwell::llvm_sys::transforms::pass_builder::LLVMRunPasses;
+use inkwell::module::Module as LlvmModule;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::TargetMachine;
+
+use crate::backend::OptLevel;
+use crate::ir::{Function, Module};
+
+/// What a wrapper gains from: common subexpressions (shapes loaded twice), and blocks that do nothing.
+const SHORT: &str = "function(early-cse,simplifycfg)";
+/// clang's pipeline at `-O3`.
+const FULL: &str = "default<O3>";
+
+/// The level that a module gets: as [`OptLevel::Speed`] says, code with loops gets everything.
+pub(super) fn level_for(module: &Module, level: OptLevel) -> OptLevel {
+    let loops = || module.functions.values().any(|f| !f.cold && f.body.as_ref().is_some_and(Function::has_loop));
+    if level == OptLevel::Speed && loops() { OptLevel::Full } else { level }
+}
+
+pub(super) fn run(module: &LlvmModule<'_>, machine: &TargetMachine, level: OptLevel) -> Result<(), String> {
+    let passes = match level {
+        OptLevel::None => return Ok(()),
+        OptLevel::Speed => match std::env::var("X_PASSES") { Ok(p) => Box::leak(p.into_boxed_str()), Err(_) => SHORT },
+        OptLevel::Full => FULL,
+    };
+    let options = PassBuilderOptions::create();
+    options.set_loop_vectorization(true);
+    options.set_loop_slp_vectorization(true);
+    options.set_loop_interleaving(true);
+    options.set_loop_unrolling(true);
+    let passes = CString::new(passes).map_err(|e| e.to_string())?;
+    // SAFETY: module, machine and options are alive; the module passed LLVM's verifier.
+    let error =
+        unsafe { LLVMRunPasses(module.as_mut_ptr(), passes.as_ptr(), machine.as_mut_ptr(), options.as_mut_ptr()) };
+    take_error(error)
+}
+
+/// LLVM's error as text; null is success.
+fn take_error(error: LLVMErrorRef) -> Result<(), String> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the error is ours, and taking its message consumes it; the message is freed as LLVM wants it to be.
+    unsafe {
+        let text = LLVMGetErrorMessage(error);
+        let message = CStr::from_ptr(text).to_string_lossy().into_owned();
+        LLVMDisposeErrorMessage(text);
+        Err(message)
+    }
+}

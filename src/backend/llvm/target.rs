@@ -1,0 +1,136 @@
+//! Targets: which CPU and system code is made for, and with which settings.
+
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+use inkwell::OptimizationLevel;
+use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
+use target_lexicon::{Architecture, Endianness, PointerWidth, Triple};
+
+use super::Error;
+use crate::backend::OptLevel;
+
+/// Settings of a target.
+#[derive(Clone, Debug, Default)]
+pub struct TargetOptions {
+    /// How much to optimise.
+    pub opt_level: OptLevel,
+    /// The CPU by LLVM's name (`x86-64-v3`, `apple-m1`, ...); `None` for any of its architecture.
+    pub cpu: Option<String>,
+    /// CPU features by LLVM's names with a sign: `+avx2`, `-avx512f`.
+    pub features: Vec<String>,
+}
+
+/// A machine that code is made for. Plain data: LLVM's own state is made from it where it is needed.
+#[derive(Clone, Debug)]
+pub struct Target {
+    triple: String,
+    cpu: String,
+    features: String,
+    opt_level: OptLevel,
+}
+
+/// What LLVM finds out of this machine: triple, CPU and features.
+fn host() -> &'static (String, String, String) {
+    static HOST: OnceLock<(String, String, String)> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let text = |s: &CStr| s.to_string_lossy().into_owned();
+        let triple = TargetMachine::get_default_triple();
+        (
+            text(triple.as_str()),
+            TargetMachine::get_host_cpu_name().to_string(),
+            TargetMachine::get_host_cpu_features().to_string(),
+        )
+    })
+}
+
+impl Target {
+    /// The machine that this process runs on, with every feature that its CPU has.
+    ///
+    /// # Errors
+    /// This libLLVM can't make code for it.
+    pub fn host(options: &TargetOptions) -> Result<Self, Error> {
+        let (triple, cpu, features) = host();
+        let cpu = options.cpu.clone().unwrap_or_else(|| cpu.clone());
+        let mut all = vec![features.clone()];
+        all.extend(options.features.iter().cloned());
+        Self::checked(Triple::host(), triple.clone(), cpu, all.join(","), options.opt_level)
+    }
+
+    /// Any other machine.
+    ///
+    /// # Errors
+    /// This libLLVM can't make code for it.
+    pub fn new(triple: &Triple, options: &TargetOptions) -> Result<Self, Error> {
+        let cpu = options.cpu.clone().unwrap_or_else(|| match triple.architecture {
+            Architecture::X86_64 => "x86-64".to_owned(),
+            Architecture::Riscv64(_) => "generic-rv64".to_owned(),
+            _ => "generic".to_owned(),
+        });
+        Self::checked(triple.clone(), triple.to_string(), cpu, options.features.join(","), options.opt_level)
+    }
+
+    fn checked(
+        known: Triple,
+        triple: String,
+        cpu: String,
+        features: String,
+        opt_level: OptLevel,
+    ) -> Result<Self, Error> {
+        let unsupported = |reason: &str| Error::UnsupportedTarget { target: triple.clone(), reason: reason.to_owned() };
+        // The IR has 64-bit pointers, and constants that lowering folds (several fields in one load) assume little-endian.
+        if known.pointer_width() != Ok(PointerWidth::U64) {
+            return Err(unsupported("only targets with 64-bit pointers are supported"));
+        }
+        if known.endianness() != Ok(Endianness::Little) {
+            return Err(unsupported("only little-endian targets are supported"));
+        }
+        initialize(&known).map_err(|reason| unsupported(&reason))?;
+        let target = Target { triple, cpu, features, opt_level };
+        target.machine(opt_level)?;
+        Ok(target)
+    }
+
+    /// The target triple, as LLVM spells it.
+    pub fn triple(&self) -> &str {
+        &self.triple
+    }
+
+    /// The CPU, by LLVM's name.
+    pub fn cpu(&self) -> &str {
+        &self.cpu
+    }
+
+    /// How much is optimised.
+    pub fn opt_level(&self) -> OptLevel {
+        self.opt_level
+    }
+
+    /// LLVM's code generator for it. Position-independent: then the same object serves the JIT, where imports may be out of
+    /// reach of a near call, and a shared library.
+    pub(super) fn machine(&self, level: OptLevel) -> Result<TargetMachine, Error> {
+        let unsupported = |reason: String| Error::UnsupportedTarget { target: self.triple.clone(), reason };
+        let triple = TargetTriple::create(&self.triple);
+        let target = LlvmTarget::from_triple(&triple).map_err(|e| unsupported(e.to_string()))?;
+        let level = match level {
+            OptLevel::None => OptimizationLevel::None,
+            OptLevel::Speed => match std::env::var("X_LEVEL").as_deref() { Ok("0") => OptimizationLevel::None, Ok("2") => OptimizationLevel::Default, _ => OptimizationLevel::Less },
+            OptLevel::Full => OptimizationLevel::Aggressive,
+        };
+        target
+            .create_target_machine(&triple, &self.cpu, &self.features, level, RelocMode::PIC, CodeModel::Default)
+            .ok_or_else(|| unsupported("LLVM can't make a code generator for it".to_owned()))
+    }
+}
+
+/// Makes the architecture's code generator known to LLVM. Doing so again is harmless, and inkwell holds a lock.
+fn initialize(triple: &Triple) -> Result<(), String> {
+    let config = InitializationConfig { info: true, machine_code: true, asm_printer: true, ..Default::default() };
+    match triple.architecture {
+        Architecture::X86_64 => LlvmTarget::initialize_x86(&config),
+        Architecture::Aarch64(_) => LlvmTarget::initialize_aarch64(&config),
+        Architecture::Riscv64(_) => LlvmTarget::initialize_riscv(&config),
+        other => return Err(format!("no code generator for {other}")),
+    }
+    Ok(())
+}

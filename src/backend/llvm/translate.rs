@@ -1,0 +1,139 @@
+//! From a module of the IR to one of LLVM: declarations, static data, and what of it other code may see.
+
+use std::collections::HashMap;
+
+use cranelift_entity::SecondaryMap;
+use inkwell::context::ContextRef;
+use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
+use inkwell::values::{FunctionValue, GlobalValue, PointerValue, UnnamedAddress};
+
+use super::facts::Facts;
+use super::function::{self, Built};
+use super::types::Types;
+use crate::ir::{DataRef, FuncRef, Linkage, Module, Op};
+
+/// The translation of one module, into an LLVM module that may hold other things.
+pub(super) struct ModuleTranslator<'a, 'ctx> {
+    pub(super) ir: &'a Module,
+    pub(super) module: &'a LlvmModule<'ctx>,
+    pub(super) context: ContextRef<'ctx>,
+    pub(super) types: Types<'ctx>,
+    pub(super) facts: Facts<'ctx>,
+    functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
+    data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
+    /// What was added to the module.
+    pub(super) added: Added<'ctx>,
+}
+
+/// What a translation added to a module.
+#[derive(Default)]
+pub(super) struct Added<'ctx> {
+    pub(super) functions: Vec<FunctionValue<'ctx>>,
+    pub(super) data: Vec<GlobalValue<'ctx>>,
+}
+
+/// What a translation may assume of the module that it writes to.
+pub(super) struct Surroundings<'a, 'ctx> {
+    /// Functions that imports mean, by the import's name.
+    pub(super) bindings: &'a HashMap<String, FunctionValue<'ctx>>,
+    /// Whether the module holds nothing else, so that exported functions aren't inlined into code that we don't know.
+    pub(super) alone: bool,
+}
+
+impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
+    pub(super) fn new(ir: &'a Module, module: &'a LlvmModule<'ctx>) -> Self {
+        let context = module.get_context();
+        let types = Types::new(context);
+        ModuleTranslator {
+            ir,
+            module,
+            context,
+            types,
+            facts: Facts::new(context, &types),
+            functions: SecondaryMap::new(),
+            data: SecondaryMap::new(),
+            added: Added::default(),
+        }
+    }
+
+    /// Translates every function that has a body.
+    pub(super) fn translate(&mut self, surroundings: &Surroundings<'_, 'ctx>) -> Built<()> {
+        let called = self.called();
+        for (func, decl) in &self.ir.functions {
+            if decl.body.is_some() {
+                self.define(func);
+            } else if let Some(&bound) = surroundings.bindings.get(&decl.name) {
+                self.functions[func] = Some(bound);
+            }
+        }
+        for (func, decl) in &self.ir.functions {
+            let (Some(body), Some(function)) = (&decl.body, self.functions[func]) else { continue };
+            // Once inlined, a load stands among its caller's stores, and what the IR promised held for the callee alone.
+            let invariant = surroundings.alone && !called[func];
+            function::translate(self, body, function, invariant)?;
+        }
+        Ok(())
+    }
+
+    /// Functions that others of the module call.
+    fn called(&self) -> SecondaryMap<FuncRef, bool> {
+        let mut called = SecondaryMap::new();
+        for body in self.ir.functions.values().filter_map(|f| f.body.as_ref()) {
+            for inst in body.insts.values() {
+                if let Op::Call(callee, _) = inst.op {
+                    called[callee] = true;
+                }
+            }
+        }
+        called
+    }
+
+    fn define(&mut self, func: FuncRef) {
+        let decl = &self.ir.functions[func];
+        let ty = self.types.function(&decl.signature);
+        let function = match decl.linkage {
+            // A name that is taken gets a number behind it.
+            Linkage::Local => self.module.add_function(&decl.name, ty, Some(LlvmLinkage::Internal)),
+            // A declaration of the same type may be there already: then this is its body.
+            _ => self.module.get_function(&decl.name).unwrap_or_else(|| self.module.add_function(&decl.name, ty, None)),
+        };
+        self.facts.define(function, decl);
+        self.functions[func] = Some(function);
+        self.added.functions.push(function);
+    }
+
+    /// A function to call; an import is declared when it is first needed.
+    pub(super) fn function(&mut self, func: FuncRef) -> FunctionValue<'ctx> {
+        if let Some(known) = self.functions[func] {
+            return known;
+        }
+        let decl = &self.ir.functions[func];
+        let function = self.module.get_function(&decl.name).unwrap_or_else(|| {
+            let new = self.module.add_function(&decl.name, self.types.function(&decl.signature), None);
+            self.facts.declare(new, decl);
+            self.added.functions.push(new);
+            new
+        });
+        self.functions[func] = Some(function);
+        function
+    }
+
+    /// The address of static data, which is put into the module when it is first needed.
+    pub(super) fn data(&mut self, data: DataRef) -> PointerValue<'ctx> {
+        if let Some(known) = self.data[data] {
+            return known;
+        }
+        let content = &self.ir.data[data];
+        let bytes = self.context.const_string(&content.bytes, false);
+        let global = self.module.add_global(bytes.get_type(), None, &content.name);
+        global.set_initializer(&bytes);
+        global.set_constant(true);
+        global.set_linkage(LlvmLinkage::Private);
+        global.set_unnamed_address(UnnamedAddress::Global);
+        global.set_alignment(content.align);
+        self.added.data.push(global);
+        let address = global.as_pointer_value();
+        self.data[data] = Some(address);
+        address
+    }
+}

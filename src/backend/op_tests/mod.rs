@@ -1,0 +1,156 @@
+//! The operations of the IR on every backend: one table of inputs and results for all of them.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod floats;
+mod flow;
+mod integers;
+mod memory;
+
+use crate::backend::{Backend, OptLevel};
+use crate::engine::Jit;
+use crate::ir::*;
+
+type Build = Box<dyn Fn(&mut FunctionBuilder<'_>, &[Value]) -> Value>;
+
+/// One operation, with inputs and the results that they should give. All are bits, in the low part of a word.
+pub(super) struct Case {
+    name: String,
+    inputs: Vec<Type>,
+    build: Build,
+    rows: Vec<(Vec<u64>, u64)>,
+}
+
+impl Case {
+    pub(super) fn new(
+        name: impl Into<String>,
+        inputs: &[Type],
+        build: impl Fn(&mut FunctionBuilder<'_>, &[Value]) -> Value + 'static,
+        rows: Vec<(Vec<u64>, u64)>,
+    ) -> Self {
+        Case { name: name.into(), inputs: inputs.to_vec(), build: Box::new(build), rows }
+    }
+}
+
+/// Every way of compiling that may give different code.
+pub(super) fn jits() -> Vec<(String, Jit)> {
+    let mut out = Vec::new();
+    for &backend in Backend::ALL {
+        for level in [OptLevel::None, OptLevel::Speed, OptLevel::Full] {
+            for baseline in [false, true] {
+                let jit =
+                    Jit::builder().backend(backend).opt_level(level).baseline_cpu(baseline).build().unwrap();
+                out.push((format!("{backend:?}, {level:?}, baseline: {baseline}"), jit));
+            }
+        }
+    }
+    out
+}
+
+/// Runs all cases in all ways: with inputs from memory, and with constants, which the compiler may fold.
+pub(super) fn check(cases: &[Case]) {
+    let mut module = Module::new();
+    for (i, case) in cases.iter().enumerate() {
+        define(&mut module, &format!("f{i}"), case);
+        define_constant(&mut module, &format!("c{i}"), case);
+    }
+    let module = verify(module).unwrap();
+    for (how, jit) in jits() {
+        let code = jit.load(&module).unwrap();
+        let function = |name: String| -> extern "C" fn(*const u64, *mut u64) {
+            // SAFETY: both kinds of functions have this signature.
+            unsafe { std::mem::transmute(code.function(&name).unwrap()) }
+        };
+        for (i, case) in cases.iter().enumerate() {
+            let mut folded = vec![0u64; case.rows.len()];
+            function(format!("c{i}"))(std::ptr::null(), folded.as_mut_ptr());
+            let f = function(format!("f{i}"));
+            for ((inputs, expected), folded) in case.rows.iter().zip(folded) {
+                let mut result = 0u64;
+                f(inputs.as_ptr(), &raw mut result);
+                let what = format!("{} of {inputs:x?} ({how})", case.name);
+                assert_eq!(result, *expected, "{what}: got {result:#x}, expected {expected:#x}");
+                assert_eq!(folded, *expected, "{what}, constant: got {folded:#x}, expected {expected:#x}");
+            }
+        }
+    }
+}
+
+/// `fn(inputs, result)` around the operation.
+fn define(module: &mut Module, name: &str, case: &Case) {
+    let f = module.declare(name, FuncSig::new([Type::Ptr; 2], None), Linkage::Export);
+    let mut b = FunctionBuilder::new(module, f);
+    let (from, to) = (b.param(0), b.param(1));
+    let values: Vec<Value> = (0i32..)
+        .zip(&case.inputs)
+        .map(|(i, &ty)| match ty {
+            // A truth value is made from a byte.
+            Type::Bool => {
+                let byte = b.load(Type::I8, from, 8 * i, MemFlags::ALIGNED);
+                b.icmp_imm(IntCC::Ne, byte, 0)
+            }
+            ty => b.load(ty, from, 8 * i, MemFlags::ALIGNED),
+        })
+        .collect();
+    let result = (case.build)(&mut b, &values);
+    store(&mut b, result, to, 0);
+    b.ret(None);
+    b.finish();
+}
+
+/// `fn(unused, results)` with the operation on constants, once for each row.
+fn define_constant(module: &mut Module, name: &str, case: &Case) {
+    let f = module.declare(name, FuncSig::new([Type::Ptr; 2], None), Linkage::Export);
+    let mut b = FunctionBuilder::new(module, f);
+    let to = b.param(1);
+    for (row, (inputs, _)) in case.rows.iter().enumerate() {
+        let values: Vec<Value> =
+            case.inputs.iter().zip(inputs).map(|(&ty, &word)| constant(&mut b, ty, word)).collect();
+        let result = (case.build)(&mut b, &values);
+        store(&mut b, result, to, 8 * row as i32);
+    }
+    b.ret(None);
+    b.finish();
+}
+
+fn store(b: &mut FunctionBuilder<'_>, result: Value, to: Value, offset: i32) {
+    let result = match b.type_of(result) {
+        Type::Bool => b.convert(ConvertOp::ZExt, Type::I64, result),
+        _ => result,
+    };
+    b.store(result, to, offset, MemFlags::ALIGNED);
+}
+
+fn constant(b: &mut FunctionBuilder<'_>, ty: Type, word: u64) -> Value {
+    match ty {
+        Type::Bool => b.bconst(word != 0),
+        Type::I8 => b.iconst(ty, i64::from(word as i8)),
+        Type::I16 => b.iconst(ty, i64::from(word as i16)),
+        Type::I32 => b.iconst(ty, i64::from(word as i32)),
+        Type::I64 => b.iconst(ty, word as i64),
+        Type::F32 => b.f32(f32::from_bits(word as u32)),
+        Type::F64 => b.f64(f64::from_bits(word)),
+        Type::Ptr => b.ptr_const(word),
+    }
+}
+
+/// All pairs of the values, with what `f` makes of them; pairs that it gives nothing for are left out.
+pub(super) fn pairs(values: &[u64], f: impl Fn(u64, u64) -> Option<u64>) -> Vec<(Vec<u64>, u64)> {
+    let all = values.iter().flat_map(|&a| values.iter().map(move |&b| (a, b)));
+    all.filter_map(|(a, b)| Some((vec![a, b], f(a, b)?))).collect()
+}
+
+/// All values with what `f` makes of them.
+pub(super) fn singles(values: &[u64], f: impl Fn(u64) -> u64) -> Vec<(Vec<u64>, u64)> {
+    values.iter().map(|&a| (vec![a], f(a))).collect()
+}
+
+/// A module of one exported function `name` that `body` fills.
+pub(in crate::backend) fn module_of(name: &str, sig: FuncSig, body: impl FnOnce(&mut FunctionBuilder<'_>)) -> VerifiedModule {
+    let mut module = Module::new();
+    let f = module.declare(name, sig, Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut module, f);
+    body(&mut b);
+    b.finish();
+    verify(module).unwrap()
+}

@@ -1,0 +1,91 @@
+//! Loading what Cranelift made: `cranelift-jit` links it into one mapping, which is ours.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::default_libcall_names;
+use target_lexicon::Triple;
+
+use super::code::{Code, KeepAlive};
+use super::error::EngineError;
+use super::jit::{Loader, Resolve};
+use super::memory::Arena;
+use super::pool::Pool;
+use crate::backend::OptLevel;
+use crate::backend::cranelift::{Bindings, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
+use crate::ir::VerifiedModule;
+
+/// Compiles with Cranelift and loads.
+pub(super) struct CraneliftJit {
+    isa: OwnedTargetIsa,
+    pool: Pool<Box<Compiler>>,
+}
+
+impl CraneliftJit {
+    /// `baseline`: for any CPU of the architecture.
+    pub(super) fn new(opt_level: OptLevel, verifier: Option<bool>, baseline: bool) -> Result<Self, EngineError> {
+        let mut options = IsaOptions { opt_level, ..IsaOptions::default() };
+        options.verifier = verifier.unwrap_or(options.verifier);
+        let isa = if baseline { isa_for(&Triple::host(), &options)? } else { host_isa(&options)? };
+        Ok(CraneliftJit { isa, pool: Pool::default() })
+    }
+
+    /// Compiles a module without loading it, with a compiler of the pool.
+    pub(super) fn compile(&self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, EngineError> {
+        let mut compiler = self.pool.take().unwrap_or_default();
+        let compiled = compiler.compile(module, &*self.isa, options);
+        if !compiler.is_bloated() {
+            self.pool.give(compiler);
+        }
+        Ok(compiled?)
+    }
+
+    /// Loads what [`compile`](Self::compile) made. It may be loaded any number of times.
+    pub(super) fn link(
+        &self,
+        compiled: &CompiledModule,
+        resolve: Resolve<'_>,
+        keep_alive: Vec<KeepAlive>,
+    ) -> Result<Code, EngineError> {
+        let libcall_name = default_libcall_names();
+        let libcalls = compiled.libcalls().iter().map(|&call| libcall_name(call));
+        let names: Vec<String> = compiled.imports().map(|f| f.name.clone()).chain(libcalls).collect();
+        let addresses = resolve(&names)?;
+
+        let size = compiled.loaded_size();
+        let memory = |source| EngineError::Memory { size, source };
+        let (arena, finished) = Arena::new(size).map_err(memory)?;
+
+        // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
+        let functions = catch_unwind(AssertUnwindSafe(|| {
+            let mut builder = JITBuilder::with_isa(Arc::clone(&self.isa), default_libcall_names());
+            builder.symbols(names.into_iter().zip(addresses));
+            builder.memory_provider(Box::new(arena));
+            let mut module = JITModule::new(builder);
+            let defined = compiled.add_to(&mut module, &Bindings::new())?;
+            module.finalize_definitions().map_err(crate::backend::cranelift::Error::from)?;
+            let address = |id| module.get_finalized_function(id).expose_provenance();
+            Ok::<_, EngineError>(defined.functions().map(|(name, id)| (name.into(), address(id))).collect::<Vec<_>>())
+            // The module's tables go here; the code itself stays in the mapping, which is `finished`'s by now.
+        }))
+        .map_err(|_| EngineError::Internal("Cranelift's JIT panicked while linking".to_owned()))??;
+
+        let mapping = finished.take().ok_or_else(|| EngineError::Internal("the code was not finalized".to_owned()))?;
+        let sizes = (compiled.code_size(), compiled.data_size());
+        Ok(Code::new(functions, sizes, Box::new(mapping), keep_alive))
+    }
+}
+
+impl Loader for CraneliftJit {
+    fn load(
+        &self,
+        module: &VerifiedModule,
+        resolve: Resolve<'_>,
+        keep_alive: Vec<KeepAlive>,
+    ) -> Result<Code, EngineError> {
+        let compiled = self.compile(module, Options::default())?;
+        self.link(&compiled, resolve, keep_alive)
+    }
+}

@@ -1,0 +1,112 @@
+//! Loading what LLVM made: the object goes through ORC's LLJIT, with every address that it needs given beforehand.
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+
+use target_lexicon::Triple;
+
+use super::code::{Code, KeepAlive};
+use super::error::EngineError;
+use super::jit::{Loader, Resolve};
+use super::orc::Session;
+use super::pool::Pool;
+use crate::backend::OptLevel;
+use crate::backend::llvm::{Compiler, Options, Target, TargetOptions};
+use crate::ir::{Linkage, VerifiedModule};
+
+/// Compiles with LLVM and loads.
+pub(super) struct LlvmJit {
+    target: Target,
+    pool: Pool<Compiler>,
+    session: Session,
+}
+
+impl LlvmJit {
+    /// `baseline`: for any CPU of the architecture.
+    pub(super) fn new(opt_level: OptLevel, baseline: bool) -> Result<Self, EngineError> {
+        let options = TargetOptions { opt_level, ..TargetOptions::default() };
+        let target = if baseline { Target::new(&Triple::host(), &options)? } else { Target::host(&options)? };
+        Ok(LlvmJit { target, pool: Pool::default(), session: Session::new()? })
+    }
+}
+
+impl Loader for LlvmJit {
+    fn load(
+        &self,
+        module: &VerifiedModule,
+        resolve: Resolve<'_>,
+        keep_alive: Vec<KeepAlive>,
+    ) -> Result<Code, EngineError> {
+        let mut compiler = self.pool.take().unwrap_or_else(|| Compiler::new(self.target.clone()));
+        let compiled = compiler.compile(module, Options::default());
+        self.pool.give(compiler);
+        let object = compiled?.object;
+
+        let contents = Contents::of(&object)?;
+        let addresses = resolve(&contents.undefined)?;
+        let symbols: Vec<(&str, usize)> =
+            contents.undefined.iter().zip(addresses).map(|(name, a)| (name.as_str(), a.expose_provenance())).collect();
+        let exports: Vec<&str> =
+            module.functions.values().filter(|f| f.linkage == Linkage::Export).map(|f| f.name.as_str()).collect();
+        let loaded = self.session.load(&object, &symbols, &exports)?;
+        let functions: Vec<_> =
+            exports.iter().zip(&loaded.addresses).map(|(name, &address)| (Box::from(*name), address)).collect();
+        let memory = loaded.memory(contents.sections_of(&functions));
+        Ok(Code::new(functions, (contents.code_size, contents.data_size), Box::new(memory), keep_alive))
+    }
+}
+
+/// What an object file is seen to hold.
+struct Contents {
+    undefined: Vec<String>,
+    /// For each defined global symbol: its offset in its section and that section's size.
+    defined: Vec<(String, u64, u64)>,
+    code_size: usize,
+    data_size: usize,
+}
+
+impl Contents {
+    fn of(bytes: &[u8]) -> Result<Self, EngineError> {
+        let malformed =
+            |e: object::Error| EngineError::Internal(format!("LLVM made an object that can't be read: {e}"));
+        let file = object::File::parse(bytes).map_err(malformed)?;
+        // Mach-O names begin with an underscore that C names don't have.
+        let prefix = if file.format() == object::BinaryFormat::MachO { "_" } else { "" };
+        let plain = |name: &str| name.strip_prefix(prefix).unwrap_or(name).to_owned();
+        let mut out = Contents { undefined: Vec::new(), defined: Vec::new(), code_size: 0, data_size: 0 };
+        for symbol in file.symbols() {
+            let name = symbol.name().map_err(malformed)?;
+            if symbol.is_undefined() && !name.is_empty() {
+                out.undefined.push(plain(name));
+            } else if symbol.is_global()
+                && let Some(section) = symbol.section_index()
+            {
+                let section = file.section_by_index(section).map_err(malformed)?;
+                out.defined.push((plain(name), symbol.address() - section.address(), section.size()));
+            }
+        }
+        for section in file.sections() {
+            match section.kind() {
+                SectionKind::Text => out.code_size += section.size() as usize,
+                SectionKind::Data | SectionKind::ReadOnlyData | SectionKind::ReadOnlyString => {
+                    out.data_size += section.size() as usize;
+                }
+                _ => {}
+            }
+        }
+        Ok(out)
+    }
+
+    /// Where the sections lie that hold these functions.
+    fn sections_of(&self, functions: &[(Box<str>, usize)]) -> Vec<std::ops::Range<usize>> {
+        let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
+        for (name, offset, size) in &self.defined {
+            let Some((_, address)) = functions.iter().find(|(known, _)| **known == **name) else { continue };
+            let start = address - *offset as usize;
+            let range = start..start + *size as usize;
+            if !ranges.contains(&range) {
+                ranges.push(range);
+            }
+        }
+        ranges
+    }
+}

@@ -1,0 +1,278 @@
+//! ORC's LLJIT through LLVM's C API: an object file in, addresses out.
+//!
+//! One LLJIT serves all modules of a JIT. Each module has a library (`JITDylib`) of its own, which links to no other: a name
+//! means what it was given, and nothing is looked for elsewhere or later. ORC can't delete a library by this API, so those
+//! that were cleared are used again.
+//!
+//! Threads: `ExecutionSession`, its libraries and the linking layer are made by LLVM for use by many threads at once, under
+//! the session's own lock. What we add is the list of free libraries, under a lock, and each library belongs to
+//! one loaded module at a time.
+
+use std::ffi::{CStr, CString, c_void};
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
+use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
+use inkwell::llvm_sys::orc2::lljit::{
+    LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetExecutionSession,
+    LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
+};
+use inkwell::llvm_sys::orc2::*;
+
+use super::code::Memory;
+use super::error::EngineError;
+
+/// After this many loads, names that no module uses any more are dropped.
+const SWEEP: usize = 256;
+
+/// An LLJIT for this machine. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Session(Arc<Inner>);
+
+struct Inner {
+    jit: LLVMOrcLLJITRef,
+    free: Mutex<Vec<Library>>,
+    libraries: AtomicUsize,
+    loads: AtomicUsize,
+    /// What ORC reports beside its return values. Boxed: ORC has its address.
+    reports: Box<Mutex<Vec<String>>>,
+}
+
+// SAFETY: LLJIT and its session lock themselves (see the head of this file); the rest is `Sync`.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+/// A library of the session.
+#[derive(Clone, Copy)]
+struct Library(LLVMOrcJITDylibRef);
+
+// SAFETY: a `JITDylib` belongs to its session and is used under that one's lock.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+/// A module that is loaded; dropping it gives its memory back.
+struct Loaded {
+    session: Session,
+    library: Library,
+}
+
+/// Loaded code: where the exports are that were asked for, in their order.
+pub(super) struct LoadedObject {
+    loaded: Loaded,
+    pub(super) addresses: Vec<usize>,
+}
+
+/// The memory of a loaded module.
+struct OrcMemory {
+    _loaded: Loaded,
+    sections: Vec<Range<usize>>,
+}
+
+impl Memory for OrcMemory {
+    fn contains(&self, address: usize) -> bool {
+        self.sections.iter().any(|range| range.contains(&address))
+    }
+}
+
+impl LoadedObject {
+    /// The memory as what a [`Code`](super::Code) keeps, with those sections whose address is known.
+    pub(super) fn memory(self, sections: Vec<Range<usize>>) -> impl Memory + use<> {
+        OrcMemory { _loaded: self.loaded, sections }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let inner = &self.session.0;
+        // SAFETY: the library is this module's alone, and the session lives.
+        let cleared = check(unsafe { LLVMOrcJITDylibClear(self.library.0) });
+        // One that can't be cleared is left alone: its memory goes with the session.
+        if cleared.is_ok() {
+            inner.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.library);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: every module holds the session, so none is left. There is nobody to tell of an error.
+        let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) });
+    }
+}
+
+/// LLVM's error as text; null is success.
+fn check(error: LLVMErrorRef) -> Result<(), EngineError> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the error is ours, and taking its message consumes it; the message is freed as LLVM wants it to be.
+    unsafe {
+        let text = LLVMGetErrorMessage(error);
+        let message = CStr::from_ptr(text).to_string_lossy().into_owned();
+        LLVMDisposeErrorMessage(text);
+        Err(EngineError::Link { message })
+    }
+}
+
+extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
+    // SAFETY: that is what `Session::new` gave, and it lives as long as the session.
+    let reports = unsafe { &*reports.cast::<Mutex<Vec<String>>>() };
+    if let Err(error) = check(error) {
+        reports.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+    }
+}
+
+type Found = Result<Vec<(usize, u64)>, EngineError>;
+
+/// Takes what a lookup found, each symbol by the address of its entry in the pool of names.
+extern "C" fn found(error: LLVMErrorRef, pairs: LLVMOrcCSymbolMapPairs, count: usize, sender: *mut c_void) {
+    // SAFETY: that is the box that `lookup` made, and ORC calls this once.
+    let sender = unsafe { Box::from_raw(sender.cast::<Sender<Found>>()) };
+    let result = check(error).map(|()| {
+        // SAFETY: without an error there are `count` pairs, alive during this call.
+        (0..count).map(|i| unsafe { &*pairs.add(i) }).map(|pair| (pair.Name.addr(), pair.Sym.Address)).collect()
+    });
+    // The other end waits for it, so it is there.
+    let _ = sender.send(result);
+}
+
+impl Session {
+    pub(super) fn new() -> Result<Self, EngineError> {
+        let mut jit = ptr::null_mut();
+        // SAFETY: without a builder LLJIT is made with its defaults, for this machine.
+        check(unsafe { LLVMOrcCreateLLJIT(&raw mut jit, ptr::null_mut()) })?;
+        let reports = Box::<Mutex<Vec<String>>>::default();
+        // SAFETY: the session is alive, and the reports live longer (fields are dropped after `Inner::drop`).
+        unsafe {
+            let reports = ptr::from_ref(&*reports).cast_mut().cast();
+            LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), report, reports);
+        }
+        let (free, libraries, loads) = (Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        Ok(Session(Arc::new(Inner { jit, free, libraries, loads, reports })))
+    }
+
+    /// Loads an object. `symbols` are all that it refers to, and `exports` functions that it defines.
+    pub(super) fn load(
+        &self,
+        object: &[u8],
+        symbols: &[(&str, usize)],
+        exports: &[&str],
+    ) -> Result<LoadedObject, EngineError> {
+        let inner = &*self.0;
+        let loaded = Loaded { session: self.clone(), library: self.library()? };
+        self.define(loaded.library, symbols)?;
+        // SAFETY: the buffer is a copy, which ORC takes over whether it succeeds or not.
+        check(unsafe {
+            let buffer =
+                LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"tvm_ffi".as_ptr());
+            LLVMOrcLLJITAddObjectFile(inner.jit, loaded.library.0, buffer)
+        })?;
+        let addresses = self.lookup(loaded.library, exports)?;
+        if inner.loads.fetch_add(1, Ordering::Relaxed) % SWEEP == SWEEP - 1 {
+            // SAFETY: the session is alive; entries that anything refers to stay.
+            unsafe {
+                let session = LLVMOrcLLJITGetExecutionSession(inner.jit);
+                LLVMOrcSymbolStringPoolClearDeadEntries(LLVMOrcExecutionSessionGetSymbolStringPool(session));
+            }
+        }
+        Ok(LoadedObject { loaded, addresses })
+    }
+
+    /// An empty library.
+    fn library(&self) -> Result<Library, EngineError> {
+        let inner = &*self.0;
+        if let Some(free) = inner.free.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(free);
+        }
+        let number = inner.libraries.fetch_add(1, Ordering::Relaxed);
+        let name = CString::new(format!("module {number}")).unwrap_or_default();
+        // SAFETY: the session is alive, and no other library has this name.
+        let library = unsafe {
+            LLVMOrcExecutionSessionCreateBareJITDylib(LLVMOrcLLJITGetExecutionSession(inner.jit), name.as_ptr())
+        };
+        Ok(Library(library))
+    }
+
+    fn intern(&self, name: &str) -> Result<LLVMOrcSymbolStringPoolEntryRef, EngineError> {
+        let c_name = CString::new(name).map_err(|_| EngineError::Internal(format!("a symbol {name:?}")))?;
+        // SAFETY: LLJIT is alive; it copies the name.
+        Ok(unsafe { LLVMOrcLLJITMangleAndIntern(self.0.jit, c_name.as_ptr()) })
+    }
+
+    /// Gives names their addresses.
+    fn define(&self, library: Library, symbols: &[(&str, usize)]) -> Result<(), EngineError> {
+        if symbols.is_empty() {
+            return Ok(());
+        }
+        let mut pairs = Vec::with_capacity(symbols.len());
+        for &(name, address) in symbols {
+            let flags = LLVMJITSymbolFlags {
+                GenericFlags: LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsExported as u8
+                    | LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsCallable as u8,
+                TargetFlags: 0,
+            };
+            let symbol = LLVMJITEvaluatedSymbol { Address: address as u64, Flags: flags };
+            pairs.push(LLVMOrcCSymbolMapPair { Name: self.intern(name)?, Sym: symbol });
+        }
+        // SAFETY: as many pairs as stated, whose names ORC takes over. What `Define` doesn't take on an error is ours.
+        unsafe {
+            let unit = LLVMOrcAbsoluteSymbols(pairs.as_mut_ptr(), pairs.len());
+            let defined = check(LLVMOrcJITDylibDefine(library.0, unit));
+            if defined.is_err() {
+                LLVMOrcDisposeMaterializationUnit(unit);
+            }
+            defined
+        }
+    }
+
+    /// The addresses of symbols, for which ORC links the object that defines them.
+    fn lookup(&self, library: Library, names: &[&str]) -> Result<Vec<usize>, EngineError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut wanted = Vec::with_capacity(names.len());
+        for name in names {
+            wanted.push(LLVMOrcCLookupSetElement {
+                Name: self.intern(name)?,
+                LookupFlags: LLVMOrcSymbolLookupFlags::LLVMOrcSymbolLookupFlagsRequiredSymbol,
+            });
+        }
+        let order: Vec<usize> = wanted.iter().map(|w| w.Name.addr()).collect();
+        let mut libraries = [LLVMOrcCJITDylibSearchOrderElement {
+            JD: library.0,
+            JDLookupFlags: LLVMOrcJITDylibLookupFlags::LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly,
+        }];
+        let (sender, receiver) = channel::<Found>();
+        // SAFETY: the arrays are as long as stated, ORC takes over the names, and the sender is what `found` takes.
+        unsafe {
+            LLVMOrcExecutionSessionLookup(
+                LLVMOrcLLJITGetExecutionSession(self.0.jit),
+                LLVMOrcLookupKind::LLVMOrcLookupKindStatic,
+                libraries.as_mut_ptr(),
+                libraries.len(),
+                wanted.as_mut_ptr(),
+                wanted.len(),
+                found,
+                Box::into_raw(Box::new(sender)).cast(),
+            );
+        }
+        let lost = |_| EngineError::Internal("ORC forgot a lookup".to_owned());
+        let pairs = receiver.recv().map_err(lost)?.map_err(|e| self.with_reports(e))?;
+        let address = |entry: &usize| pairs.iter().find(|(name, _)| name == entry).map(|&(_, at)| at as usize);
+        let missing = || EngineError::Internal("ORC lost a symbol".to_owned());
+        order.iter().map(|entry| address(entry).ok_or_else(missing)).collect()
+    }
+
+    /// An error with what ORC said of its reason: the error itself only names symbols.
+    fn with_reports(&self, error: EngineError) -> EngineError {
+        let reports = std::mem::take(&mut *self.0.reports.lock().unwrap_or_else(PoisonError::into_inner));
+        let message = reports.into_iter().chain([error.to_string()]).collect::<Vec<_>>().join("; ");
+        EngineError::Link { message }
+    }
+}

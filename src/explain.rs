@@ -1,0 +1,131 @@
+//! What becomes of a signature at each stage: the IR, a backend's own IR, the assembly. For people, not programs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::backend::{Backend, OptLevel};
+use crate::engine::EngineError;
+use crate::ir;
+use crate::lower::{self, Kernel, Report};
+use crate::spec::Signature;
+
+/// What to show.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Stage {
+    /// The host IR, before any backend.
+    Ir,
+    /// Cranelift's IR.
+    Clif,
+    /// LLVM's IR after its passes.
+    Llvm,
+    /// The machine code as text.
+    Asm,
+}
+
+impl FromStr for Stage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "ir" => Ok(Stage::Ir),
+            "clif" => Ok(Stage::Clif),
+            "llvm" => Ok(Stage::Llvm),
+            "asm" => Ok(Stage::Asm),
+            other => Err(format!("expected ir, clif, llvm or asm, got `{other}`")),
+        }
+    }
+}
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExplainError {
+    /// The kernel doesn't fit, or a backend fails.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The stage isn't one of that backend.
+    #[error("{stage} is not a stage of {backend}")]
+    NoSuchStage {
+        /// What was asked for.
+        stage: Stage,
+        /// Of which backend.
+        backend: Backend,
+    },
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stage::Ir => "the IR",
+            Stage::Clif => "CLIF",
+            Stage::Llvm => "LLVM IR",
+            Stage::Asm => "assembly",
+        })
+    }
+}
+
+/// Shows one stage of a wrapper, compiled for this machine as an [`Engine`](crate::Engine) would.
+///
+/// # Errors
+/// As [`Engine::compile`](crate::Engine::compile), or the backend has no such stage.
+pub fn explain(
+    signature: &Signature,
+    kernel: &Kernel,
+    stage: Stage,
+    backend: Backend,
+    level: OptLevel,
+) -> Result<String, ExplainError> {
+    let module = lower::lower(signature, kernel, Report::Import).map_err(EngineError::from)?;
+    if stage == Stage::Ir {
+        return Ok(module.to_string());
+    }
+    let module = ir::verify(module).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))?;
+    match backend {
+        #[cfg(feature = "cranelift")]
+        Backend::Cranelift => cranelift(&module, stage, level),
+        #[cfg(feature = "_llvm")]
+        Backend::Llvm => llvm(&module, stage, level),
+    }
+}
+
+#[cfg(feature = "cranelift")]
+fn cranelift(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> Result<String, ExplainError> {
+    use crate::backend::cranelift::{Compiler, IsaOptions, Options, host_isa};
+    if stage == Stage::Llvm {
+        return Err(ExplainError::NoSuchStage { stage, backend: Backend::Cranelift });
+    }
+    let isa = host_isa(&IsaOptions { opt_level, ..IsaOptions::default() }).map_err(EngineError::from)?;
+    let options = Options { disasm: true, ..Options::default() };
+    let compiled = Compiler::new().compile(module, &*isa, options).map_err(EngineError::from)?;
+    let mut out = String::new();
+    for function in compiled.functions() {
+        // CLIF, an empty line, and the machine code
+        let text = function.disasm.as_deref().unwrap_or_default();
+        let (clif, asm) = text.split_once("}\n\n").unwrap_or((text, ""));
+        match stage {
+            Stage::Asm if asm.is_empty() => {}
+            Stage::Asm => out.push_str(&format!("{}:\n{asm}\n", function.name)),
+            _ if clif.is_empty() => {}
+            _ => out.push_str(&format!("{clif}}}\n\n")),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(feature = "_llvm")]
+fn llvm(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> Result<String, ExplainError> {
+    use crate::backend::llvm::{Compiler, Options, Target, TargetOptions};
+    if stage == Stage::Clif {
+        return Err(ExplainError::NoSuchStage { stage, backend: Backend::Llvm });
+    }
+    let target =
+        Target::host(&TargetOptions { opt_level, ..TargetOptions::default() }).map_err(EngineError::from)?;
+    let compiled = Compiler::new(target)
+        .compile(module, Options { llvm_ir: true, asm: true })
+        .map_err(EngineError::from)?;
+    Ok(match stage {
+        Stage::Asm => compiled.asm.unwrap_or_default(),
+        _ => compiled.llvm_ir.map(|(_, optimised)| optimised).unwrap_or_default(),
+    })
+}
