@@ -7,7 +7,7 @@ mod support;
 use criterion::Criterion;
 use support::{Result, Samples, add_one_body, add_one_signature};
 use tvm_ffi_codegen::backend::OptLevel;
-use tvm_ffi_codegen::backend::cranelift::Options;
+use tvm_ffi_codegen::backend::cranelift::{Compiler, IsaOptions, Options, host_isa};
 use tvm_ffi_codegen::engine::LoadOptions;
 use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, Routines, lower};
 use tvm_ffi_codegen::{Engine, Kernel, ir};
@@ -18,7 +18,7 @@ const PEERS: [(&str, f64); 2] = [("CuTe DSL 4.8.1", 17.0), ("TVM 0.27.0", 20.1)]
 
 const WHOLE: [&str; 3] = ["empty body", "check only", "add_one loop"];
 const UNOPTIMISED: &str = "empty body, OptLevel::None";
-const STAGES: [&str; 5] = ["signature", "lower", "verify", "compile", "link"];
+const STAGES: [&str; 4] = ["signature", "lower", "verify", "compile"];
 
 fn main() -> Result<()> {
     let mut criterion = Criterion::default().configure_from_args();
@@ -61,10 +61,16 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
     let lowered = || lower(&signature, kernel, Routines::Import);
     let module = lowered()?;
     let verified = ir::verify(module.clone())?;
-    let compiled = jit.compile(&verified, Options::default())?;
     let symbols = [BIND_SYMBOL, REPORT_SYMBOL].map(|name| (name, report as *const u8));
-    let link = || jit.link(&compiled, LoadOptions { symbols: &symbols, keep_alive: Vec::new() });
-    link()?;
+    let load = || jit.load_with(&verified, LoadOptions { symbols: &symbols, keep_alive: Vec::new() });
+    load()?;
+    // as the engine compiles it: code without loops gains nothing from the optimiser
+    let level = match OptLevel::Speed.for_module(&verified) {
+        OptLevel::Speed => OptLevel::None,
+        level => level,
+    };
+    let isa = host_isa(&IsaOptions { opt_level: level, ..IsaOptions::default() })?;
+    let mut compiler = Compiler::new();
 
     samples.each(criterion, &format!("{name}/signature"), add_one_signature);
     samples.each(criterion, &format!("{name}/lower"), lowered);
@@ -76,8 +82,8 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
         }
         modules.pop().map(ir::verify)
     });
-    samples.each(criterion, &format!("{name}/compile"), || jit.compile(&verified, Options::default()));
-    samples.each(criterion, &format!("{name}/link"), link);
+    samples.each(criterion, &format!("{name}/compile"), || compiler.compile(&verified, &*isa, Options::default()));
+    samples.each(criterion, &format!("{name}/compile and load"), load);
     Ok(())
 }
 
@@ -85,7 +91,7 @@ fn table(samples: &Samples) {
     println!("\nmedians, microseconds, of add_one(x: Tensor([n], float32), y: Tensor([n], float32)), engine warm\n");
     print!("| kernel | whole |");
     STAGES.iter().for_each(|stage| print!(" {stage} |"));
-    println!(" rest |\n|---|---|{}", "---|".repeat(STAGES.len() + 1));
+    println!(" link, load, function |\n|---|---|{}", "---|".repeat(STAGES.len() + 1));
     for name in WHOLE {
         let Some(whole) = samples.median(&format!("{name}/whole")) else { continue };
         print!("| {name} | {:.1} |", whole / 1e3);

@@ -56,8 +56,7 @@ fn latency() -> Result<(), Box<dyn Error>> {
         for level in [OptLevel::None, OptLevel::Speed, OptLevel::Full] {
             let engine = Engine::builder().backend(backend).opt_level(level).build()?;
             let mut line = format!("  {backend:<10} {:<6}", format!("{level:?}"));
-            for (name, signature, kernel) in
-                [("two tensors", two_tensors()?, &native), ("body", axpb()?, &axpb_body())]
+            for (name, signature, kernel) in [("two tensors", two_tensors()?, &native), ("body", axpb()?, &axpb_body())]
             {
                 let mut times = Vec::new();
                 for _ in 0..220 {
@@ -95,9 +94,8 @@ fn against_clang() -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder().backend(Backend::Llvm).build()?;
     let signature = axpb()?;
     // SAFETY: both stay within `0..n`, and the C function has the prototype of the convention `flat`.
-    let (ours, clangs) = unsafe {
-        (engine.compile(&signature, &axpb_body())?, engine.compile(&signature, &Kernel::address(address))?)
-    };
+    let (ours, clangs) =
+        unsafe { (engine.compile(&signature, &axpb_body())?, engine.compile(&signature, &Kernel::address(address))?) };
     println!("y[i] = a * x[i] + b over float32, LLVM's body against {clang} {flags:?}:");
     for n in [1_000usize, 4_000, 100_000, 1_000_000] {
         let x = Tensor::from_slice(&vec![1.5f32; n], &[n as i64])?;

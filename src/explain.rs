@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::backend::{Backend, OptLevel};
 use crate::engine::EngineError;
 use crate::ir;
-use crate::lower::{self, Kernel, Report};
+use crate::lower::{self, Kernel, Routines};
 use crate::spec::Signature;
 
 /// What to show.
@@ -76,7 +76,7 @@ pub fn explain(
     backend: Backend,
     level: OptLevel,
 ) -> Result<String, ExplainError> {
-    let module = lower::lower(signature, kernel, Report::Import).map_err(EngineError::from)?;
+    let module = lower::lower(signature, kernel, Routines::Import).map_err(EngineError::from)?;
     if stage == Stage::Ir {
         return Ok(module.to_string());
     }
@@ -119,11 +119,9 @@ fn llvm(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> Resul
     if stage == Stage::Clif {
         return Err(ExplainError::NoSuchStage { stage, backend: Backend::Llvm });
     }
-    let target =
-        Target::host(&TargetOptions { opt_level, ..TargetOptions::default() }).map_err(EngineError::from)?;
-    let compiled = Compiler::new(target)
-        .compile(module, Options { llvm_ir: true, asm: true })
-        .map_err(EngineError::from)?;
+    let target = Target::host(&TargetOptions { opt_level, ..TargetOptions::default() }).map_err(EngineError::from)?;
+    let compiled =
+        Compiler::new(target).compile(module, Options { llvm_ir: true, asm: true }).map_err(EngineError::from)?;
     Ok(match stage {
         Stage::Asm => compiled.asm.unwrap_or_default(),
         _ => compiled.llvm_ir.map(|(_, optimised)| optimised).unwrap_or_default(),

@@ -114,7 +114,11 @@ impl Target {
         let target = LlvmTarget::from_triple(&triple).map_err(|e| unsupported(e.to_string()))?;
         let level = match level {
             OptLevel::None => OptimizationLevel::None,
-            OptLevel::Speed => match std::env::var("X_LEVEL").as_deref() { Ok("0") => OptimizationLevel::None, Ok("2") => OptimizationLevel::Default, _ => OptimizationLevel::Less },
+            OptLevel::Speed => match std::env::var("X_LEVEL").as_deref() {
+                Ok("0") => OptimizationLevel::None,
+                Ok("2") => OptimizationLevel::Default,
+                _ => OptimizationLevel::Less,
+            },
             OptLevel::Full => OptimizationLevel::Aggressive,
         };
         target
