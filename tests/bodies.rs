@@ -171,9 +171,39 @@ fn strided_tensors() {
 fn edges(ty: ScalarType) -> Vec<Number> {
     if ty.is_float() {
         let all = [
-            0.0, -0.0, 0.5, -0.5, 0.75, 1.0, -1.0, 1.5, 2.5, -2.5, 127.0, 127.9, 128.0, -128.9, -129.0, 255.5, 256.0, 32767.5,
-            65536.0, 2147483520.0, 2147483648.0, -2147483648.0, 4294967296.0, 9.3e18, -9.3e18, 1.9e19, 1e30, -1e30, 1e-40, 3.0e38,
-            f64::INFINITY, f64::NEG_INFINITY, f64::NAN,
+            0.0,
+            -0.0,
+            0.5,
+            -0.5,
+            0.75,
+            1.0,
+            -1.0,
+            1.5,
+            2.5,
+            -2.5,
+            127.0,
+            127.9,
+            128.0,
+            -128.9,
+            -129.0,
+            255.5,
+            256.0,
+            32767.5,
+            65536.0,
+            2147483520.0,
+            2147483648.0,
+            -2147483648.0,
+            4294967296.0,
+            9.3e18,
+            -9.3e18,
+            1.9e19,
+            1e30,
+            -1e30,
+            1e-40,
+            3.0e38,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
         ];
         return all.map(Number::Float).to_vec();
     }
@@ -183,7 +213,8 @@ fn edges(ty: ScalarType) -> Vec<Number> {
         true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
         false => (0, (1i128 << bits) - 1),
     };
-    let all = [least, least + 1, -1, 0, 1, 2, 3, 7, 8, 31, 63, 100, 127, 128, 255, greatest / 2 + 1, greatest - 1, greatest];
+    let all =
+        [least, least + 1, -1, 0, 1, 2, 3, 7, 8, 31, 63, 100, 127, 128, 255, greatest / 2 + 1, greatest - 1, greatest];
     let mut all: Vec<i128> = all.into_iter().filter(|v| (least..=greatest).contains(v)).collect();
     all.dedup();
     all.into_iter().map(Number::Int).collect()
@@ -478,12 +509,13 @@ fn returning_out_of_nested_loops() {
 fn folds_with_several_values() {
     let program = program("f(start: int64, end: int64) -> int64", |b| {
         // Fibonacci's numbers in a and c, and how many turns it took
-        let [a, c, turns] = b.fold_n(b.arg("start"), b.arg("end"), [b.i64(0), b.i64(1), b.i64(0)], |i, [a, c, turns]| {
-            // swapped on purpose: every value of a turn is that of the turn before
-            let odd = b.fold(0, i, b.i64(0), |k, n| n + (k % 2));
-            b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", &[odd, i / 2]);
-            [c, a + c, turns + 1]
-        });
+        let [a, c, turns] =
+            b.fold_n(b.arg("start"), b.arg("end"), [b.i64(0), b.i64(1), b.i64(0)], |i, [a, c, turns]| {
+                // swapped on purpose: every value of a turn is that of the turn before
+                let odd = b.fold(0, i, b.i64(0), |k, n| n + (k % 2));
+                b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", &[odd, i / 2]);
+                [c, a + c, turns + 1]
+            });
         b.ret(a * 1_000_000 + c * 1000 + turns);
     });
     let mut prepared = Prepared::new(&program).unwrap();

@@ -132,7 +132,10 @@ fn nothing_leaks_and_nothing_is_freed_twice() {
     let mut data = [1.0f32, 2.0, 3.0];
     let mut shape = [3i64];
     let mut managed = DLManagedTensor {
-        dl_tensor: DLTensor { data: data.as_mut_ptr().cast(), ..*Tensor::from_slice(&[0f32], &[1]).unwrap().as_dl_tensor() },
+        dl_tensor: DLTensor {
+            data: data.as_mut_ptr().cast(),
+            ..*Tensor::from_slice(&[0f32], &[1]).unwrap().as_dl_tensor()
+        },
         manager_ctx: std::ptr::from_ref(&deleted).cast_mut().cast(),
         deleter: Some(count_managed),
     };

@@ -153,10 +153,7 @@ fn two_functions_of_one_name_are_an_error() {
     let kernel = Kernel::check_only();
     let engine = Engine::new().unwrap();
     let Err(error) = engine.compile_code([(&a, &kernel), (&b, &kernel)]) else { panic!() };
-    assert_eq!(
-        error.to_string(),
-        "function `f` is defined twice; give each wrapper of a module a name of its own"
-    );
+    assert_eq!(error.to_string(), "function `f` is defined twice; give each wrapper of a module a name of its own");
     // nothing of the second is left, so the module still is a good one
     let mut lowering = Lowering::new(Report::Define);
     lowering.add(&a, &kernel).unwrap();

@@ -89,7 +89,9 @@ fn dtypes_without_a_name_are_mistakes() {
 #[test]
 fn symbols_come_in_order_of_first_appearance() {
     let signature: Signature =
-        "f(x: Tensor([b, a], int8, strides=[s, 1]), y: Tensor([a, c], int8), z: Tensor([s, t, b], int8))".parse().unwrap();
+        "f(x: Tensor([b, a], int8, strides=[s, 1]), y: Tensor([a, c], int8), z: Tensor([s, t, b], int8))"
+            .parse()
+            .unwrap();
     assert_eq!(signature.symbols(), ["b", "a", "s", "c", "t"]);
 }
 

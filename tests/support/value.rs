@@ -180,9 +180,9 @@ fn number(text: &str) -> Result<Number, String> {
     match text {
         "true" => Ok(Number::Int(1)),
         "false" => Ok(Number::Int(0)),
-        _ => int(text).map(Number::Int).or_else(|_| {
-            text.parse().map(Number::Float).map_err(|_| format!("`{text}` is no number"))
-        }),
+        _ => int(text)
+            .map(Number::Int)
+            .or_else(|_| text.parse().map(Number::Float).map_err(|_| format!("`{text}` is no number"))),
     }
 }
 
