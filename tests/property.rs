@@ -17,9 +17,9 @@ use crate::support::exec::{Prepared, Program};
 use crate::support::value::{Call, Data, Strides, TensorSpec, Value};
 
 /// Signatures in a default run.
-const SIGNATURES: u32 = 80;
+const SIGNATURES: u32 = 50;
 /// Calls of each.
-const CALLS: usize = 25;
+const CALLS: usize = 40;
 
 fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let seed = match std::env::var("TVM_FFI_CODEGEN_SEED") {
