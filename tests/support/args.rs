@@ -62,6 +62,8 @@ pub struct Arguments {
     null_array: bool,
     num_args: i32,
     tensors: Vec<Option<Built>>,
+    /// Boxed, since arguments point at them.
+    #[allow(clippy::vec_box)]
     objects: Vec<Box<TensorObject>>,
     owned: Vec<(Any, u32)>,
     _strings: Vec<CString>,

@@ -93,7 +93,7 @@ pub fn softmax(b: &Body<'_>) {
     b.for_range(0, m, |i| {
         b.if_(n.gt(0), || {
             let max = b.fold(1, n, x.load([i, b.i64(0)]), |j, max| max.max(x.load([i, j])));
-            let sum = b.fold(0, n, max - max, |j, sum| {
+            let sum = b.fold(0, n, b.f64(0.0).cast(max.ty()), |j, sum| {
                 let e = (x.load([i, j]) - max).exp();
                 y.store([i, j], e);
                 sum + e
@@ -118,8 +118,11 @@ pub fn body(name: &str) -> Option<Kernel> {
     BODIES.iter().find(|(known, _)| *known == name).map(|(_, build)| Kernel::body(build))
 }
 
-/// Functions for `symbol` and `address`, with the signatures that they are for.
-pub const NATIVE: &[(&str, fn() -> *const u8)] = &[
+/// A native kernel: its symbol and its address.
+pub type NativeKernel = (&'static str, fn() -> *const u8);
+
+/// Functions for `symbol` and `address`; each says the signature that it is for.
+pub const NATIVE: &[NativeKernel] = &[
     ("native_add_one", || add_one as *const u8),
     ("native_sum", || sum as *const u8),
     ("native_nothing", || nothing as *const u8),
