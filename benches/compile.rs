@@ -37,13 +37,7 @@ fn main() -> Result<()> {
 }
 
 /// Signature, body, lowering, verifying, compiling, linking, loading, and the function object.
-fn whole(
-    criterion: &mut Criterion,
-    samples: &Samples,
-    name: &str,
-    kernel: &Kernel,
-    opt_level: OptLevel,
-) -> Result<()> {
+fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kernel, opt_level: OptLevel) -> Result<()> {
     let engine = Engine::builder().opt_level(opt_level).build()?;
     let compile = || -> Result<_> {
         let signature = add_one_signature()?;

@@ -202,11 +202,7 @@ impl fmt::Display for DLDataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Ok(name) => f.pad(&name),
-            Err(_) => write!(
-                f,
-                "dtype(code={}, bits={}, lanes={})",
-                self.code, self.bits, self.lanes
-            ),
+            Err(_) => write!(f, "dtype(code={}, bits={}, lanes={})", self.code, self.bits, self.lanes),
         }
     }
 }
@@ -267,10 +263,8 @@ impl FromStr for DLDataType {
                 continue;
             }
             let (bits, rest) = parse_digits(rest)?;
-            let bits = u8::try_from(bits).map_err(|_| DTypeParseError::BitsOutOfRange {
-                bits,
-                dtype: text.to_owned(),
-            })?;
+            let bits =
+                u8::try_from(bits).map_err(|_| DTypeParseError::BitsOutOfRange { bits, dtype: text.to_owned() })?;
             let bits = if bits == 0 { default_bits } else { bits };
             let lanes = parse_lanes(text, rest, true)?;
             return Ok(Self::new(code, bits, lanes));
@@ -307,9 +301,7 @@ fn parse_variant(
 
 /// Leading decimal digits as a number (zero when there are none), and what follows them.
 fn parse_digits(text: &str) -> Result<(u32, &str), DTypeParseError> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
     if digits.is_empty() {
         return Ok((0, rest));
@@ -336,18 +328,11 @@ fn parse_lanes(text: &str, rest: &str, scalable: bool) -> Result<u16, DTypeParse
     if lanes == 0 {
         return Err(DTypeParseError::InvalidLanes(text.to_owned()));
     }
-    let lanes = u16::try_from(lanes).map_err(|_| DTypeParseError::LanesOutOfRange {
-        lanes,
-        dtype: text.to_owned(),
-    })?;
+    let lanes = u16::try_from(lanes).map_err(|_| DTypeParseError::LanesOutOfRange { lanes, dtype: text.to_owned() })?;
     if !tail.is_empty() {
         return Err(DTypeParseError::Unknown(text.to_owned()));
     }
-    Ok(if negative {
-        lanes.wrapping_neg()
-    } else {
-        lanes
-    })
+    Ok(if negative { lanes.wrapping_neg() } else { lanes })
 }
 
 #[cfg(test)]
@@ -395,10 +380,7 @@ mod tests {
         assert_eq!(parse("bfloat"), DLDataType::BFLOAT16);
         assert_eq!(parse("fp8_e4m3"), DLDataType::FLOAT8_E4M3);
         assert_eq!(parse("f8_e5m2"), DLDataType::FLOAT8_E5M2);
-        assert_eq!(
-            parse("float4_e2m1fn_x2"),
-            DLDataType::FLOAT4_E2M1FN.with_lanes(2)
-        );
+        assert_eq!(parse("float4_e2m1fn_x2"), DLDataType::FLOAT4_E2M1FN.with_lanes(2));
         assert_eq!(parse("void"), DLDataType::VOID);
         assert_eq!(parse("bool"), DLDataType::BOOL);
     }
@@ -409,28 +391,13 @@ mod tests {
         assert_eq!(error("nope"), DTypeParseError::Unknown("nope".into()));
         assert_eq!(error("int8y"), DTypeParseError::Unknown("int8y".into()));
         assert_eq!(error("f"), DTypeParseError::Unknown("f".into()));
-        assert!(matches!(
-            error("int256"),
-            DTypeParseError::BitsOutOfRange { .. }
-        ));
+        assert!(matches!(error("int256"), DTypeParseError::BitsOutOfRange { .. }));
         assert!(matches!(error("int8x0"), DTypeParseError::InvalidLanes(_)));
         assert!(matches!(error("int8x"), DTypeParseError::InvalidLanes(_)));
-        assert!(matches!(
-            error("int8x65536"),
-            DTypeParseError::LanesOutOfRange { .. }
-        ));
-        assert!(matches!(
-            error("int99999999999"),
-            DTypeParseError::NumberOutOfRange(_)
-        ));
-        assert!(matches!(
-            error("float8_e9"),
-            DTypeParseError::UnknownFloat8(_)
-        ));
-        assert!(matches!(
-            error("float8_e4m3_x2"),
-            DTypeParseError::UnknownFloat8(_)
-        ));
+        assert!(matches!(error("int8x65536"), DTypeParseError::LanesOutOfRange { .. }));
+        assert!(matches!(error("int99999999999"), DTypeParseError::NumberOutOfRange(_)));
+        assert!(matches!(error("float8_e9"), DTypeParseError::UnknownFloat8(_)));
+        assert!(matches!(error("float8_e4m3_x2"), DTypeParseError::UnknownFloat8(_)));
         assert!(matches!(error("custom[x]"), DTypeParseError::Custom(_)));
         assert!(DLDataType::new(kDLComplex, 64, 1).name().is_err());
     }

@@ -43,9 +43,7 @@ pub(crate) fn set_allocator(
     global: bool,
 ) -> Option<DLPackManagedTensorAllocator> {
     if global {
-        *GLOBAL_ALLOCATOR
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = allocator;
+        *GLOBAL_ALLOCATOR.write().unwrap_or_else(PoisonError::into_inner) = allocator;
     }
     let old = ALLOCATOR.try_with(|place| place.replace(allocator));
     old.ok().flatten()
@@ -54,18 +52,10 @@ pub(crate) fn set_allocator(
 /// This thread's allocator, or else the process's.
 pub(crate) fn allocator() -> Option<DLPackManagedTensorAllocator> {
     let own = ALLOCATOR.try_with(Cell::get).ok().flatten();
-    own.or_else(|| {
-        *GLOBAL_ALLOCATOR
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-    })
+    own.or_else(|| *GLOBAL_ALLOCATOR.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-unsafe extern "C" fn raise_allocator_error(
-    _error_ctx: *mut c_void,
-    kind: *const c_char,
-    message: *const c_char,
-) {
+unsafe extern "C" fn raise_allocator_error(_error_ctx: *mut c_void, kind: *const c_char, message: *const c_char) {
     let text = |text: *const c_char| {
         if text.is_null() {
             return "".into();
@@ -91,31 +81,18 @@ pub(crate) unsafe fn alloc_tensor(prototype: *mut DLTensor) -> Result<Tensor> {
             if prototype.ndim < 0 || (prototype.ndim > 0 && prototype.shape.is_null()) {
                 return Err(value_error("prototype has no shape"));
             }
-            (
-                crate::tensor::dims(prototype.shape, prototype.ndim),
-                prototype.dtype,
-                prototype.device,
-            )
+            (crate::tensor::dims(prototype.shape, prototype.ndim), prototype.dtype, prototype.device)
         };
         return Tensor::empty(shape, dtype, device);
     };
     let mut managed = std::ptr::null_mut();
     // SAFETY: the allocator's contract in dlpack.h; the prototype is the caller's.
-    let code = unsafe {
-        allocate(
-            prototype,
-            &raw mut managed,
-            std::ptr::null_mut(),
-            Some(raise_allocator_error),
-        )
-    };
+    let code = unsafe { allocate(prototype, &raw mut managed, std::ptr::null_mut(), Some(raise_allocator_error)) };
     if code != 0 {
         return Err(raised_error(code));
     }
     if managed.is_null() {
-        return Err(runtime_error(
-            "TVMFFIEnvTensorAlloc: failed to allocate a tensor from the allocator",
-        ));
+        return Err(runtime_error("TVMFFIEnvTensorAlloc: failed to allocate a tensor from the allocator"));
     }
     // SAFETY: the allocator hands out an owned structure that is filled as dlpack.h says.
     unsafe { Tensor::from_dlpack_versioned(managed, 0, false) }
@@ -131,11 +108,8 @@ struct PythonApi {
     gil_release: Option<GilRelease>,
 }
 
-static PYTHON_API: RwLock<PythonApi> = RwLock::new(PythonApi {
-    check_signals: None,
-    gil_ensure: None,
-    gil_release: None,
-});
+static PYTHON_API: RwLock<PythonApi> =
+    RwLock::new(PythonApi { check_signals: None, gil_ensure: None, gil_release: None });
 
 /// Registers a function of the surrounding environment.
 ///
@@ -150,15 +124,9 @@ pub(crate) unsafe fn register_api(name: &str, symbol: *mut c_void) -> Result<()>
     // caller promises the signature that goes with the name.
     unsafe {
         match name {
-            "PyErr_CheckSignals" => {
-                api.check_signals = transmute::<*mut c_void, Option<CheckSignals>>(symbol)
-            }
-            "PyGILState_Ensure" => {
-                api.gil_ensure = transmute::<*mut c_void, Option<GilEnsure>>(symbol)
-            }
-            "PyGILState_Release" => {
-                api.gil_release = transmute::<*mut c_void, Option<GilRelease>>(symbol)
-            }
+            "PyErr_CheckSignals" => api.check_signals = transmute::<*mut c_void, Option<CheckSignals>>(symbol),
+            "PyGILState_Ensure" => api.gil_ensure = transmute::<*mut c_void, Option<GilEnsure>>(symbol),
+            "PyGILState_Release" => api.gil_release = transmute::<*mut c_void, Option<GilRelease>>(symbol),
             _ => return Err(value_error(&format!("Unknown env API {name}"))),
         }
     }

@@ -100,11 +100,8 @@ impl Error {
         let kind: Box<[u8]> = kind.into();
         let message: Box<[u8]> = message.into();
         let backtrace = backtrace.to_vec();
-        let handle = |object: &Option<ObjectRef>| {
-            object
-                .as_ref()
-                .map_or(std::ptr::null_mut(), |o| o.as_ptr().cast::<c_void>())
-        };
+        let handle =
+            |object: &Option<ObjectRef>| object.as_ref().map_or(std::ptr::null_mut(), |o| o.as_ptr().cast::<c_void>());
         let cell = TVMFFIErrorCell {
             kind: TVMFFIByteArray::from_slice(&kind),
             message: TVMFFIByteArray::from_slice(&message),
@@ -113,15 +110,7 @@ impl Error {
             cause_chain: handle(&cause),
             extra_context: handle(&context),
         };
-        let object = make_object(0, |header, _| ErrorObject {
-            header,
-            cell,
-            kind,
-            message,
-            backtrace,
-            cause,
-            context,
-        });
+        let object = make_object(0, |header, _| ErrorObject { header, cell, kind, message, backtrace, cause, context });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
@@ -171,13 +160,7 @@ impl Error {
 
     /// The same error with `cause` as its cause.
     pub fn with_cause(self, cause: Error) -> Self {
-        Self::from_parts(
-            self.kind(),
-            self.message(),
-            &self.backtrace(),
-            Some(cause),
-            self.extra_context(),
-        )
+        Self::from_parts(self.kind(), self.message(), &self.backtrace(), Some(cause), self.extra_context())
     }
 
     /// Replaces the backtrace. An error that others share is copied first, so that none of them
@@ -193,13 +176,8 @@ impl Error {
 
     fn change_backtrace(&mut self, text: &str, mode: i32) {
         if !self.0.is_unique() {
-            *self = Self::from_parts(
-                self.kind(),
-                self.message(),
-                &self.backtrace(),
-                self.cause(),
-                self.extra_context(),
-            );
+            *self =
+                Self::from_parts(self.kind(), self.message(), &self.backtrace(), self.cause(), self.extra_context());
         }
         if let Some(update) = self.cell().update_backtrace {
             let text = TVMFFIByteArray::from_slice(text.as_bytes());
@@ -210,11 +188,7 @@ impl Error {
 }
 
 /// The error's `update_backtrace` function (header: `TVMFFIErrorCell`).
-unsafe extern "C" fn update_backtrace(
-    error: TVMFFIObjectHandle,
-    backtrace: *const TVMFFIByteArray,
-    update_mode: i32,
-) {
+unsafe extern "C" fn update_backtrace(error: TVMFFIObjectHandle, backtrace: *const TVMFFIByteArray, update_mode: i32) {
     if error.is_null() || backtrace.is_null() {
         return;
     }
@@ -306,13 +280,7 @@ pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
         .unwrap_or_else(|| "(no message)".to_owned());
     // Dropping a payload may panic again.
     std::mem::forget(payload);
-    Error::from_parts(
-        kind::INTERNAL_ERROR,
-        &format!("panic: {text}"),
-        "",
-        None,
-        None,
-    )
+    Error::from_parts(kind::INTERNAL_ERROR, &format!("panic: {text}"), "", None, None)
 }
 
 thread_local! {
@@ -336,9 +304,7 @@ fn captures_stacks() -> bool {
     static ENABLED: OnceLock<bool> = OnceLock::new();
     *ENABLED.get_or_init(|| {
         let set = |name: &str| std::env::var(name).ok().map(|value| value != "0");
-        set("TVM_FFI_BACKTRACE")
-            .or_else(|| set("RUST_BACKTRACE"))
-            .unwrap_or(false)
+        set("TVM_FFI_BACKTRACE").or_else(|| set("RUST_BACKTRACE")).unwrap_or(false)
     })
 }
 

@@ -39,10 +39,7 @@ impl Function {
     fn with_payload<T>(safe_call: TVMFFISafeCallType, payload: T) -> Self {
         let object = make_object(0, |header, _| FunctionObject {
             header,
-            cell: TVMFFIFunctionCell {
-                safe_call: Some(safe_call),
-                cpp_call: std::ptr::null_mut(),
-            },
+            cell: TVMFFIFunctionCell { safe_call: Some(safe_call), cpp_call: std::ptr::null_mut() },
             payload,
         });
         // SAFETY: `make_object` hands out the object's one strong reference.
@@ -82,11 +79,7 @@ impl Function {
         if self_.is_null() && deleter.is_none() {
             return Self::with_payload(safe_call, ());
         }
-        let callback = Callback {
-            self_,
-            safe_call,
-            deleter,
-        };
+        let callback = Callback { self_, safe_call, deleter };
         Self::with_payload(call_callback, callback)
     }
 
@@ -96,10 +89,7 @@ impl Function {
     ///
     /// # Safety
     /// As for [`Function::from_extern_c`], for as long as `keep_alive` lives.
-    pub unsafe fn from_code(
-        safe_call: TVMFFISafeCallType,
-        keep_alive: impl Send + Sync + 'static,
-    ) -> Self {
+    pub unsafe fn from_code(safe_call: TVMFFISafeCallType, keep_alive: impl Send + Sync + 'static) -> Self {
         Self::with_payload(safe_call, keep_alive)
     }
 
@@ -222,12 +212,7 @@ where
     };
     // SAFETY: the handle is the function object that holds this callable, alive for the call; the
     // arguments are valid for the call by the calling convention.
-    let (closure, args) = unsafe {
-        (
-            &object.as_ref().payload,
-            AnyView::slice_from_raw(args, num_args),
-        )
-    };
+    let (closure, args) = unsafe { (&object.as_ref().payload, AnyView::slice_from_raw(args, num_args)) };
     match catch_unwind(AssertUnwindSafe(|| closure(args))) {
         Ok(Ok(value)) => {
             // SAFETY: the result is writable and owns nothing.

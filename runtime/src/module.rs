@@ -39,11 +39,7 @@ impl Module {
 
     /// Starts a module of `kind`.
     pub fn builder(kind: &str) -> ModuleBuilder {
-        ModuleBuilder {
-            kind: kind.to_owned(),
-            functions: BTreeMap::new(),
-            keep_alive: Vec::new(),
-        }
+        ModuleBuilder { kind: kind.to_owned(), functions: BTreeMap::new(), keep_alive: Vec::new() }
     }
 
     fn object(&self) -> &ModuleObject {
@@ -70,10 +66,7 @@ impl Module {
 
 impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Module")
-            .field("kind", &self.kind())
-            .field("functions", &self.function_names())
-            .finish()
+        f.debug_struct("Module").field("kind", &self.kind()).field("functions", &self.function_names()).finish()
     }
 }
 

@@ -49,19 +49,12 @@ pub fn set_global(name: &str, function: Function, allow_override: bool) -> Resul
 ///
 /// # Errors
 /// As [`set_global`].
-pub fn set_global_with_metadata(
-    name: &str,
-    function: Function,
-    metadata: Str,
-    allow_override: bool,
-) -> Result<()> {
+pub fn set_global_with_metadata(name: &str, function: Function, metadata: Str, allow_override: bool) -> Result<()> {
     let entry = Entry { function, metadata };
     let old = {
         let mut table = write();
         if !allow_override && table.contains_key(name) {
-            return Err(runtime_error(&format!(
-                "Global Function `{name}` is already registered"
-            )));
+            return Err(runtime_error(&format!("Global Function `{name}` is already registered")));
         }
         table.insert(name.to_owned(), entry)
     };
@@ -121,9 +114,7 @@ fn builtins() -> Table {
             let name: String = args[0].cast()?;
             match read().get(&name) {
                 Some(entry) => Ok(entry.metadata.clone().into()),
-                None => Err(runtime_error(&format!(
-                    "Global Function is not found: {name}"
-                ))),
+                None => Err(runtime_error(&format!("Global Function is not found: {name}"))),
             }
         }),
     );

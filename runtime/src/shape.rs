@@ -34,13 +34,7 @@ impl Shape {
             // SAFETY: the tail has room for the extents and is new; it is aligned for them
             // because the object's size is a multiple of 8, its alignment.
             unsafe { data.copy_from_nonoverlapping(extents.as_ptr(), extents.len()) };
-            ShapeObject {
-                header,
-                cell: TVMFFIShapeCell {
-                    data,
-                    size: extents.len(),
-                },
-            }
+            ShapeObject { header, cell: TVMFFIShapeCell { data, size: extents.len() } }
         });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })

@@ -46,11 +46,7 @@ pub(crate) fn small_value(bytes: &[u8], small: TypeIndex) -> Option<TVMFFIAny> {
     }
     let mut v_bytes = [0; 8];
     v_bytes[..bytes.len()].copy_from_slice(bytes);
-    Some(TVMFFIAny {
-        type_index: small.0,
-        zero_padding: bytes.len() as u32,
-        v: TVMFFIAnyValue { v_bytes },
-    })
+    Some(TVMFFIAny { type_index: small.0, zero_padding: bytes.len() as u32, v: TVMFFIAnyValue { v_bytes } })
 }
 
 fn new_heap<const INDEX: i32>(bytes: &[u8]) -> *mut TVMFFIObject {
@@ -60,13 +56,7 @@ fn new_heap<const INDEX: i32>(bytes: &[u8]) -> *mut TVMFFIObject {
             tail.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
             tail.add(bytes.len()).write(0);
         }
-        BytesObject {
-            header,
-            bytes: TVMFFIByteArray {
-                data: tail.cast(),
-                size: bytes.len(),
-            },
-        }
+        BytesObject { header, bytes: TVMFFIByteArray { data: tail.cast(), size: bytes.len() } }
     });
     object.as_ptr().cast()
 }
@@ -185,11 +175,7 @@ string_type! {
 impl Str {
     /// A copy of `text`.
     pub fn new(text: &str) -> Self {
-        Self(new_value(
-            text.as_bytes(),
-            TypeIndex::SMALL_STR,
-            TypeIndex::STR,
-        ))
+        Self(new_value(text.as_bytes(), TypeIndex::SMALL_STR, TypeIndex::STR))
     }
 
     /// A copy of `bytes`.

@@ -69,10 +69,7 @@ impl OwnedMemory {
         // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc_zeroed(layout) };
         if block.is_null() {
-            return Err(Error::new(
-                kind::MEMORY_ERROR,
-                &format!("cannot allocate {size} bytes for a tensor"),
-            ));
+            return Err(Error::new(kind::MEMORY_ERROR, &format!("cannot allocate {size} bytes for a tensor")));
         }
         let data = block.wrapping_add(block.align_offset(TENSOR_ALIGNMENT));
         Ok((Self { block, layout }, data))
@@ -93,8 +90,8 @@ pub(crate) fn checked_numel(shape: &[i64]) -> Result<usize> {
     let mut numel = 1usize;
     let mut has_zero = false;
     for &extent in shape {
-        let extent = usize::try_from(extent)
-            .map_err(|_| value_error(&format!("negative extent in shape {shape:?}")))?;
+        let extent =
+            usize::try_from(extent).map_err(|_| value_error(&format!("negative extent in shape {shape:?}")))?;
         has_zero |= extent == 0;
         if extent != 0 {
             numel = numel
@@ -162,9 +159,7 @@ impl Tensor {
     /// `MemoryError` when there is no memory.
     pub fn empty(shape: &[i64], dtype: DLDataType, device: DLDevice) -> Result<Self> {
         if device.device_type != DLDeviceType::CPU {
-            return Err(value_error(&format!(
-                "cannot allocate on {device}: only the CPU is supported"
-            )));
+            return Err(value_error(&format!("cannot allocate on {device}: only the CPU is supported")));
         }
         let size = checked_size(checked_numel(shape)?, dtype)?;
         let (memory, data) = OwnedMemory::new(size)?;
@@ -197,10 +192,7 @@ impl Tensor {
     pub fn from_slice<T: Element>(elements: &[T], shape: &[i64]) -> Result<Self> {
         let numel = checked_numel(shape)?;
         if numel != elements.len() {
-            return Err(value_error(&format!(
-                "shape {shape:?} has {numel} elements, got {}",
-                elements.len()
-            )));
+            return Err(value_error(&format!("shape {shape:?} has {numel} elements, got {}", elements.len())));
         }
         let tensor = Self::empty(shape, T::DTYPE, DLDevice::CPU)?;
         if numel != 0 {
@@ -224,23 +216,11 @@ impl Tensor {
                 strides_place.copy_from_nonoverlapping(strides.as_ptr(), strides.len());
             }
             let tensor = DLTensor {
-                shape: if shape.is_empty() {
-                    tensor.shape
-                } else {
-                    place
-                },
-                strides: if strides.is_empty() {
-                    tensor.strides
-                } else {
-                    strides_place
-                },
+                shape: if shape.is_empty() { tensor.shape } else { place },
+                strides: if strides.is_empty() { tensor.strides } else { strides_place },
                 ..tensor
             };
-            TensorObject {
-                header,
-                tensor,
-                manager,
-            }
+            TensorObject { header, tensor, manager }
         });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
@@ -261,17 +241,9 @@ impl Tensor {
             return Err(value_error("view prototype needs its shape and strides"));
         }
         // SAFETY: the prototype's lists have `ndim` numbers, by contract.
-        let (shape, strides) = unsafe {
-            (
-                dims(prototype.shape, prototype.ndim),
-                dims(prototype.strides, prototype.ndim),
-            )
-        };
-        let tensor = DLTensor {
-            shape: std::ptr::null_mut(),
-            strides: std::ptr::null_mut(),
-            ..*prototype
-        };
+        let (shape, strides) =
+            unsafe { (dims(prototype.shape, prototype.ndim), dims(prototype.strides, prototype.ndim)) };
+        let tensor = DLTensor { shape: std::ptr::null_mut(), strides: std::ptr::null_mut(), ..*prototype };
         Ok(Self::with_dims(tensor, shape, strides, source.clone()))
     }
 
@@ -370,9 +342,7 @@ impl Tensor {
     /// crate's own; else as [`Tensor::as_slice`].
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
         if !self.0.is_unique() || !self.owns_memory() {
-            return Err(runtime_error(
-                "tensor is shared, or its memory is not its own: it cannot be written to",
-            ));
+            return Err(runtime_error("tensor is shared, or its memory is not its own: it cannot be written to"));
         }
         let (data, len) = self.elements::<T>()?;
         // SAFETY: as in `as_slice`; this is the only reference, borrowed mutably, to memory that
@@ -400,26 +370,16 @@ impl Tensor {
     fn elements<T: Element>(&self) -> Result<(NonNull<T>, usize)> {
         let tensor = self.as_dl_tensor();
         if tensor.dtype != T::DTYPE {
-            return Err(Error::new(
-                kind::TYPE_ERROR,
-                &format!("expected elements {}, got {}", T::DTYPE, tensor.dtype),
-            ));
+            return Err(Error::new(kind::TYPE_ERROR, &format!("expected elements {}, got {}", T::DTYPE, tensor.dtype)));
         }
         if !tensor.device.device_type.is_host_accessible() {
-            return Err(value_error(&format!(
-                "memory on {} is not readable by the CPU",
-                tensor.device
-            )));
+            return Err(value_error(&format!("memory on {} is not readable by the CPU", tensor.device)));
         }
         if !self.is_contiguous() {
             return Err(value_error("tensor is not contiguous"));
         }
         let len = checked_numel(self.shape())?;
-        let data = tensor
-            .data
-            .cast::<u8>()
-            .wrapping_add(tensor.byte_offset as usize)
-            .cast::<T>();
+        let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize).cast::<T>();
         let Some(data) = NonNull::new(data).filter(|_| len != 0) else {
             if len != 0 {
                 return Err(value_error("tensor has elements but no memory"));
@@ -430,12 +390,9 @@ impl Tensor {
             return Err(value_error("tensor is not aligned for its elements"));
         }
         // SAFETY: the memory holds `len` elements of `T`'s size, readable by the CPU.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), len * size_of::<T>()) };
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), len * size_of::<T>()) };
         if !T::is_valid(bytes) {
-            return Err(value_error(
-                "tensor holds bytes that are no value of its type",
-            ));
+            return Err(value_error("tensor holds bytes that are no value of its type"));
         }
         Ok((data, len))
     }

@@ -10,9 +10,7 @@ use crate::error::{Result, runtime_error};
 
 mod attributes;
 
-pub(crate) use attributes::{
-    attr_column, register_attr, register_field, register_metadata, register_method,
-};
+pub(crate) use attributes::{attr_column, register_attr, register_field, register_metadata, register_method};
 
 /// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
 pub const QUERY_ONLY: i32 = -2;
@@ -70,21 +68,14 @@ fn write() -> RwLockWriteGuard<'static, Table> {
 
 /// FNV-1a, 64 bits: the hash of a type key.
 fn hash_key(key: &str) -> u64 {
-    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Table {
     fn with_static_types() -> Self {
-        let mut table = Self {
-            entries: Vec::new(),
-            index_of: HashMap::new(),
-            attributes: attributes::Attributes::default(),
-        };
-        table
-            .entries
-            .resize_with(TypeIndex::DYN_OBJECT_BEGIN.0 as usize, || None);
+        let mut table =
+            Self { entries: Vec::new(), index_of: HashMap::new(), attributes: attributes::Attributes::default() };
+        table.entries.resize_with(TypeIndex::DYN_OBJECT_BEGIN.0 as usize, || None);
         let root = TypeIndex::OBJECT;
         table.insert(root.0, "ffi.Object", 0, true, None);
         for &(index, key) in TypeIndex::STATIC_KEYS {
@@ -110,14 +101,7 @@ impl Table {
     }
 
     /// Fills the slot `index`, which must be empty and within the table.
-    fn insert(
-        &mut self,
-        index: i32,
-        key: &str,
-        child_slots: i32,
-        overflow: bool,
-        parent: Option<i32>,
-    ) {
+    fn insert(&mut self, index: i32, key: &str, child_slots: i32, overflow: bool, parent: Option<i32>) {
         let mut ancestors: Vec<*const TVMFFITypeInfo> = Vec::new();
         if let Some(parent) = parent.and_then(|parent| self.info(parent)) {
             // SAFETY: infos are never freed, and the fields read here never change; a type of
@@ -146,12 +130,7 @@ impl Table {
             metadata: std::ptr::null(),
         }));
         if let Some(slot) = self.entries.get_mut(index as usize) {
-            *slot = Some(Entry {
-                info,
-                num_slots: child_slots + 1,
-                used_slots: 1,
-                can_overflow: overflow,
-            });
+            *slot = Some(Entry { info, num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow });
             self.index_of.insert(key.to_owned(), index);
         }
     }
@@ -169,9 +148,7 @@ impl Table {
         let mut parent_depth = -1;
         if let Some(parent) = parent {
             let Some(entry) = self.entry(parent) else {
-                return Err(runtime_error(&format!(
-                    "type `{key}`: no parent with type index {parent}"
-                )));
+                return Err(runtime_error(&format!("type `{key}`: no parent with type index {parent}")));
             };
             overflow &= entry.can_overflow;
             // SAFETY: infos are never freed and a type's depth never changes.
@@ -195,12 +172,8 @@ impl Table {
     fn check_static_index(&self, key: &str, index: i32) -> Result<i32> {
         match self.entries.get(index as usize) {
             Some(None) => Ok(index),
-            Some(Some(_)) => Err(runtime_error(&format!(
-                "type `{key}`: type index {index} is taken"
-            ))),
-            None => Err(runtime_error(&format!(
-                "type `{key}`: no static type index {index}"
-            ))),
+            Some(Some(_)) => Err(runtime_error(&format!("type `{key}`: type index {index} is taken"))),
+            None => Err(runtime_error(&format!("type `{key}`: no static type index {index}"))),
         }
     }
 
@@ -217,9 +190,7 @@ impl Table {
             return Ok(index);
         }
         if !entry.can_overflow {
-            return Err(runtime_error(&format!(
-                "type `{key}`: the parent type {parent} takes no more child types"
-            )));
+            return Err(runtime_error(&format!("type `{key}`: the parent type {parent} takes no more child types")));
         }
         let index = i32::try_from(self.entries.len()).map_err(|_| too_many())?;
         // A bound on reserved slots keeps one wrong call from taking all memory.

@@ -67,10 +67,7 @@ fn failed_creation_raises_nothing() {
     // SAFETY: NULL is allowed; the shape is alive.
     unsafe {
         let null = std::ptr::null();
-        assert_eq!(
-            TVMFFIErrorCreate(null, &bytes("b"), &bytes(""), &mut handle),
-            -1
-        );
+        assert_eq!(TVMFFIErrorCreate(null, &bytes("b"), &bytes(""), &mut handle), -1);
         let code = TVMFFIErrorCreateWithCauseAndExtraContext(
             &bytes("B"),
             &bytes("b"),
@@ -92,21 +89,13 @@ fn c_updates_the_backtrace() {
     unsafe {
         let cell = object.add(1).cast::<TVMFFIErrorCell>();
         let update = (*cell).update_backtrace.unwrap();
-        update(
-            object.cast(),
-            &bytes("2\n"),
-            kTVMFFIBacktraceUpdateModeAppend,
-        );
+        update(object.cast(), &bytes("2\n"), kTVMFFIBacktraceUpdateModeAppend);
         assert_eq!((*cell).backtrace.as_slice(), b"1\n2\n");
         // The text may be the error's own.
         let own = (*cell).backtrace;
         update(object.cast(), &own, kTVMFFIBacktraceUpdateModeAppend);
         assert_eq!(error.backtrace(), "1\n2\n1\n2\n");
-        update(
-            object.cast(),
-            &bytes("3\n"),
-            kTVMFFIBacktraceUpdateModeReplace,
-        );
+        update(object.cast(), &bytes("3\n"), kTVMFFIBacktraceUpdateModeReplace);
     }
     assert_eq!(error.backtrace(), "3\n");
 }
@@ -128,10 +117,7 @@ fn raising_what_is_no_error_raises_a_type_error() {
     let shape = Shape::new(&[1]);
     // SAFETY: the shape is alive.
     unsafe { TVMFFIErrorSetRaised(shape.as_object().as_ptr().cast()) };
-    assert_eq!(
-        take_raised().unwrap().message(),
-        "expected ffi.Error, got ffi.Shape"
-    );
+    assert_eq!(take_raised().unwrap().message(), "expected ffi.Error, got ffi.Shape");
 }
 
 #[test]

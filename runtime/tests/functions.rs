@@ -23,20 +23,14 @@ fn tuples_and_slices_are_arguments() {
     let sum = sum();
     let x = 2;
     assert_eq!(sum.call(()).unwrap().cast::<f64>().unwrap(), 0.0);
-    assert_eq!(
-        sum.call((&x, 3, 1.5, true)).unwrap().cast::<f64>().unwrap(),
-        7.5
-    );
+    assert_eq!(sum.call((&x, 3, 1.5, true)).unwrap().cast::<f64>().unwrap(), 7.5);
     let many = sum.call((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16));
     assert_eq!(many.unwrap().cast::<i64>().unwrap_err().kind(), "TypeError");
     let one = Any::from(1);
     let views = vec![one.as_view(); 5];
     assert_eq!(sum.call(&views).unwrap().cast::<f64>().unwrap(), 5.0);
     assert_eq!(sum.call(&views[..2]).unwrap().cast::<f64>().unwrap(), 2.0);
-    assert_eq!(
-        sum.call([one.as_view()]).unwrap().cast::<f64>().unwrap(),
-        1.0
-    );
+    assert_eq!(sum.call([one.as_view()]).unwrap().cast::<f64>().unwrap(), 1.0);
 }
 
 #[test]
@@ -47,24 +41,15 @@ fn text_arguments_live_through_the_call() {
         assert_eq!(echo.call((text.to_owned(),)).unwrap().as_str(), Some(text));
         assert_eq!(echo.call((Str::new(text),)).unwrap().as_str(), Some(text));
     }
-    assert_eq!(
-        echo.call((c"from c, and long",)).unwrap().as_str(),
-        Some("from c, and long")
-    );
-    assert_eq!(
-        echo.call((&b"123456789"[..],)).unwrap().as_bytes(),
-        Some(&b"123456789"[..])
-    );
+    assert_eq!(echo.call((c"from c, and long",)).unwrap().as_str(), Some("from c, and long"));
+    assert_eq!(echo.call((&b"123456789"[..],)).unwrap().as_bytes(), Some(&b"123456789"[..]));
     assert!(echo.call((Option::<i32>::None,)).unwrap().is_none());
 }
 
 #[test]
 fn closures_raise_their_errors() {
     let error = sum().call(("x",)).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "TypeError: expected float, got ffi.SmallStr"
-    );
+    assert_eq!(error.to_string(), "TypeError: expected float, got ffi.SmallStr");
     let own = Function::from_packed(|_| Err(Error::new("KeyError", "k")));
     assert_eq!(own.call(()).unwrap_err().kind(), "KeyError");
 }
@@ -76,14 +61,7 @@ fn panics_become_errors() {
     assert_eq!(error.to_string(), "InternalError: panic: boom 1");
     let mut result = TVMFFIAny::none();
     // SAFETY: the function is alive, there are no arguments, and the result is None.
-    let code = unsafe {
-        TVMFFIFunctionCall(
-            function.as_raw_handle(),
-            std::ptr::null_mut(),
-            0,
-            &mut result,
-        )
-    };
+    let code = unsafe { TVMFFIFunctionCall(function.as_raw_handle(), std::ptr::null_mut(), 0, &mut result) };
     assert_eq!(raised(code).kind(), "InternalError");
 }
 
@@ -141,14 +119,7 @@ fn c_callbacks_get_their_handle_and_one_deleter_call() {
     let counter = AtomicUsize::new(40);
     let mut out = std::ptr::null_mut();
     // SAFETY: the counter outlives the function.
-    let code = unsafe {
-        TVMFFIFunctionCreate(
-            counter_ptr(&counter),
-            Some(add_to_handle),
-            Some(count_up),
-            &mut out,
-        )
-    };
+    let code = unsafe { TVMFFIFunctionCreate(counter_ptr(&counter), Some(add_to_handle), Some(count_up), &mut out) };
     assert_eq!(code, 0);
     let function: Function = own(out);
     assert_eq!(function.call((1, 2)).unwrap().cast::<i64>().unwrap(), 42);
@@ -228,10 +199,7 @@ fn functions_work_from_many_threads() {
             let sum = sum.clone();
             scope.spawn(move || {
                 for i in 0..500 {
-                    assert_eq!(
-                        sum.call((n, i)).unwrap().cast::<f64>().unwrap(),
-                        f64::from(n + i)
-                    );
+                    assert_eq!(sum.call((n, i)).unwrap().cast::<f64>().unwrap(), f64::from(n + i));
                     assert!(sum.call(("no",)).is_err());
                 }
             });
@@ -243,18 +211,11 @@ fn functions_work_from_many_threads() {
 #[test]
 fn symbols_are_listed_once() {
     let mut names: Vec<_> = symbols().iter().map(|(name, _)| *name).collect();
-    assert!(
-        symbols()
-            .iter()
-            .all(|(_, address)| !address.as_ptr().is_null())
-    );
+    assert!(symbols().iter().all(|(_, address)| !address.as_ptr().is_null()));
     let count = names.len();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    let call = symbols()
-        .iter()
-        .find(|(name, _)| *name == "TVMFFIFunctionCall")
-        .unwrap();
+    let call = symbols().iter().find(|(name, _)| *name == "TVMFFIFunctionCall").unwrap();
     assert_eq!(call.1.as_ptr(), TVMFFIFunctionCall as *const c_void);
 }

@@ -35,12 +35,7 @@ fn null_is_an_error() {
         check(TVMFFIFunctionCall(null_mut(), null_mut(), 0, null_mut()));
         check(TVMFFIAnyViewToOwnedAny(null(), null_mut()));
         check(TVMFFITensorFromDLPack(null_mut(), 0, 0, null_mut()));
-        check(TVMFFITensorFromDLPackVersioned(
-            null_mut(),
-            0,
-            0,
-            null_mut(),
-        ));
+        check(TVMFFITensorFromDLPackVersioned(null_mut(), 0, 0, null_mut()));
         check(TVMFFITensorToDLPack(null_mut(), null_mut()));
         check(TVMFFITensorToDLPackVersioned(null_mut(), null_mut()));
         check(TVMFFITensorCreateUnsafeView(null_mut(), null(), null_mut()));

@@ -12,8 +12,7 @@ fn opaque(counter: &AtomicUsize) -> ObjectRef {
     let mut out = std::ptr::null_mut();
     let index = TypeIndex::OPAQUE_PY_OBJECT.0;
     // SAFETY: the counter outlives the object in every test.
-    let code =
-        unsafe { TVMFFIObjectCreateOpaque(counter_ptr(counter), index, Some(count_up), &mut out) };
+    let code = unsafe { TVMFFIObjectCreateOpaque(counter_ptr(counter), index, Some(count_up), &mut out) };
     assert_eq!(code, 0);
     own(out)
 }
@@ -40,9 +39,7 @@ fn opaque_deleter_runs_once_with_the_last_reference() {
 fn opaque_takes_one_type_only() {
     let mut out = std::ptr::null_mut();
     // SAFETY: no deleter, nothing to uphold.
-    let code = unsafe {
-        TVMFFIObjectCreateOpaque(std::ptr::null_mut(), TypeIndex::TENSOR.0, None, &mut out)
-    };
+    let code = unsafe { TVMFFIObjectCreateOpaque(std::ptr::null_mut(), TypeIndex::TENSOR.0, None, &mut out) };
     assert_eq!(raised(code).kind(), "RuntimeError");
 }
 
@@ -103,13 +100,7 @@ fn upgrades_race_with_the_last_drop() {
 #[test]
 fn every_object_has_its_alloc_header() {
     // SAFETY: the header precedes every object body.
-    let header = |object: &ObjectRef| unsafe {
-        object
-            .as_ptr()
-            .cast::<TVMFFIObjectAllocHeader>()
-            .sub(1)
-            .read()
-    };
+    let header = |object: &ObjectRef| unsafe { object.as_ptr().cast::<TVMFFIObjectAllocHeader>().sub(1).read() };
     assert!(header(&Shape::new(&[1, 2]).into()).delete_space.is_some());
     let function = Function::from_packed(|_| Ok(().into()));
     assert!(header(&function.into()).delete_space.is_some());
@@ -125,10 +116,7 @@ unsafe extern "C" fn counting_delete(body: *mut c_void) {
     unsafe {
         let block = body.cast::<u8>().sub(64);
         let size = block.cast::<usize>().read();
-        std::alloc::dealloc(
-            block,
-            std::alloc::Layout::from_size_align_unchecked(size, 64),
-        );
+        std::alloc::dealloc(block, std::alloc::Layout::from_size_align_unchecked(size, 64));
     }
 }
 
@@ -151,9 +139,7 @@ unsafe extern "C" fn counting_allocate(
         let body = block.add(64);
         body.cast::<TVMFFIObjectAllocHeader>()
             .sub(1)
-            .write(TVMFFIObjectAllocHeader {
-                delete_space: Some(counting_delete),
-            });
+            .write(TVMFFIObjectAllocHeader { delete_space: Some(counting_delete) });
         body.cast()
     }
 }
@@ -162,10 +148,8 @@ unsafe extern "C" fn counting_allocate(
 fn custom_allocator_serves_and_frees() {
     let builtin = TVMFFIGetCustomAllocator();
     assert!(!builtin.is_null());
-    let custom = Box::leak(Box::new(TVMFFICustomAllocator {
-        allocate: Some(counting_allocate),
-        context: std::ptr::null_mut(),
-    }));
+    let custom =
+        Box::leak(Box::new(TVMFFICustomAllocator { allocate: Some(counting_allocate), context: std::ptr::null_mut() }));
     // SAFETY: the allocator is leaked and keeps the contract.
     assert_eq!(unsafe { TVMFFISetCustomAllocator(custom) }, 0);
     let before = ALLOCATED.load(Ordering::SeqCst);

@@ -33,10 +33,7 @@ fn c_and_rust_share_the_table() {
     let mut out = std::ptr::null_mut();
     // SAFETY: all arguments are valid.
     unsafe {
-        assert_eq!(
-            TVMFFIFunctionSetGlobal(&bytes("test.c"), function.as_raw_handle(), 0),
-            0
-        );
+        assert_eq!(TVMFFIFunctionSetGlobal(&bytes("test.c"), function.as_raw_handle(), 0), 0);
         let code = TVMFFIFunctionSetGlobal(&bytes("test.c"), function.as_raw_handle(), 0);
         assert_eq!(raised(code).kind(), "RuntimeError");
         assert_eq!(TVMFFIFunctionGetGlobal(&bytes("test.c"), &mut out), 0);
@@ -59,19 +56,10 @@ fn metadata_is_kept() {
         method: arg.as_view().as_raw(),
     };
     // SAFETY: the info is filled.
-    assert_eq!(
-        unsafe { TVMFFIFunctionSetGlobalFromMethodInfo(&info, 0) },
-        0
-    );
+    assert_eq!(unsafe { TVMFFIFunctionSetGlobalFromMethodInfo(&info, 0) }, 0);
     let metadata = get_global("ffi.GetGlobalFuncMetadata").unwrap();
-    assert_eq!(
-        metadata.call(("test.meta",)).unwrap().as_str(),
-        Some("{\"a\": 1}")
-    );
-    assert_eq!(
-        metadata.call(("test.none",)).unwrap_err().kind(),
-        "RuntimeError"
-    );
+    assert_eq!(metadata.call(("test.meta",)).unwrap().as_str(), Some("{\"a\": 1}"));
+    assert_eq!(metadata.call(("test.none",)).unwrap_err().kind(), "RuntimeError");
 }
 
 #[test]
@@ -79,15 +67,8 @@ fn builtins_are_there() {
     let functor = get_global("ffi.FunctionListGlobalNamesFunctor").unwrap();
     let functor: Function = functor.call(()).unwrap().try_into().unwrap();
     let count: i64 = functor.call((-1,)).unwrap().cast().unwrap();
-    let names: Vec<String> = (0..count)
-        .map(|i| functor.call((i,)).unwrap().cast().unwrap())
-        .collect();
-    for name in [
-        "ffi.String",
-        "ffi.Bytes",
-        "ffi.Shape",
-        "ffi.FunctionRemoveGlobal",
-    ] {
+    let names: Vec<String> = (0..count).map(|i| functor.call((i,)).unwrap().cast().unwrap()).collect();
+    for name in ["ffi.String", "ffi.Bytes", "ffi.Shape", "ffi.FunctionRemoveGlobal"] {
         assert!(names.iter().any(|n| n == name), "{name}");
     }
     assert_eq!(functor.call((count,)).unwrap_err().kind(), "IndexError");
@@ -95,25 +76,12 @@ fn builtins_are_there() {
     let shape = get_global("ffi.Shape").unwrap();
     let shape: Shape = shape.call((2, 3)).unwrap().try_into().unwrap();
     assert_eq!(*shape, [2, 3]);
-    assert_eq!(
-        get_global("ffi.Shape")
-            .unwrap()
-            .call(("x",))
-            .unwrap_err()
-            .kind(),
-        "ValueError"
-    );
+    assert_eq!(get_global("ffi.Shape").unwrap().call(("x",)).unwrap_err().kind(), "ValueError");
 
     let string = get_global("ffi.String").unwrap();
     let text: Any = string.call((c"raw and long enough",)).unwrap();
     assert_eq!(text.type_index(), TypeIndex::STR);
     assert_eq!(string.call((1,)).unwrap_err().kind(), "TypeError");
     let remove = get_global("ffi.FunctionRemoveGlobal").unwrap();
-    assert!(
-        !remove
-            .call(("test.nothing",))
-            .unwrap()
-            .cast::<bool>()
-            .unwrap()
-    );
+    assert!(!remove.call(("test.nothing",)).unwrap().cast::<bool>().unwrap());
 }

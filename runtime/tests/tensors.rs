@@ -10,10 +10,7 @@ use crate::support::*;
 #[test]
 fn new_tensors_are_zero_contiguous_and_aligned() {
     let tensor = Tensor::empty(&[2, 3], DLDataType::FLOAT32, DLDevice::CPU).unwrap();
-    assert_eq!(
-        (tensor.shape(), tensor.strides()),
-        (&[2, 3][..], &[3, 1][..])
-    );
+    assert_eq!((tensor.shape(), tensor.strides()), (&[2, 3][..], &[3, 1][..]));
     assert_eq!((tensor.ndim(), tensor.numel(), tensor.nbytes()), (2, 6, 24));
     assert!(tensor.is_contiguous() && tensor.is_aligned(256));
     assert_eq!(tensor.to_vec::<f32>().unwrap(), [0.0; 6]);
@@ -29,18 +26,9 @@ fn new_tensors_are_zero_contiguous_and_aligned() {
 fn bad_sizes_and_devices_are_errors() {
     let make = |shape: &[i64], device| Tensor::empty(shape, DLDataType::FLOAT64, device);
     assert_eq!(make(&[-1], DLDevice::CPU).unwrap_err().kind(), "ValueError");
-    assert_eq!(
-        make(&[i64::MAX, 3], DLDevice::CPU).unwrap_err().kind(),
-        "ValueError"
-    );
-    assert_eq!(
-        make(&[i64::MAX], DLDevice::CPU).unwrap_err().kind(),
-        "ValueError"
-    );
-    assert_eq!(
-        make(&[1], DLDevice::cuda(0)).unwrap_err().kind(),
-        "ValueError"
-    );
+    assert_eq!(make(&[i64::MAX, 3], DLDevice::CPU).unwrap_err().kind(), "ValueError");
+    assert_eq!(make(&[i64::MAX], DLDevice::CPU).unwrap_err().kind(), "ValueError");
+    assert_eq!(make(&[1], DLDevice::cuda(0)).unwrap_err().kind(), "ValueError");
     assert!(Tensor::from_slice(&[1i32, 2], &[3]).is_err());
     // More than any machine has: the allocation fails, it does not end the process.
     let huge = Tensor::empty(&[1 << 56], DLDataType::UINT8, DLDevice::CPU);
@@ -53,10 +41,7 @@ fn writing_needs_the_only_reference() {
     tensor.as_mut_slice::<i32>().unwrap()[1] = 20;
     assert_eq!(tensor.to_vec::<i32>().unwrap(), [1, 20, 3]);
     let other = tensor.clone();
-    assert_eq!(
-        tensor.as_mut_slice::<i32>().unwrap_err().kind(),
-        "RuntimeError"
-    );
+    assert_eq!(tensor.as_mut_slice::<i32>().unwrap_err().kind(), "RuntimeError");
     drop(other);
     assert!(tensor.as_mut_slice::<i32>().is_ok());
     assert_eq!(tensor.as_slice::<f32>().unwrap_err().kind(), "TypeError");
@@ -65,10 +50,7 @@ fn writing_needs_the_only_reference() {
 #[test]
 fn foreign_booleans_are_checked() {
     let bytes = Tensor::from_slice(&[0u8, 1, 2], &[3]).unwrap();
-    let prototype = DLTensor {
-        dtype: DLDataType::BOOL,
-        ..*bytes.as_dl_tensor()
-    };
+    let prototype = DLTensor { dtype: DLDataType::BOOL, ..*bytes.as_dl_tensor() };
     // SAFETY: the prototype is the source's own, with another type of the same size.
     let bools = unsafe { Tensor::create_unsafe_view(&bytes, &prototype) }.unwrap();
     assert_eq!(bools.as_slice::<bool>().unwrap_err().kind(), "ValueError");
@@ -108,11 +90,7 @@ struct Source {
 
 impl Source {
     fn new() -> Self {
-        Self {
-            data: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
-            shape: [2, 3],
-            deleted: AtomicUsize::new(0),
-        }
+        Self { data: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], shape: [2, 3], deleted: AtomicUsize::new(0) }
     }
 
     fn tensor(&mut self) -> DLTensor {
@@ -158,10 +136,7 @@ fn legacy_import_fills_strides_and_deletes_once() {
     }));
     let mut out = std::ptr::null_mut();
     // SAFETY: the structure is filled.
-    assert_eq!(
-        unsafe { TVMFFITensorFromDLPack(managed, 4, 1, &mut out) },
-        0
-    );
+    assert_eq!(unsafe { TVMFFITensorFromDLPack(managed, 4, 1, &mut out) }, 0);
     let mut tensor: Tensor = own(out);
     assert_eq!(tensor.strides(), [3, 1]);
     assert_eq!(tensor.as_slice::<f32>().unwrap()[5], 6.0);
@@ -238,10 +213,7 @@ fn views_keep_their_source() {
     let mut out = std::ptr::null_mut();
     let handle = tensor.as_object().as_ptr().cast();
     // SAFETY: the prototype describes part of the source.
-    assert_eq!(
-        unsafe { TVMFFITensorCreateUnsafeView(handle, &prototype, &mut out) },
-        0
-    );
+    assert_eq!(unsafe { TVMFFITensorCreateUnsafeView(handle, &prototype, &mut out) }, 0);
     drop(tensor);
     let view: Tensor = own(out);
     // The lists were copied.
@@ -284,10 +256,7 @@ fn environment_allocates_and_keeps_streams() {
             assert_eq!(TVMFFIEnvTensorAlloc(&mut prototype, &mut out), 0);
             assert_eq!(own::<Tensor>(out).shape(), [2, 2]);
             let none = std::ptr::null_mut();
-            assert_eq!(
-                TVMFFIEnvSetDLPackManagedTensorAllocator(Some(allocate), 0, none),
-                0
-            );
+            assert_eq!(TVMFFIEnvSetDLPackManagedTensorAllocator(Some(allocate), 0, none), 0);
             assert!(TVMFFIEnvGetDLPackManagedTensorAllocator().is_some());
             let error = raised(TVMFFIEnvTensorAlloc(&mut prototype, &mut out));
             assert_eq!(error.to_string(), "MemoryError: none left");

@@ -32,10 +32,7 @@ fn static_types_are_registered() {
     }
     let tensor = info(TypeIndex::TENSOR.0);
     // SAFETY: a type of depth one has one ancestor.
-    assert_eq!(
-        unsafe { (**tensor.type_ancestors).type_index },
-        TypeIndex::OBJECT.0
-    );
+    assert_eq!(unsafe { (**tensor.type_ancestors).type_index }, TypeIndex::OBJECT.0);
     assert!(TVMFFIGetTypeInfo(-1).is_null());
     assert!(TVMFFIGetTypeInfo(40).is_null());
     assert!(TVMFFIGetTypeInfo(i32::MAX).is_null());

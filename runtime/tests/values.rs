@@ -17,23 +17,14 @@ fn numbers_convert_as_upstream() {
     assert_eq!(boolean.cast::<f32>().unwrap(), 1.0);
     let float = Any::from(1.5);
     assert_eq!(float.cast::<f32>().unwrap(), 1.5);
-    assert_eq!(
-        float.cast::<i64>().unwrap_err().to_string(),
-        "TypeError: expected int, got float"
-    );
+    assert_eq!(float.cast::<i64>().unwrap_err().to_string(), "TypeError: expected int, got float");
     assert!(float.cast::<bool>().is_err());
 }
 
 #[test]
 fn narrow_integers_are_checked() {
-    assert_eq!(
-        Any::from(300).cast::<u8>().unwrap_err().kind(),
-        "ValueError"
-    );
-    assert_eq!(
-        Any::from(-1).cast::<u64>().unwrap_err().kind(),
-        "ValueError"
-    );
+    assert_eq!(Any::from(300).cast::<u8>().unwrap_err().kind(), "ValueError");
+    assert_eq!(Any::from(-1).cast::<u64>().unwrap_err().kind(), "ValueError");
     assert_eq!(Any::from(-128).cast::<i8>().unwrap(), -128);
     assert_eq!(Any::from(u64::MAX).as_raw().bits(), u64::MAX);
 }
@@ -50,22 +41,14 @@ fn none_and_pointers() {
 
 #[test]
 fn padding_and_payload_are_written_whole() {
-    for value in [
-        Any::from(true),
-        Any::from(DLDataType::FLOAT32),
-        Any::from(1.0f32),
-        Any::none(),
-    ] {
+    for value in [Any::from(true), Any::from(DLDataType::FLOAT32), Any::from(1.0f32), Any::none()] {
         assert_eq!(value.as_raw().zero_padding, 0);
     }
     assert_eq!(Any::from(true).as_raw().bits(), 1);
     assert_eq!(Any::from(DLDataType::FLOAT32).as_raw().bits(), 0x0001_2002);
     let small = Any::from("ab");
     assert_eq!(small.as_raw().zero_padding, 2);
-    assert_eq!(
-        small.as_raw().bits(),
-        u64::from(b'a') | u64::from(b'b') << 8
-    );
+    assert_eq!(small.as_raw().bits(), u64::from(b'a') | u64::from(b'b') << 8);
 }
 
 #[test]
@@ -73,18 +56,11 @@ fn strings_cross_the_seven_byte_border() {
     for text in ["", "1234567", "12345678"] {
         let mut out = TVMFFIAny::none();
         // SAFETY: the input is valid and the output writable.
-        assert_eq!(
-            unsafe { TVMFFIStringFromByteArray(&bytes(text), &mut out) },
-            0
-        );
+        assert_eq!(unsafe { TVMFFIStringFromByteArray(&bytes(text), &mut out) }, 0);
         // SAFETY: the value is owned.
         let value = unsafe { Any::from_raw(out) };
         let small = text.len() <= 7;
-        let want = if small {
-            TypeIndex::SMALL_STR
-        } else {
-            TypeIndex::STR
-        };
+        let want = if small { TypeIndex::SMALL_STR } else { TypeIndex::STR };
         assert_eq!(value.type_index(), want);
         assert_eq!(value.as_str(), Some(text));
         assert_eq!(value.cast::<Str>().unwrap(), text);
@@ -173,22 +149,10 @@ fn rvalue_references_move_once() {
 
 #[test]
 fn data_types_and_devices_read_their_names() {
-    assert_eq!(
-        Any::from("float16").cast::<DLDataType>().unwrap(),
-        DLDataType::FLOAT16
-    );
-    assert_eq!(
-        Any::from("cuda:1").cast::<DLDevice>().unwrap(),
-        DLDevice::cuda(1)
-    );
-    assert_eq!(
-        Any::from("nope").cast::<DLDataType>().unwrap_err().kind(),
-        "ValueError"
-    );
-    assert_eq!(
-        Any::from(DLDevice::CPU).cast::<DLDevice>().unwrap(),
-        DLDevice::CPU
-    );
+    assert_eq!(Any::from("float16").cast::<DLDataType>().unwrap(), DLDataType::FLOAT16);
+    assert_eq!(Any::from("cuda:1").cast::<DLDevice>().unwrap(), DLDevice::cuda(1));
+    assert_eq!(Any::from("nope").cast::<DLDataType>().unwrap_err().kind(), "ValueError");
+    assert_eq!(Any::from(DLDevice::CPU).cast::<DLDevice>().unwrap(), DLDevice::CPU);
     let mut dtype = DLDataType::VOID;
     let mut out = TVMFFIAny::none();
     // SAFETY: all pointers are valid.
@@ -196,28 +160,14 @@ fn data_types_and_devices_read_their_names() {
         assert_eq!(TVMFFIDataTypeFromString(&bytes("bf16x4"), &mut dtype), 0);
         assert_eq!(TVMFFIDataTypeToString(&dtype, &mut out), 0);
         assert_eq!(Any::from_raw(out).as_str(), Some("bfloat16x4"));
-        assert_eq!(
-            raised(TVMFFIDataTypeFromString(&bytes("x"), &mut dtype)).kind(),
-            "ValueError"
-        );
+        assert_eq!(raised(TVMFFIDataTypeFromString(&bytes("x"), &mut dtype)).kind(), "ValueError");
     }
 }
 
 #[test]
 fn version_is_reported() {
-    let mut version = TVMFFIVersion {
-        major: 9,
-        minor: 9,
-        patch: 9,
-    };
+    let mut version = TVMFFIVersion { major: 9, minor: 9, patch: 9 };
     // SAFETY: writable.
     unsafe { TVMFFIGetVersion(&mut version) };
-    assert_eq!(
-        version,
-        TVMFFIVersion {
-            major: 0,
-            minor: 1,
-            patch: 15
-        }
-    );
+    assert_eq!(version, TVMFFIVersion { major: 0, minor: 1, patch: 15 });
 }

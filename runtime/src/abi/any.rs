@@ -31,18 +31,12 @@ pub struct TVMFFIByteArray {
 
 impl TVMFFIByteArray {
     /// The empty array: NULL and zero.
-    pub const EMPTY: Self = Self {
-        data: std::ptr::null(),
-        size: 0,
-    };
+    pub const EMPTY: Self = Self { data: std::ptr::null(), size: 0 };
 
     /// Points at `bytes`; the caller keeps them alive for as long as the result is read.
     #[inline]
     pub const fn from_slice(bytes: &[u8]) -> Self {
-        Self {
-            data: bytes.as_ptr().cast(),
-            size: bytes.len(),
-        }
+        Self { data: bytes.as_ptr().cast(), size: bytes.len() }
     }
 
     /// The bytes this array points at; empty when `data` is NULL.
@@ -99,31 +93,19 @@ impl TVMFFIAny {
     /// The value None: all sixteen bytes zero.
     #[inline]
     pub const fn none() -> Self {
-        Self {
-            type_index: TypeIndex::NONE.0,
-            zero_padding: 0,
-            v: TVMFFIAnyValue { v_uint64: 0 },
-        }
+        Self { type_index: TypeIndex::NONE.0, zero_padding: 0, v: TVMFFIAnyValue { v_uint64: 0 } }
     }
 
     /// A value of `type_index` whose whole payload is `bits`, with zero padding.
     #[inline]
     pub const fn from_bits(type_index: TypeIndex, bits: u64) -> Self {
-        Self {
-            type_index: type_index.0,
-            zero_padding: 0,
-            v: TVMFFIAnyValue { v_uint64: bits },
-        }
+        Self { type_index: type_index.0, zero_padding: 0, v: TVMFFIAnyValue { v_uint64: bits } }
     }
 
     /// A value of `type_index` that holds a pointer, with zero padding.
     #[inline]
     pub const fn from_ptr(type_index: TypeIndex, ptr: *mut c_void) -> Self {
-        Self {
-            type_index: type_index.0,
-            zero_padding: 0,
-            v: TVMFFIAnyValue { v_ptr: ptr },
-        }
+        Self { type_index: type_index.0, zero_padding: 0, v: TVMFFIAnyValue { v_ptr: ptr } }
     }
 
     /// The payload's eight bytes as a number.

@@ -67,11 +67,8 @@ pub const kTVMFFIBacktraceUpdateModeReplace: i32 = 0;
 pub const kTVMFFIBacktraceUpdateModeAppend: i32 = 1;
 
 /// Changes an error's backtrace: error handle, text, mode.
-pub type TVMFFIUpdateBacktrace = unsafe extern "C" fn(
-    self_: TVMFFIObjectHandle,
-    backtrace: *const TVMFFIByteArray,
-    update_mode: i32,
-);
+pub type TVMFFIUpdateBacktrace =
+    unsafe extern "C" fn(self_: TVMFFIObjectHandle, backtrace: *const TVMFFIByteArray, update_mode: i32);
 
 /// Cell of an error object.
 #[repr(C)]
@@ -94,12 +91,8 @@ pub struct TVMFFIErrorCell {
 /// Signature of every callable: 0 is success, -1 says that an error is in the thread's slot.
 ///
 /// The caller sets `result->type_index` to None (or another index below 64) beforehand.
-pub type TVMFFISafeCallType = unsafe extern "C" fn(
-    handle: *mut c_void,
-    args: *const TVMFFIAny,
-    num_args: i32,
-    result: *mut TVMFFIAny,
-) -> i32;
+pub type TVMFFISafeCallType =
+    unsafe extern "C" fn(handle: *mut c_void, args: *const TVMFFIAny, num_args: i32, result: *mut TVMFFIAny) -> i32;
 
 /// Cell of a function object.
 #[repr(C)]
@@ -133,12 +126,7 @@ pub struct TVMFFIObjectAllocHeader {
 pub struct TVMFFICustomAllocator {
     /// Returns storage for a body of `size` bytes, or NULL with an error raised.
     pub allocate: Option<
-        unsafe extern "C" fn(
-            size: usize,
-            alignment: usize,
-            type_index: i32,
-            context: *mut c_void,
-        ) -> *mut c_void,
+        unsafe extern "C" fn(size: usize, alignment: usize, type_index: i32, context: *mut c_void) -> *mut c_void,
     >,
     /// Passed to `allocate` unchanged.
     pub context: *mut c_void,

@@ -84,10 +84,7 @@ impl DLDeviceType {
     /// Whether the CPU can read and write this memory through plain loads and stores.
     #[inline]
     pub const fn is_host_accessible(self) -> bool {
-        matches!(
-            self,
-            Self::CPU | Self::CUDA_HOST | Self::ROCM_HOST | Self::CUDA_MANAGED
-        )
+        matches!(self, Self::CPU | Self::CUDA_HOST | Self::ROCM_HOST | Self::CUDA_MANAGED)
     }
 }
 
@@ -136,10 +133,7 @@ impl DLDevice {
     /// A device of `device_type` with number `device_id`.
     #[inline]
     pub const fn new(device_type: DLDeviceType, device_id: i32) -> Self {
-        Self {
-            device_type,
-            device_id,
-        }
+        Self { device_type, device_id }
     }
 
     /// The CUDA device with number `device_id`.
@@ -187,18 +181,13 @@ mod tests {
         assert_eq!("cuda:3".parse(), Ok(DLDevice::cuda(3)));
         assert_eq!("cpu".parse(), Ok(DLDevice::CPU));
         assert_eq!(DLDevice::cuda(2).to_string(), "cuda:2");
-        assert_eq!(
-            "tpu:0".parse::<DLDevice>(),
-            Err(ParseDeviceError::UnknownType("tpu".into()))
-        );
+        assert_eq!("tpu:0".parse::<DLDevice>(), Err(ParseDeviceError::UnknownType("tpu".into())));
         assert!("cuda:x".parse::<DLDevice>().is_err());
     }
 
     #[test]
     fn direct_address_devices() {
-        let direct: Vec<i32> = (1..19)
-            .filter(|&code| DLDeviceType(code).is_direct_address())
-            .collect();
+        let direct: Vec<i32> = (1..19).filter(|&code| DLDeviceType(code).is_direct_address()).collect();
         assert_eq!(direct, [1, 2, 3, 10, 11, 13]);
     }
 }

@@ -137,8 +137,7 @@ pub struct DLManagedTensorVersioned {
 }
 
 /// Reports an error out of a DLPack function: context, kind, message.
-pub type DLPackSetError =
-    unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char);
+pub type DLPackSetError = unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char);
 
 /// Allocates a tensor like the prototype (`dtype`, `ndim`, `shape`, `device` are read).
 pub type DLPackManagedTensorAllocator = unsafe extern "C" fn(
@@ -153,21 +152,15 @@ pub type DLPackManagedTensorFromPyObjectNoSync =
     unsafe extern "C" fn(py_object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int;
 
 /// Exports a Python tensor into a `DLTensor` that the caller provides.
-pub type DLPackDLTensorFromPyObjectNoSync =
-    unsafe extern "C" fn(py_object: *mut c_void, out: *mut DLTensor) -> c_int;
+pub type DLPackDLTensorFromPyObjectNoSync = unsafe extern "C" fn(py_object: *mut c_void, out: *mut DLTensor) -> c_int;
 
 /// Reads the current work stream of a device.
-pub type DLPackCurrentWorkStream = unsafe extern "C" fn(
-    device_type: DLDeviceType,
-    device_id: i32,
-    out_current_stream: *mut *mut c_void,
-) -> c_int;
+pub type DLPackCurrentWorkStream =
+    unsafe extern "C" fn(device_type: DLDeviceType, device_id: i32, out_current_stream: *mut *mut c_void) -> c_int;
 
 /// Imports a managed tensor as a Python tensor; ownership moves.
-pub type DLPackManagedTensorToPyObjectNoSync = unsafe extern "C" fn(
-    tensor: *mut DLManagedTensorVersioned,
-    out_py_object: *mut *mut c_void,
-) -> c_int;
+pub type DLPackManagedTensorToPyObjectNoSync =
+    unsafe extern "C" fn(tensor: *mut DLManagedTensorVersioned, out_py_object: *mut *mut c_void) -> c_int;
 
 /// The part of the exchange table that stays the same in every version.
 #[repr(C)]

@@ -9,11 +9,9 @@ use std::mem::offset_of;
 use super::{TVMFFIAny, TVMFFIByteArray, TVMFFIObjectHandle};
 
 /// Reads a field at an address into `result`.
-pub type TVMFFIFieldGetter =
-    unsafe extern "C" fn(field: *mut c_void, result: *mut TVMFFIAny) -> c_int;
+pub type TVMFFIFieldGetter = unsafe extern "C" fn(field: *mut c_void, result: *mut TVMFFIAny) -> c_int;
 /// Writes a value to a field at an address.
-pub type TVMFFIFieldSetter =
-    unsafe extern "C" fn(field: *mut c_void, value: *const TVMFFIAny) -> c_int;
+pub type TVMFFIFieldSetter = unsafe extern "C" fn(field: *mut c_void, value: *const TVMFFIAny) -> c_int;
 /// Creates a new object of a type.
 pub type TVMFFIObjectCreator = unsafe extern "C" fn(result: *mut TVMFFIObjectHandle) -> c_int;
 

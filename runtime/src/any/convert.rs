@@ -26,21 +26,13 @@ impl<'a> Arg<'a> {
     /// A borrowed value.
     #[inline]
     pub fn view(view: AnyView<'a>) -> Self {
-        Self {
-            raw: view.as_raw(),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Self { raw: view.as_raw(), owned: false, borrow: PhantomData }
     }
 
     /// An owned value.
     #[inline]
     pub fn owned(value: Any) -> Self {
-        Self {
-            raw: value.into_raw(),
-            owned: true,
-            borrow: PhantomData,
-        }
+        Self { raw: value.into_raw(), owned: true, borrow: PhantomData }
     }
 
     /// The value, for as long as the argument lives.
@@ -52,20 +44,12 @@ impl<'a> Arg<'a> {
 
     #[inline]
     fn plain(index: TypeIndex, bits: u64) -> Self {
-        Self {
-            raw: TVMFFIAny::from_bits(index, bits),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Self { raw: TVMFFIAny::from_bits(index, bits), owned: false, borrow: PhantomData }
     }
 
     #[inline]
     fn pointer(index: TypeIndex, ptr: *mut c_void) -> Self {
-        Self {
-            raw: TVMFFIAny::from_ptr(index, ptr),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Self { raw: TVMFFIAny::from_ptr(index, ptr), owned: false, borrow: PhantomData }
     }
 }
 
@@ -312,11 +296,7 @@ fn dtype_raw(value: DLDataType) -> TVMFFIAny {
 }
 
 fn device_raw(value: DLDevice) -> TVMFFIAny {
-    TVMFFIAny {
-        type_index: TypeIndex::DEVICE.0,
-        zero_padding: 0,
-        v: TVMFFIAnyValue { v_device: value },
-    }
+    TVMFFIAny { type_index: TypeIndex::DEVICE.0, zero_padding: 0, v: TVMFFIAnyValue { v_device: value } }
 }
 
 const _: () = assert!(cfg!(target_endian = "little"));
@@ -359,11 +339,7 @@ named_values! {
 impl ToAnyView for str {
     fn to_arg(&self) -> Arg<'_> {
         match small_value(self.as_bytes(), TypeIndex::SMALL_STR) {
-            Some(raw) => Arg {
-                raw,
-                owned: false,
-                borrow: PhantomData,
-            },
+            Some(raw) => Arg { raw, owned: false, borrow: PhantomData },
             None => Arg::owned(Str::new(self).into()),
         }
     }
@@ -392,11 +368,7 @@ impl ToAnyView for CString {
 impl ToAnyView for [u8] {
     fn to_arg(&self) -> Arg<'_> {
         match small_value(self, TypeIndex::SMALL_BYTES) {
-            Some(raw) => Arg {
-                raw,
-                owned: false,
-                borrow: PhantomData,
-            },
+            Some(raw) => Arg { raw, owned: false, borrow: PhantomData },
             None => Arg::owned(Bytes::new(self).into()),
         }
     }
@@ -405,22 +377,14 @@ impl ToAnyView for [u8] {
 impl ToAnyView for Str {
     #[inline]
     fn to_arg(&self) -> Arg<'_> {
-        Arg {
-            raw: self.raw(),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Arg { raw: self.raw(), owned: false, borrow: PhantomData }
     }
 }
 
 impl ToAnyView for Bytes {
     #[inline]
     fn to_arg(&self) -> Arg<'_> {
-        Arg {
-            raw: self.raw(),
-            owned: false,
-            borrow: PhantomData,
-        }
+        Arg { raw: self.raw(), owned: false, borrow: PhantomData }
     }
 }
 
@@ -507,8 +471,7 @@ impl ToAnyView for *mut DLTensor {
 impl TryFromAny for *mut DLTensor {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        view.as_dl_tensor()
-            .ok_or_else(|| type_mismatch("DLTensor*", view.type_index()))
+        view.as_dl_tensor().ok_or_else(|| type_mismatch("DLTensor*", view.type_index()))
     }
 }
 
@@ -537,8 +500,7 @@ impl From<ObjectRef> for Any {
 impl TryFromAny for ObjectRef {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        view.object(|_| true)
-            .ok_or_else(|| type_mismatch("ffi.Object", view.type_index()))
+        view.object(|_| true).ok_or_else(|| type_mismatch("ffi.Object", view.type_index()))
     }
 }
 

@@ -50,18 +50,13 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(
-    name: *const TVMFFIByteArray,
-    out: *mut TVMFFIObjectHandle,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, out: *mut TVMFFIObjectHandle) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let name = unsafe { required_bytes(name, "name")? };
         // A name that is not UTF-8 cannot have been registered.
-        let found = std::str::from_utf8(name)
-            .ok()
-            .and_then(registry::get_global);
+        let found = std::str::from_utf8(name).ok().and_then(registry::get_global);
         let handle = found.map_or(std::ptr::null_mut(), |f| f.into_object().into_raw());
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(handle.cast()) };
@@ -122,12 +117,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCall(
         return raise_null_function();
     }
     // SAFETY: the cell follows the header of every function object.
-    let cell = unsafe {
-        &*func
-            .cast::<TVMFFIObject>()
-            .add(1)
-            .cast::<TVMFFIFunctionCell>()
-    };
+    let cell = unsafe { &*func.cast::<TVMFFIObject>().add(1).cast::<TVMFFIFunctionCell>() };
     match cell.safe_call {
         // SAFETY: the callable takes its own function object and these arguments by contract.
         Some(safe_call) => unsafe { safe_call(func, args, num_args, result) },
@@ -146,10 +136,7 @@ fn raise_null_function() -> c_int {
 /// # Safety
 /// `any_view` must be NULL or a valid view; `out` NULL or writable, and own nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(
-    any_view: *const TVMFFIAny,
-    out: *mut TVMFFIAny,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(any_view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.

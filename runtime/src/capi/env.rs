@@ -65,8 +65,7 @@ pub unsafe extern "C" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
 
 /// The allocator of this thread, or else of the process; NULL when none is set.
 #[unsafe(no_mangle)]
-pub extern "C" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<DLPackManagedTensorAllocator>
-{
+pub extern "C" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<DLPackManagedTensorAllocator> {
     guard_value(None, || Ok(env::allocator()))
 }
 
@@ -75,10 +74,7 @@ pub extern "C" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<DLPackMan
 /// # Safety
 /// `prototype` must be NULL or have device, type and shape filled; `out` NULL or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIEnvTensorAlloc(
-    prototype: *mut DLTensor,
-    out: *mut TVMFFIObjectHandle,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mut TVMFFIObjectHandle) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         let prototype = required_out(prototype, "prototype")?;

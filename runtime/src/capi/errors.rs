@@ -20,9 +20,7 @@ pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut TVMFFIObjectHand
     if result.is_null() {
         return;
     }
-    let handle = error::take_raised().map_or(std::ptr::null_mut(), |error| {
-        error.into_object().into_raw().cast()
-    });
+    let handle = error::take_raised().map_or(std::ptr::null_mut(), |error| error.into_object().into_raw().cast());
     // SAFETY: `result` is not NULL, and writable by contract.
     unsafe { result.write(handle) };
 }
@@ -80,21 +78,11 @@ unsafe fn raise_parts(kind: *const c_char, parts: &[*const c_char]) {
     guard_value((), || {
         // SAFETY: promised by the caller.
         let (kind, message) = unsafe {
-            let message: Vec<u8> = parts
-                .iter()
-                .flat_map(|&part| c_bytes(part))
-                .copied()
-                .collect();
+            let message: Vec<u8> = parts.iter().flat_map(|&part| c_bytes(part)).copied().collect();
             (c_bytes(kind), message)
         };
         let backtrace = error::c_backtrace();
-        error::set_raised(Error::from_bytes(
-            kind,
-            &message,
-            backtrace.as_bytes(),
-            None,
-            None,
-        ));
+        error::set_raised(Error::from_bytes(kind, &message, backtrace.as_bytes(), None, None));
         Ok(())
     });
 }

@@ -67,10 +67,7 @@ pub(crate) fn required_out<T>(ptr: *mut T, name: &str) -> Result<*mut T> {
 ///
 /// # Safety
 /// A non-NULL pointer must be a valid byte array for `'a`.
-pub(crate) unsafe fn required_bytes<'a>(
-    ptr: *const TVMFFIByteArray,
-    name: &str,
-) -> Result<&'a [u8]> {
+pub(crate) unsafe fn required_bytes<'a>(ptr: *const TVMFFIByteArray, name: &str) -> Result<&'a [u8]> {
     // SAFETY: promised by the caller.
     unsafe { required(ptr, name).map(|array| array.as_slice()) }
 }

@@ -12,11 +12,7 @@ use crate::error::runtime_error;
 use crate::object::{alloc, count, create_opaque};
 
 /// The version of the TVM FFI that this crate implements.
-pub const VERSION: TVMFFIVersion = TVMFFIVersion {
-    major: 0,
-    minor: 1,
-    patch: 15,
-};
+pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 15 };
 
 /// Writes the version.
 ///

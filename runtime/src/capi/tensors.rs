@@ -19,12 +19,9 @@ use crate::tensor::Tensor;
 unsafe fn tensor_of(handle: TVMFFIObjectHandle, name: &str) -> Result<ManuallyDrop<Tensor>> {
     check_type(handle, TypeIndex::TENSOR, name)?;
     // SAFETY: the handle is not NULL; the reference is the caller's, so it is never dropped here.
-    let object =
-        unsafe { ObjectRef::from_raw(handle.cast()) }.ok_or_else(|| null_argument(name))?;
+    let object = unsafe { ObjectRef::from_raw(handle.cast()) }.ok_or_else(|| null_argument(name))?;
     // SAFETY: the type index was checked.
-    Ok(ManuallyDrop::new(unsafe {
-        Tensor::from_object_unchecked(object)
-    }))
+    Ok(ManuallyDrop::new(unsafe { Tensor::from_object_unchecked(object) }))
 }
 
 fn alignment_of(require_alignment: i32) -> Result<usize> {
@@ -89,10 +86,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
 /// # Safety
 /// `from` must be NULL or a tensor object; `out` NULL or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFITensorToDLPack(
-    from: TVMFFIObjectHandle,
-    out: *mut *mut DLManagedTensor,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFITensorToDLPack(from: TVMFFIObjectHandle, out: *mut *mut DLManagedTensor) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller; `out` is not NULL.

@@ -15,19 +15,13 @@ use crate::type_table::{self, TypeRequest};
 /// # Safety
 /// `type_key` must be NULL or a valid byte array; `out_tindex` NULL or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFITypeKeyToIndex(
-    type_key: *const TVMFFIByteArray,
-    out_tindex: *mut i32,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, out_tindex: *mut i32) -> c_int {
     guard(|| {
         let out = required_out(out_tindex, "out_tindex")?;
         // SAFETY: promised by the caller.
         let key = unsafe { required_text(type_key, "type_key")? };
         let Some(index) = type_table::key_to_index(&key) else {
-            return Err(Error::new(
-                kind::INTERNAL_ERROR,
-                &format!("Cannot find type `{key}`"),
-            ));
+            return Err(Error::new(kind::INTERNAL_ERROR, &format!("Cannot find type `{key}`")));
         };
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(index) };
@@ -66,9 +60,7 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
 /// The info of a type, at an address that stays valid; NULL for an unknown index.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
-    guard_value(std::ptr::null(), || {
-        Ok(type_table::type_info(type_index).unwrap_or(std::ptr::null()))
-    })
+    guard_value(std::ptr::null(), || Ok(type_table::type_info(type_index).unwrap_or(std::ptr::null())))
 }
 
 /// Registers a field of a type.
@@ -76,10 +68,7 @@ pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
 /// # Safety
 /// `info` must be NULL or filled as the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFITypeRegisterField(
-    type_index: i32,
-    info: *const TVMFFIFieldInfo,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const TVMFFIFieldInfo) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_field(type_index, required(info, "info")?) })
 }
@@ -89,10 +78,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(
 /// # Safety
 /// `info` must be NULL or filled as the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFITypeRegisterMethod(
-    type_index: i32,
-    info: *const TVMFFIMethodInfo,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const TVMFFIMethodInfo) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_method(type_index, required(info, "info")?) })
 }
@@ -102,10 +88,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(
 /// # Safety
 /// `metadata` must be NULL or filled as the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(
-    type_index: i32,
-    metadata: *const TVMFFITypeMetadata,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *const TVMFFITypeMetadata) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_metadata(type_index, required(metadata, "metadata")?) })
 }
@@ -135,9 +118,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
 /// # Safety
 /// `attr_name` must be NULL or a valid byte array.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIGetTypeAttrColumn(
-    attr_name: *const TVMFFIByteArray,
-) -> *const TVMFFITypeAttrColumn {
+pub unsafe extern "C" fn TVMFFIGetTypeAttrColumn(attr_name: *const TVMFFIByteArray) -> *const TVMFFITypeAttrColumn {
     guard_value(std::ptr::null(), || {
         // SAFETY: promised by the caller.
         let name = unsafe { required_bytes(attr_name, "attr_name")? };

@@ -15,10 +15,7 @@ use crate::string::{Bytes, Str, raw_str_from_bytes};
 /// # Safety
 /// `input` must be NULL or a valid byte array; `out` NULL or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIStringFromByteArray(
-    input: *const TVMFFIByteArray,
-    out: *mut TVMFFIAny,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFIStringFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller; `out` is not NULL.
@@ -32,10 +29,7 @@ pub unsafe extern "C" fn TVMFFIStringFromByteArray(
 /// # Safety
 /// As [`TVMFFIStringFromByteArray`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIBytesFromByteArray(
-    input: *const TVMFFIByteArray,
-    out: *mut TVMFFIAny,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller; `out` is not NULL.
@@ -52,17 +46,12 @@ pub unsafe extern "C" fn TVMFFIBytesFromByteArray(
 /// # Safety
 /// `str` must be NULL or a valid byte array; `out` NULL or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIDataTypeFromString(
-    str: *const TVMFFIByteArray,
-    out: *mut DLDataType,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFIDataTypeFromString(str: *const TVMFFIByteArray, out: *mut DLDataType) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let text = unsafe { super::required_text(str, "str")? };
-        let dtype = text
-            .parse::<DLDataType>()
-            .map_err(|error| value_error(&error.to_string()))?;
+        let dtype = text.parse::<DLDataType>().map_err(|error| value_error(&error.to_string()))?;
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(dtype) };
         Ok(())
@@ -74,17 +63,12 @@ pub unsafe extern "C" fn TVMFFIDataTypeFromString(
 /// # Safety
 /// `dtype` must be NULL or readable; `out` NULL or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn TVMFFIDataTypeToString(
-    dtype: *const DLDataType,
-    out: *mut TVMFFIAny,
-) -> c_int {
+pub unsafe extern "C" fn TVMFFIDataTypeToString(dtype: *const DLDataType, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let dtype = unsafe { *required(dtype, "dtype")? };
-        let name = dtype
-            .name()
-            .map_err(|error| value_error(&error.to_string()))?;
+        let name = dtype.name().map_err(|error| value_error(&error.to_string()))?;
         let value: Any = Str::new(&name).into();
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(value.into_raw()) };

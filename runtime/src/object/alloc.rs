@@ -24,10 +24,8 @@ struct Builtin(TVMFFICustomAllocator);
 // SAFETY: the builtin allocator's fields never change and its context is NULL.
 unsafe impl Sync for Builtin {}
 
-static BUILTIN: Builtin = Builtin(TVMFFICustomAllocator {
-    allocate: Some(builtin_allocate),
-    context: std::ptr::null_mut(),
-});
+static BUILTIN: Builtin =
+    Builtin(TVMFFICustomAllocator { allocate: Some(builtin_allocate), context: std::ptr::null_mut() });
 
 /// NULL stands for the builtin allocator.
 static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(std::ptr::null_mut());
@@ -35,11 +33,7 @@ static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(std::ptr::null
 /// The allocator that new objects use; never NULL.
 pub fn current_allocator() -> *mut TVMFFICustomAllocator {
     let current = CURRENT.load(Ordering::Acquire);
-    if current.is_null() {
-        (&raw const BUILTIN.0).cast_mut()
-    } else {
-        current
-    }
+    if current.is_null() { (&raw const BUILTIN.0).cast_mut() } else { current }
 }
 
 /// Installs the allocator of objects created from now on; NULL restores the builtin one.
@@ -76,9 +70,7 @@ unsafe extern "C" fn builtin_allocate(
         total_size,
         align,
         body_offset,
-        header: TVMFFIObjectAllocHeader {
-            delete_space: Some(builtin_delete_space),
-        },
+        header: TVMFFIObjectAllocHeader { delete_space: Some(builtin_delete_space) },
     };
     // SAFETY: the prefix fits between the block's start and the body, and is aligned because the
     // body's offset is a multiple of an alignment of at least the prefix's and so is its size.
@@ -114,14 +106,7 @@ fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
         drop(crate::error::take_raised());
     }
     // SAFETY: the builtin allocator takes any valid layout.
-    let body = unsafe {
-        builtin_allocate(
-            layout.size(),
-            layout.align(),
-            type_index.0,
-            std::ptr::null_mut(),
-        )
-    };
+    let body = unsafe { builtin_allocate(layout.size(), layout.align(), type_index.0, std::ptr::null_mut()) };
     NonNull::new(body.cast()).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
@@ -153,10 +138,7 @@ pub(crate) fn deleter_of<T: ObjectLayout>() -> TVMFFIObjectDeleter {
 ///
 /// `build` makes the object from its header and the address of the tail. The result owns the
 /// object's one strong reference.
-pub(crate) fn make_object<T: ObjectLayout>(
-    tail: usize,
-    build: impl FnOnce(TVMFFIObject, *mut u8) -> T,
-) -> NonNull<T> {
+pub(crate) fn make_object<T: ObjectLayout>(tail: usize, build: impl FnOnce(TVMFFIObject, *mut u8) -> T) -> NonNull<T> {
     let layout = size_of::<T>()
         .checked_add(tail)
         .and_then(|size| Layout::from_size_align(size, align_of::<T>()).ok())
@@ -180,9 +162,7 @@ unsafe extern "C" fn delete_object<T: ObjectLayout>(object: *mut c_void, flags: 
     if flags & kTVMFFIObjectDeleterFlagBitMaskStrong != 0 {
         // SAFETY: the counting protocol calls this once, with the object that `make_object` wrote,
         // after the last strong reference is gone.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe {
-            object.cast::<T>().drop_in_place()
-        }));
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { object.cast::<T>().drop_in_place() }));
         if let Err(payload) = dropped {
             // Dropping a payload may panic again.
             std::mem::forget(payload);

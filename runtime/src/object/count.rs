@@ -24,9 +24,7 @@ pub(crate) const STRONG_MASK: u64 = (1 << 32) - 1;
 pub(crate) unsafe fn inc_ref(object: *mut TVMFFIObject) {
     // SAFETY: the object is alive by contract. Relaxed is enough: a new reference is made from an
     // existing one, which keeps the object alive.
-    unsafe { &*object }
-        .combined_ref_count
-        .fetch_add(STRONG_ONE, Ordering::Relaxed);
+    unsafe { &*object }.combined_ref_count.fetch_add(STRONG_ONE, Ordering::Relaxed);
 }
 
 /// Gives up a strong reference, and destroys the object when it was the last one.
@@ -70,9 +68,7 @@ unsafe fn drop_last_strong(object: *mut TVMFFIObject, before: u64) {
 #[inline]
 pub(crate) unsafe fn inc_weak(object: *mut TVMFFIObject) {
     // SAFETY: the caller's reference keeps the storage alive.
-    unsafe { &*object }
-        .combined_ref_count
-        .fetch_add(WEAK_ONE, Ordering::Relaxed);
+    unsafe { &*object }.combined_ref_count.fetch_add(WEAK_ONE, Ordering::Relaxed);
 }
 
 /// Gives up a weak reference, and frees the storage when nothing is left.
@@ -110,9 +106,7 @@ pub(crate) unsafe fn try_upgrade(object: *mut TVMFFIObject) -> bool {
 /// The caller has, or borrows, a reference of either kind.
 pub(crate) unsafe fn counts(object: *mut TVMFFIObject) -> (u32, u32) {
     // SAFETY: the reference keeps the counts alive.
-    let count = unsafe { &*object }
-        .combined_ref_count
-        .load(Ordering::Acquire);
+    let count = unsafe { &*object }.combined_ref_count.load(Ordering::Acquire);
     let strong = (count & STRONG_MASK) as u32;
     let weak = (count >> 32) as u32;
     (strong, weak - u32::from(strong != 0))

@@ -48,11 +48,7 @@ pub unsafe fn create_opaque(
             &format!("an opaque object cannot have type index {}", type_index.0),
         ));
     }
-    let object = make_object(0, |header, _| OpaqueObject {
-        header,
-        cell: TVMFFIOpaqueObjectCell { handle },
-        deleter,
-    });
+    let object = make_object(0, |header, _| OpaqueObject { header, cell: TVMFFIOpaqueObjectCell { handle }, deleter });
     // SAFETY: `make_object` hands out the object's one strong reference.
     Ok(unsafe { ObjectRef::from_non_null(object) })
 }

@@ -237,10 +237,7 @@ macro_rules! object_wrapper {
 
             fn try_from(object: $crate::object::ObjectRef) -> Result<Self, $crate::error::Error> {
                 object.downcast().map_err(|object| {
-                    $crate::error::type_mismatch(
-                        $index.static_type_key().unwrap_or("ffi.Object"),
-                        object.type_index(),
-                    )
+                    $crate::error::type_mismatch($index.static_type_key().unwrap_or("ffi.Object"), object.type_index())
                 })
             }
         }

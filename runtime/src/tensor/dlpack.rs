@@ -33,11 +33,7 @@ impl Managed for DLManagedTensor {
     }
 
     fn export(dl_tensor: DLTensor, object: *mut TVMFFIObject) -> Self {
-        Self {
-            dl_tensor,
-            manager_ctx: object.cast(),
-            deleter: Some(delete_export),
-        }
+        Self { dl_tensor, manager_ctx: object.cast(), deleter: Some(delete_export) }
     }
 }
 
@@ -62,10 +58,7 @@ impl Managed for DLManagedTensorVersioned {
 
     fn export(dl_tensor: DLTensor, object: *mut TVMFFIObject) -> Self {
         Self {
-            version: DLPackVersion {
-                major: DLPACK_MAJOR_VERSION,
-                minor: DLPACK_MINOR_VERSION,
-            },
+            version: DLPackVersion { major: DLPACK_MAJOR_VERSION, minor: DLPACK_MINOR_VERSION },
             manager_ctx: object.cast(),
             deleter: Some(delete_versioned_export),
             flags: 0,
@@ -118,9 +111,7 @@ pub(super) fn is_aligned(tensor: &DLTensor, alignment: usize) -> bool {
     }
     let offset = tensor.byte_offset as usize;
     if tensor.device.device_type.is_direct_address() {
-        return (tensor.data as usize)
-            .wrapping_add(offset)
-            .is_multiple_of(alignment);
+        return (tensor.data as usize).wrapping_add(offset).is_multiple_of(alignment);
     }
     offset.is_multiple_of(alignment)
 }
@@ -141,17 +132,10 @@ impl Tensor {
             return Err(runtime_error("FromDLPack: tensor has no shape"));
         }
         if !is_aligned(&tensor, alignment) {
-            return Err(runtime_error(&format!(
-                "FromDLPack: Data is not aligned to {alignment} bytes."
-            )));
+            return Err(runtime_error(&format!("FromDLPack: Data is not aligned to {alignment} bytes.")));
         }
         // SAFETY: shape and strides have `ndim` numbers, by contract.
-        let (shape, strides) = unsafe {
-            (
-                dims(tensor.shape, tensor.ndim),
-                dims(tensor.strides, tensor.ndim),
-            )
-        };
+        let (shape, strides) = unsafe { (dims(tensor.shape, tensor.ndim), dims(tensor.strides, tensor.ndim)) };
         if contiguous && !is_contiguous(shape, strides) {
             return Err(runtime_error("FromDLPack: Tensor is not contiguous."));
         }
@@ -173,11 +157,7 @@ impl Tensor {
     /// # Safety
     /// `from` must be filled as `dlpack.h` says; its memory and lists must stay valid until its
     /// deleter is called, which may happen on any thread.
-    pub unsafe fn from_dlpack(
-        from: *mut DLManagedTensor,
-        alignment: usize,
-        contiguous: bool,
-    ) -> Result<Self> {
+    pub unsafe fn from_dlpack(from: *mut DLManagedTensor, alignment: usize, contiguous: bool) -> Result<Self> {
         // SAFETY: promised by the caller.
         unsafe { Self::import(from, alignment, contiguous) }
     }

@@ -39,15 +39,9 @@ impl<'a> TensorView<'a> {
     fn over<T: Element>(data: *mut T, len: usize, shape: &[i64]) -> Result<Self> {
         let numel = checked_numel(shape)?;
         if numel != len {
-            return Err(value_error(&format!(
-                "shape {shape:?} has {numel} elements, got {len}"
-            )));
+            return Err(value_error(&format!("shape {shape:?} has {numel} elements, got {len}")));
         }
-        let data = if len == 0 {
-            std::ptr::null_mut()
-        } else {
-            data.cast()
-        };
+        let data = if len == 0 { std::ptr::null_mut() } else { data.cast() };
         // SAFETY: the memory is borrowed for `'a` and holds the shape's elements.
         unsafe { Self::from_raw_parts(data, shape, None, T::DTYPE, DLDevice::CPU) }
     }
@@ -90,11 +84,7 @@ impl<'a> TensorView<'a> {
             strides: start.wrapping_add(shape.len()),
             byte_offset: 0,
         };
-        Ok(Self {
-            tensor,
-            _dims: all,
-            memory: PhantomData,
-        })
+        Ok(Self { tensor, _dims: all, memory: PhantomData })
     }
 
     /// The view's `DLTensor`; it points into the view.

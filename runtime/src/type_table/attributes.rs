@@ -28,8 +28,7 @@ unsafe impl Sync for Column {}
 
 impl Table {
     fn registered_info(&self, index: i32) -> Result<*mut TVMFFITypeInfo> {
-        self.info(index)
-            .ok_or_else(|| runtime_error(&format!("Cannot find type info for type_index={index}")))
+        self.info(index).ok_or_else(|| runtime_error(&format!("Cannot find type info for type_index={index}")))
     }
 }
 
@@ -118,12 +117,7 @@ pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Resu
             TVMFFIAny::none()
         };
         let array = appended(fields, len, copy);
-        publish(
-            &raw mut (*info).fields,
-            &raw mut (*info).num_fields,
-            array,
-            len + 1,
-        );
+        publish(&raw mut (*info).fields, &raw mut (*info).num_fields, array, len + 1);
     }
     Ok(())
 }
@@ -147,12 +141,7 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
         copy.method = leak_value(method.method)?;
         let len = (*info).num_methods;
         let array = appended((*info).methods, len, copy);
-        publish(
-            &raw mut (*info).methods,
-            &raw mut (*info).num_methods,
-            array,
-            len + 1,
-        );
+        publish(&raw mut (*info).methods, &raw mut (*info).num_methods, array, len + 1);
     }
     Ok(())
 }
@@ -170,9 +159,7 @@ pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata
     // SAFETY: as in `register_field`.
     unsafe {
         if !(*info).metadata.is_null() {
-            return Err(runtime_error(&format!(
-                "type index {index} has metadata already"
-            )));
+            return Err(runtime_error(&format!("type index {index} has metadata already")));
         }
         let mut copy = *metadata;
         copy.doc = leak_text(metadata.doc);
@@ -193,18 +180,10 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     if index != TypeIndex::NONE.0 {
         table.registered_info(index)?;
     }
-    let column = table
-        .attributes
-        .columns
-        .entry(name.to_vec())
-        .or_insert_with(|| Column {
-            header: Box::leak(Box::new(TVMFFITypeAttrColumn {
-                data: std::ptr::null(),
-                size: 0,
-                begin_index: 0,
-            })),
-            values: Vec::new(),
-        });
+    let column = table.attributes.columns.entry(name.to_vec()).or_insert_with(|| Column {
+        header: Box::leak(Box::new(TVMFFITypeAttrColumn { data: std::ptr::null(), size: 0, begin_index: 0 })),
+        values: Vec::new(),
+    });
     if index == TypeIndex::NONE.0 {
         return Ok(());
     }
@@ -231,12 +210,7 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     // SAFETY: the header is leaked and changed under the write lock only; `Any` is a transparent
     // `TVMFFIAny`, and the array has `len` of them.
     unsafe {
-        publish(
-            &raw mut (*column.header).data,
-            &raw mut (*column.header).size,
-            array,
-            len,
-        );
+        publish(&raw mut (*column.header).data, &raw mut (*column.header).size, array, len);
     }
     Ok(())
 }
