@@ -28,6 +28,7 @@ pub(super) trait Memory: Send + Sync {
 }
 
 impl Code {
+    #[cfg_attr(not(feature = "cranelift"), allow(dead_code))] // without a backend nobody makes code
     pub(super) fn new(
         mut functions: Vec<(Box<str>, usize)>,
         sizes: (usize, usize),

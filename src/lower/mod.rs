@@ -2,7 +2,7 @@
 //!
 //! A wrapper's code runs in the order of the contract (`docs/contract.md`): the number of arguments, the argument array, then
 //! each parameter in order; the first check that fails is the one reported. All errors leave through one cold block,
-//! which hands a row of the static message table ([`messages`]) and two values to one routine ([`report`]) that
+//! which hands a row of the static message table (`messages`) and two values to one routine (`report`) that
 //! makes the text and raises it.
 
 mod body;
