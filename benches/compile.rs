@@ -95,12 +95,14 @@ fn table(samples: &Samples) {
     for name in WHOLE {
         let Some(whole) = samples.median(&format!("{name}/whole")) else { continue };
         print!("| {name} | {:.1} |", whole / 1e3);
-        let mut rest = whole;
-        for stage in STAGES {
-            let time = samples.median(&format!("{name}/{stage}")).unwrap_or_default();
-            rest -= time;
-            print!(" {:.1} |", time / 1e3);
+        let stages: Vec<_> = STAGES.iter().map(|stage| samples.median(&format!("{name}/{stage}"))).collect();
+        for stage in &stages {
+            match stage {
+                Some(time) => print!(" {:.1} |", time / 1e3),
+                None => print!(" not run |"),
+            }
         }
+        let rest = whole - stages.into_iter().flatten().sum::<f64>();
         println!(" {:.1} |", rest / 1e3);
     }
     if let Some(whole) = samples.median(&format!("{UNOPTIMISED}/whole")) {

@@ -16,6 +16,24 @@ use crate::ir::VerifiedModule;
 ///
 /// `load` may run on any number of threads at once. They share the target, the symbols and what code needs alive,
 /// all immutable once built, and the pool of idle compilers, which a lock guards and which none holds while compiling.
+///
+/// ```
+/// # use tvm_ffi_codegen::{engine::Jit, ir::*};
+/// # let mut module = Module::new();
+/// # let f = module.declare("forty_two", FuncSig::new([], Some(Type::I32)), Linkage::Export);
+/// # let mut b = FunctionBuilder::new(&mut module, f);
+/// # let v = b.iconst(Type::I32, 42);
+/// # b.ret(Some(v));
+/// # b.finish();
+/// # let module = verify(module).unwrap();
+/// let jit = Jit::builder().build()?;
+/// let code = jit.load(&module)?;
+/// let address = code.function("forty_two").unwrap();
+/// // SAFETY: the function has this signature, and `code` outlives the call.
+/// let forty_two: extern "C" fn() -> i32 = unsafe { std::mem::transmute(address) };
+/// assert_eq!(forty_two(), 42);
+/// # Ok::<(), tvm_ffi_codegen::engine::EngineError>(())
+/// ```
 #[derive(Clone)]
 pub struct Jit {
     inner: Arc<Inner>,

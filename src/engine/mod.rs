@@ -1,24 +1,7 @@
 //! Runs code in this process: resolves symbols, loads machine code, and keeps it for as long as it is needed.
 //!
-//! A [`Jit`] is built once and loads any number of modules, from any thread:
-//!
-//! ```
-//! # use tvm_ffi_codegen::{engine::Jit, ir::*};
-//! # let mut module = Module::new();
-//! # let f = module.declare("forty_two", FuncSig::new([], Some(Type::I32)), Linkage::Export);
-//! # let mut b = FunctionBuilder::new(&mut module, f);
-//! # let v = b.iconst(Type::I32, 42);
-//! # b.ret(Some(v));
-//! # b.finish();
-//! # let module = verify(module).unwrap();
-//! let jit = Jit::builder().build()?;
-//! let code = jit.load(&module)?;
-//! let address = code.function("forty_two").unwrap();
-//! // SAFETY: the function has this signature, and `code` outlives the call.
-//! let forty_two: extern "C" fn() -> i32 = unsafe { std::mem::transmute(address) };
-//! assert_eq!(forty_two(), 42);
-//! # Ok::<(), tvm_ffi_codegen::engine::EngineError>(())
-//! ```
+//! With feature `cranelift`: `Jit` is built once and loads any number of modules, from any thread; `Engine` compiles
+//! signatures and kernels with one.
 
 mod code;
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
