@@ -1,4 +1,61 @@
-//! Generates checked TVM FFI wrappers for kernels.
+//! Makes checked, fast functions of the TVM FFI stable C ABI from a compiler's kernels.
+//!
+//! A compiler states a [`Signature`] and names a [`Kernel`], or builds its body. The library lowers the two to a wrapper
+//!
+//! ```c
+//! int32_t __tvm_ffi_<name>(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
+//! ```
+//!
+//! that checks the arguments, takes tensors apart, calls the kernel, raises errors that tell what was expected and what
+//! came, and passes return codes on. An [`Engine`] compiles it and runs it in this process, on the [runtime] that is bundled.
+//!
+//! ```text
+//! spec ──► lower ──► ir ◄── backend (cranelift | llvm) ◄── engine   runs code in this process
+//!                                                      ◄── embed    adds wrappers to a module of the caller's
+//! runtime: the TVM FFI C API in Rust; runtime::abi is the ground that all stand on
+//! ```
+//!
+//! | to | see |
+//! | --- | --- |
+//! | state a function's interface | [`Signature`] |
+//! | name or build what it does | [`Kernel`], [`Body`] |
+//! | compile it and call it | [`Engine`], [`runtime::Function`] |
+//! | add it to a module of one's own | [`embed`] |
+//! | look inside | [`explain`](mod@explain), [`ir`] |
+//!
+#![cfg_attr(feature = "cranelift", doc = "```")]
+#![cfg_attr(not(feature = "cranelift"), doc = "```ignore")]
+//! use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature, TensorType, runtime::Tensor};
+//!
+//! let scale = Signature::builder("scale")
+//!     .param("x", TensorType::new(["n"], DLDataType::FLOAT64))
+//!     .param("factor", tvm_ffi_codegen::ScalarType::Float64)
+//!     .build()?;
+//! let body = Kernel::body(|b| {
+//!     let x = b.tensor("x");
+//!     b.for_range(0, b.dim("n"), |i| x.store([i], x.load([i]) * b.arg("factor")));
+//! });
+//! // SAFETY: the body stays within `0..n`, the shape of `x`.
+//! let scale = unsafe { Engine::new()?.compile(&scale, &body)? };
+//!
+//! let x = Tensor::from_slice(&[1.0f64, 2.0], &[2])?;
+//! scale.call((&x, 3))?;
+//! assert_eq!(x.to_vec::<f64>()?, [3.0, 6.0]);
+//!
+//! let error = scale.call((&x, "three")).unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "TypeError: Mismatched type of factor on argument #1 when calling: \
+//!      `scale(x: Tensor([n], float64), factor: float64)`, expected float64, got str"
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What a wrapper promises is in [the contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/contract.md) (`docs/contract.md`): it never
+//! crashes on bad input, whatever is passed. No panic leaves the library.
+
+// Without a backend there is no engine to link to.
+#![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
 
 #[cfg(any(
     all(feature = "llvm19-1", any(feature = "llvm20-1", feature = "llvm21-1", feature = "llvm22-1")),
@@ -23,7 +80,7 @@ pub use engine::EngineError;
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
 pub use engine::{Engine, EngineBuilder};
 pub use lower::{Body, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
-pub use spec::{Device, Dim, Layout, Param, ParamType, ScalarType, Signature, SignatureError, TensorType};
+pub use spec::{Device, Dim, Layout, Param, ParamType, ParseError, ScalarType, Signature, SignatureError, TensorType};
 pub use tvm_ffi_runtime as runtime;
 pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 

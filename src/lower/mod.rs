@@ -1,8 +1,8 @@
 //! Lowering: a signature and a kernel become IR. Every rule of the TVM FFI ABI is here, once.
 //!
 //! A wrapper is little more than its good path: few branches that accept what callers nearly always pass. Where one
-//! fails, cold code hands the arguments and the signature as data ([`program`]) to a routine that all wrappers share
-//! ([`support`]). It runs the checks exactly, in the contract's order (`docs/contract.md`), and either raises the first
+//! fails, cold code hands the arguments and the signature as data (`program`) to a routine that all wrappers share
+//! (`support`). It runs the checks exactly, in the contract's order (`docs/contract.md`), and either raises the first
 //! mismatch, or makes arguments that the good path accepts, with which the wrapper starts again.
 
 mod body;

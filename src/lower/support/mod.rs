@@ -12,9 +12,9 @@ pub(super) mod report;
 use super::messages::Messages;
 use crate::ir::{DataRef, FuncRef, Linkage, Module};
 
-/// The symbol of [`bind`], where wrappers import it.
+/// The symbol of the routine that checks exactly, where wrappers import it.
 pub const BIND_SYMBOL: &str = "__tvm_ffi_codegen_bind";
-/// The symbol of [`report`], where wrappers import it.
+/// The symbol of the routine that raises, where wrappers import it.
 pub const REPORT_SYMBOL: &str = "__tvm_ffi_codegen_report";
 
 /// The routines in a module.

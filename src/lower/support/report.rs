@@ -263,10 +263,23 @@ impl Printer<'_, '_> {
         let unknown = self.b.icmp_imm(IntCC::UGe, code, names.len);
         let apart = self.and(vector, unknown);
         self.when(apart, |p| p.push_text(", "));
-        self.when(vector, |p| {
-            p.push_text("x");
-            p.push_number(lanes);
-        });
+        // a scalable vector's lanes are negative, as 16 bits
+        let scalable = self.b.icmp_imm(IntCC::SGe, lanes, 1 << 15);
+        self.when_else(
+            scalable,
+            |p| {
+                p.push_text("xvscalex");
+                let wrapped = p.b.i64(1 << 16);
+                let count = p.b.binary(BinaryOp::Sub, wrapped, lanes);
+                p.push_number(count);
+            },
+            |p| {
+                p.when(vector, |p| {
+                    p.push_text("x");
+                    p.push_number(lanes);
+                });
+            },
+        );
     }
 
     /// `cpu`, or `cuda:0`.
