@@ -32,6 +32,20 @@ fn operations(error: LowerError) -> Vec<String> {
 }
 
 #[test]
+fn a_wrapper_may_not_take_all_of_the_stack() {
+    let wide = |tensors: usize| {
+        let ty = tvm_ffi_codegen::TensorType::new(["n"; 64], tvm_ffi_codegen::DLDataType::INT8);
+        let names = (0..tensors).map(|i| format!("t{i}"));
+        names.fold(Signature::builder("wide"), |b, name| b.param(name, ty.clone())).build().unwrap()
+    };
+    let kernel = Kernel::check_only();
+    assert!(tvm_ffi_codegen::lower::lower(&wide(200), &kernel, Routines::Import).is_ok());
+    let error = lower_error(&wide(300), &kernel);
+    let text = "function `wide` has too many dimensions: its wrapper needs 172864 bytes of stack, and may use 131072";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
 fn mistakes_of_a_body_come_all_at_once() {
     let signature = sig("f(x: Tensor([n], float32), h: Tensor([n], float16), a: int32, p: handle) -> int64");
     let kernel = Kernel::body(|b| {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use super::*;
-use crate::backend::{Backend, OptLevel};
+use crate::backend::Backend;
 use crate::ir::interp::{Datum, Host, Interpreter};
 use crate::ir::*;
 
@@ -214,39 +213,14 @@ fn growth(jit: &Jit, cycles: usize) -> usize {
     memory().map_or(0, |(after, _)| after.saturating_sub(before))
 }
 
-/// Other tests run meanwhile, so the bound is loose: a leak of a page for each would be 8 MB. See also
-/// `a_hundred_thousand_cycles`.
+/// Other tests run meanwhile, so the bound is loose: a leak of a page for each would be 8 MB. The long
+/// version is `cargo xtask soak`.
 #[test]
 fn dropped_code_gives_its_memory_back() {
     let jit = Jit::builder().verifier(false).build().unwrap();
     // What other tests take meanwhile is not ours: one quiet round is enough.
     let rounds: Vec<usize> = (0..5).map(|_| growth(&jit, 2000)).take_while(|&grown| grown >= 2000).collect();
     assert!(rounds.len() < 5, "grew by {rounds:?} KiB");
-}
-
-/// `cargo test --release --lib a_hundred_thousand -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes long, and measures the process"]
-fn a_hundred_thousand_cycles() {
-    let grown = growth(&Jit::builder().build().unwrap(), 100_000);
-    println!("resident memory grew by {grown} KiB in 100,000 cycles");
-    assert!(grown < 500);
-}
-
-/// `cargo test --release --lib many_alive -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes long, and measures the process"]
-fn many_alive() {
-    let jit = Jit::builder().build().unwrap();
-    let module = adds(1);
-    drop(jit.load(&module));
-    let (rss, maps) = memory().unwrap();
-    let n = 100_000;
-    let all: Vec<_> = (0..n).map(|_| jit.load(&module).unwrap()).collect();
-    let (rss_after, maps_after) = memory().unwrap();
-    println!("{n} alive: {} bytes each, {} mappings more", (rss_after - rss) * 1024 / n, maps_after - maps);
-    assert_eq!(all.iter().map(|c| call(c, 1)).sum::<i64>(), 2 * n as i64);
-    assert!(maps_after - maps < 1000);
 }
 
 extern "C" fn mix(a: i8, b: u16, c: i32, d: f32, e: f64, p: *const u8) -> f64 {
@@ -317,72 +291,4 @@ fn the_interpreter_runs_with_it(backend: Backend) {
     // SAFETY: the imports have these signatures.
     let result = unsafe { interpreter.run("f", &[Datum::F64(1.5)]) }.unwrap();
     assert_eq!(result, Some(Datum::F64(f(1.5))));
-}
-
-/// Something like a wrapper: 60 loads, comparisons and branches to cold blocks with messages.
-fn wrapper_like(checks: i32) -> VerifiedModule {
-    let mut module = Module::new();
-    let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32));
-    let f = module.declare("wrapper", sig, Linkage::Export);
-    let raise = module.import("raise", FuncSig::new([Type::Ptr, Type::Ptr], None));
-    let text = module.add_data("text", vec![b'x'; 1000], 1);
-    let mut b = FunctionBuilder::new(&mut module, f);
-    let args = b.param(1);
-    let fail = b.cold_block();
-    let message = b.block_param(fail, Type::Ptr);
-    for i in 0..checks {
-        let (ok, bad) = (b.block(), b.cold_block());
-        let v = b.load(Type::I64, args, 8 * i, MemFlags::READONLY);
-        let c = b.icmp_imm(IntCC::Eq, v, i64::from(i));
-        b.branch(c, ok, bad, Hint::Likely);
-        b.switch_to(bad);
-        let message = b.data_addr(text, (i * 7) as u32);
-        b.jump(fail, &[message]);
-        b.switch_to(ok);
-    }
-    let zero = b.iconst(Type::I32, 0);
-    b.ret(Some(zero));
-    b.switch_to(fail);
-    let kind = b.data_addr(text, 0);
-    b.call(raise, &[kind, message]);
-    let code = b.iconst(Type::I32, -1);
-    b.ret(Some(code));
-    b.finish();
-    verify(module).unwrap()
-}
-
-extern "C" fn raise(_: *const u8, _: *const u8) {}
-
-/// Not a test: `cargo test --release --lib load_time -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints timings"]
-fn load_time() {
-    let levels = [OptLevel::None, OptLevel::Speed, OptLevel::Full];
-    for (backend, level) in Backend::ALL.iter().flat_map(|&b| levels.map(|l| (b, l))) {
-        let t = Instant::now();
-        let builder = Jit::builder().backend(backend).opt_level(level);
-        let jit = builder.symbol("raise", raise as *const u8).build().unwrap();
-        println!("{backend:?} {level:?}: Jit {:?}", t.elapsed());
-        for checks in [1, 60] {
-            let module = wrapper_like(checks);
-            let (mut load, mut drop_) = (Vec::new(), Vec::new());
-            for i in 0..520 {
-                let a = Instant::now();
-                let code = jit.load(&module).unwrap();
-                let b = Instant::now();
-                let size = code.code_size();
-                drop(code);
-                drop_.push(b.elapsed());
-                load.push(b - a);
-                if i == 0 {
-                    println!("  {checks} checks, {size} bytes; first: load {:?}", load[0]);
-                }
-            }
-            for v in [&mut load, &mut drop_] {
-                v.sort();
-            }
-            let m = load.len() / 2;
-            println!("  median: load {:?}, drop {:?}", load[m], drop_[m]);
-        }
-    }
 }

@@ -44,6 +44,18 @@ pub enum LowerError {
         /// What the module has.
         found: String,
     },
+    /// The wrapper would need too much of its caller's stack.
+    #[error(
+        "function `{function}` has too many dimensions: its wrapper needs {bytes} bytes of stack, and may use {most}"
+    )]
+    TooLarge {
+        /// The function.
+        function: String,
+        /// What it needs.
+        bytes: u32,
+        /// The limit.
+        most: u32,
+    },
     /// The kernel can't return what the signature says, or the other way round.
     #[error("the kernel of function `{function}` {problem}")]
     KernelReturn {

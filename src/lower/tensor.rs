@@ -1,6 +1,8 @@
 //! The good path of a tensor argument: contract 1 to 5 and 7, in the shape that callers nearly always use: an
 //! `ffi.Tensor` with strides, compact as it stands. Everything else is a doubt for [`super::support::bind`].
 //!
+//! No load here may count as of memory that doesn't change: the second time around, it is what `bind` has just written.
+//!
 //! Conditions come in three steps over all parameters, each of which makes the next one's memory readable: the arguments;
 //! the `DLTensor`s; their shapes and strides.
 
@@ -63,7 +65,7 @@ impl<'a> Tensor<'a> {
     }
 
     fn load(&self, l: &mut Lowerer<'_>, ty: Type, offset: i32) -> Value {
-        l.b.load(ty, self.object, HEADER + offset, MemFlags::READONLY)
+        l.b.load(ty, self.object, HEADER + offset, MemFlags::ALIGNED)
     }
 
     /// Step 2: ndim, dtype and device, and there are a shape and strides.
@@ -108,7 +110,7 @@ impl<'a> Tensor<'a> {
     pub(super) fn contents(self, l: &mut Lowerer<'_>) -> TensorVars {
         let numbers = |l: &mut Lowerer<'_>, base: Option<Value>| -> Vec<Value> {
             let Some(base) = base else { return Vec::new() };
-            (0..self.ty.shape.len()).map(|d| l.b.load(Type::I64, base, 8 * d as i32, MemFlags::READONLY)).collect()
+            (0..self.ty.shape.len()).map(|d| l.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED)).collect()
         };
         let shape = numbers(l, self.shape);
         for (dim, size) in self.ty.shape.iter().zip(&shape) {

@@ -22,6 +22,9 @@ pub(super) const PAYLOAD: i32 = offset_of!(TVMFFIAny, v) as i32;
 /// Where its type index is.
 pub(super) const TYPE_INDEX: i32 = offset_of!(TVMFFIAny, type_index) as i32;
 
+/// The most memory that `bind` may have in the wrapper's frame, in bytes. A thread may have as little stack as 512 KiB.
+const MOST_SCRATCH: u32 = 128 << 10;
+
 /// A symbol with its value.
 pub(super) struct Bound {
     pub name: String,
@@ -68,6 +71,11 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         ret: Some(AbiParam::signed(Type::I32)),
         ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
     };
+    let (program, scratch) = program::encode(&mut into.texts, signature);
+    if scratch.bytes > MOST_SCRATCH {
+        let function = signature.name().to_owned();
+        return Err(LowerError::TooLarge { function, bytes: scratch.bytes, most: MOST_SCRATCH });
+    }
     let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
     let mut b = FunctionBuilder::new(&mut into.module, func);
     // start(args, num_args): entered with the caller's arguments, and after a doubt with those that `bind` accepts
@@ -88,7 +96,7 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     };
     let given = (l.b.param(1), l.b.param(2));
     l.b.jump(start, &[given.0, given.1]);
-    l.on_doubt(signature, start, num_args);
+    l.on_doubt(program, scratch, start, num_args);
     l.b.switch_to(start);
     let args = l.decode(signature, num_args);
     match &kernel.0 {
@@ -161,8 +169,7 @@ impl Lowerer<'_> {
     }
 
     /// Where a condition doesn't hold: `bind` raises what is wrong, or makes arguments with which to start again.
-    fn on_doubt(&mut self, signature: &Signature, start: Block, num_args: Value) {
-        let (program, scratch) = program::encode(self.texts, signature);
+    fn on_doubt(&mut self, program: u32, scratch: program::Scratch, start: Block, num_args: Value) {
         self.b.switch_to(self.doubt);
         let table = self.b.data_addr(self.messages, 0);
         let program = self.b.iconst(Type::I32, i64::from(program));

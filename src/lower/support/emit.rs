@@ -92,7 +92,7 @@ pub(super) trait Emit<'m>: Sized {
 
     /// The 32-bit word number `index` behind a pointer, sign-extended.
     fn word(&mut self, base: Value, index: i32) -> Value {
-        let word = self.builder().load(Type::I32, base, 4 * index, MemFlags::READONLY);
+        let word = self.builder().load(Type::I32, base, 4 * index, MemFlags::ALIGNED);
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
     }
 
