@@ -304,8 +304,12 @@ fn the_native_host_calls_any_signature(backend: Backend) {
 /// The interpreter with native calls gives what compiled code gives.
 fn the_interpreter_runs_with_it(backend: Backend) {
     let module = calls(&["exp", "twice"]);
-    let jit =
-        Jit::builder().backend(backend).symbol("twice", twice as *const u8).symbol("never_called", twice as *const u8).build().unwrap();
+    let jit = Jit::builder()
+        .backend(backend)
+        .symbol("twice", twice as *const u8)
+        .symbol("never_called", twice as *const u8)
+        .build()
+        .unwrap();
     let code = jit.load(&module).unwrap();
     // SAFETY: `calls` makes it so.
     let f: extern "C" fn(f64) -> f64 = unsafe { std::mem::transmute(code.function("f").unwrap()) };

@@ -3,8 +3,8 @@ use cranelift_frontend::{FunctionBuilder as ClifBuilder, FunctionBuilderContext}
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage as ClifLinkage, Module as _, default_libcall_names};
 
-use crate::backend::op_tests::module_of;
 use crate::backend::cranelift::{Bindings, CompiledModule, Error, IsaOptions, compile, host_isa};
+use crate::backend::op_tests::module_of;
 use crate::ir::*;
 
 fn jit_module() -> JITModule {

@@ -3,8 +3,8 @@ use std::str::FromStr;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use target_lexicon::Triple;
 
-use crate::backend::op_tests::module_of;
 use crate::backend::cranelift::{Compiler, Error, IsaOptions, Options, compile, host_isa, isa_for};
+use crate::backend::op_tests::module_of;
 use crate::ir::*;
 
 fn floor_module() -> VerifiedModule {
