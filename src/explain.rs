@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::backend::{Backend, OptLevel};
 use crate::engine::EngineError;
 use crate::ir;
-use crate::lower::{self, Kernel, Report};
+use crate::lower::{self, Kernel, Routines};
 use crate::spec::Signature;
 
 /// What to show.
@@ -76,7 +76,7 @@ pub fn explain(
     backend: Backend,
     level: OptLevel,
 ) -> Result<String, ExplainError> {
-    let module = lower::lower(signature, kernel, Report::Import).map_err(EngineError::from)?;
+    let module = lower::lower(signature, kernel, Routines::Import).map_err(EngineError::from)?;
     if stage == Stage::Ir {
         return Ok(module.to_string());
     }

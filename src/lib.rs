@@ -26,3 +26,8 @@ pub use lower::{Body, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef
 pub use spec::{Device, Dim, Layout, Param, ParamType, ScalarType, Signature, SignatureError, TensorType};
 pub use tvm_ffi_runtime as runtime;
 pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
+
+/// The README's examples, run as doc tests.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

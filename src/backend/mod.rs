@@ -4,6 +4,8 @@
 //! signatures nor the rules of the TVM FFI ABI: whatever a wrapper checks or says is in the IR already, so two
 //! backends can't differ on it. Each one is also usable alone, to add a wrapper to a module that the caller owns.
 
+use crate::ir::{Function, Module};
+
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
 #[cfg(feature = "_llvm")]
@@ -69,7 +71,14 @@ pub enum OptLevel {
     /// from; one with a loop, as a body is, gets [`Full`](Self::Full).
     #[default]
     Speed,
-    /// The fastest code that the backend makes, whatever the module. With LLVM this inlines and vectorises; Cranelift
-    /// does no more than at `Speed`.
+    /// The fastest code that the backend makes, whatever the module. With LLVM this inlines and vectorises.
     Full,
+}
+
+impl OptLevel {
+    /// The level that a module gets: as [`Speed`](Self::Speed) says, code with loops gets everything.
+    pub fn for_module(self, module: &Module) -> OptLevel {
+        let loops = || module.functions.values().any(|f| !f.cold && f.body.as_ref().is_some_and(Function::has_loop));
+        if self == OptLevel::Speed && loops() { OptLevel::Full } else { self }
+    }
 }

@@ -9,7 +9,7 @@ pub mod cranelift;
 pub mod llvm;
 
 use crate::ir::{self, VerifiedModule};
-use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Report};
+use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Routines};
 use crate::spec::Signature;
 
 #[cfg(feature = "cranelift")]
@@ -48,7 +48,7 @@ struct Wrappers {
 
 impl Wrappers {
     fn new() -> Self {
-        Wrappers { lowering: Lowering::new(Report::Define), symbols: Vec::new() }
+        Wrappers { lowering: Lowering::new(Routines::Define), symbols: Vec::new() }
     }
 
     fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<(), LowerError> {

@@ -10,7 +10,7 @@ use super::error::EngineError;
 use super::jit::{Jit, JitBuilder, LoadOptions};
 use crate::backend::{Backend, OptLevel};
 use crate::ir::{self, VerifiedModule};
-use crate::lower::{self, Kernel, Lowering, REPORT_SYMBOL, Report};
+use crate::lower::{self, BIND_SYMBOL, Kernel, Lowering, REPORT_SYMBOL, Routines};
 use crate::spec::Signature;
 
 /// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
@@ -20,8 +20,8 @@ use crate::spec::Signature;
 #[derive(Clone)]
 pub struct Engine {
     jit: Jit,
-    /// The routine that makes error messages, compiled once for all modules of this engine.
-    report: Arc<Code>,
+    /// The routines that all wrappers share, compiled once.
+    support: Arc<Code>,
     bundled: bool,
 }
 
@@ -96,8 +96,8 @@ impl EngineBuilder {
             false => self.jit,
         };
         let jit = jit.build()?;
-        let report = jit.load(&verified(lower::report_module())?)?;
-        Ok(Engine { jit, report, bundled: self.bundled })
+        let support = jit.load(&verified(lower::support_module())?)?;
+        Ok(Engine { jit, support, bundled: self.bundled })
     }
 }
 
@@ -190,7 +190,7 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Arc<Code>, EngineError> {
-        let mut lowering = Lowering::new(Report::Import);
+        let mut lowering = Lowering::new(Routines::Import);
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
         }
@@ -202,10 +202,13 @@ impl Engine {
     /// # Errors
     /// Symbols are missing, or the system gives no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
-        let missing = || EngineError::Internal(format!("{REPORT_SYMBOL} was not defined"));
-        let report = self.report.function(REPORT_SYMBOL).ok_or_else(missing)?;
-        let keep_alive: KeepAlive = self.report.clone();
-        self.jit.load_with(module, LoadOptions { symbols: &[(REPORT_SYMBOL, report)], keep_alive: vec![keep_alive] })
+        let address = |name| {
+            let missing = || EngineError::Internal(format!("{name} was not defined"));
+            Ok::<_, EngineError>((name, self.support.function(name).ok_or_else(missing)?))
+        };
+        let symbols = [address(BIND_SYMBOL)?, address(REPORT_SYMBOL)?];
+        let keep_alive: KeepAlive = self.support.clone();
+        self.jit.load_with(module, LoadOptions { symbols: &symbols, keep_alive: vec![keep_alive] })
     }
 
     fn function(&self, code: &Arc<Code>, signature: &Signature) -> Result<Function, EngineError> {

@@ -19,23 +19,37 @@ use crate::ir::VerifiedModule;
 
 /// Compiles with Cranelift and loads.
 pub(super) struct CraneliftJit {
-    isa: OwnedTargetIsa,
+    level: OptLevel,
+    /// For code without loops, which gains nothing from Cranelift's optimiser, and costs half as much more with it.
+    plain: OwnedTargetIsa,
+    optimising: OwnedTargetIsa,
     pool: Pool<Box<Compiler>>,
 }
 
 impl CraneliftJit {
     /// `baseline`: for any CPU of the architecture.
     pub(super) fn new(opt_level: OptLevel, verifier: Option<bool>, baseline: bool) -> Result<Self, EngineError> {
-        let mut options = IsaOptions { opt_level, ..IsaOptions::default() };
-        options.verifier = verifier.unwrap_or(options.verifier);
-        let isa = if baseline { isa_for(&Triple::host(), &options)? } else { host_isa(&options)? };
-        Ok(CraneliftJit { isa, pool: Pool::default() })
+        let isa = |opt_level| {
+            let mut options = IsaOptions { opt_level, ..IsaOptions::default() };
+            options.verifier = verifier.unwrap_or(options.verifier);
+            if baseline { isa_for(&Triple::host(), &options) } else { host_isa(&options) }
+        };
+        Ok(CraneliftJit {
+            level: opt_level,
+            plain: isa(OptLevel::None)?,
+            optimising: isa(OptLevel::Full)?,
+            pool: Pool::default(),
+        })
     }
 
     /// Compiles a module without loading it, with a compiler of the pool.
     pub(super) fn compile(&self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, EngineError> {
         let mut compiler = self.pool.take().unwrap_or_default();
-        let compiled = compiler.compile(module, &*self.isa, options);
+        let isa = match self.level.for_module(module) {
+            OptLevel::None | OptLevel::Speed => &self.plain,
+            OptLevel::Full => &self.optimising,
+        };
+        let compiled = compiler.compile(module, &**isa, options);
         if !compiler.is_bloated() {
             self.pool.give(compiler);
         }
@@ -60,7 +74,7 @@ impl CraneliftJit {
 
         // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
         let functions = catch_unwind(AssertUnwindSafe(|| {
-            let mut builder = JITBuilder::with_isa(Arc::clone(&self.isa), default_libcall_names());
+            let mut builder = JITBuilder::with_isa(Arc::clone(&self.plain), default_libcall_names());
             builder.symbols(names.into_iter().zip(addresses));
             builder.memory_provider(Box::new(arena));
             let mut module = JITModule::new(builder);

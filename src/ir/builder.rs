@@ -56,7 +56,11 @@ impl<'m> FunctionBuilder<'m> {
     pub fn as_int_const(&self, value: Value) -> Option<i64> {
         match self.func.values[value].def {
             ValueDef::Result(inst) => match self.func.insts[inst].op {
-                Op::IntConst { value, .. } => Some(value),
+                // only the type's own bits count: 255 is -1 in an i8
+                Op::IntConst { ty, value } => {
+                    let unused = 64 - ty.bits();
+                    Some(value << unused >> unused)
+                }
                 _ => None,
             },
             ValueDef::Param(..) => None,

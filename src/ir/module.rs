@@ -165,7 +165,7 @@ impl Function {
         self.values[value].ty
     }
 
-    /// Whether any block can be reached from itself.
+    /// Whether any block can be reached from itself on the usual path: cold blocks are not entered.
     pub fn has_loop(&self) -> bool {
         // Depth first; a block is on the path while it is entered and not left.
         #[derive(Clone, Copy, PartialEq)]
@@ -182,6 +182,7 @@ impl Function {
                 (true, _) => *state = State::Left,
                 (false, State::OnPath) => return true,
                 (false, State::Left) => {}
+                (false, State::New) if self.blocks[block].cold => {}
                 (false, State::New) => {
                     *state = State::OnPath;
                     work.push((block, true));

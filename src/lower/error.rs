@@ -34,6 +34,16 @@ pub enum LowerError {
         /// The symbol as given.
         symbol: String,
     },
+    /// The kernel's symbol already means something else in the module.
+    #[error("the kernel of function `{function}` is the symbol `{symbol}`, which the module already has as {found}")]
+    SymbolConflict {
+        /// The function.
+        function: String,
+        /// The kernel's symbol.
+        symbol: String,
+        /// What the module has.
+        found: String,
+    },
     /// The kernel can't return what the signature says, or the other way round.
     #[error("the kernel of function `{function}` {problem}")]
     KernelReturn {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::body::Body;
 use super::error::LowerError;
-use crate::ir::{AbiParam, Extension, FuncSig, Type};
+use crate::ir::{self, AbiParam, Extension, FuncSig, Type};
 use crate::spec::{ParamType, ScalarType, Signature};
 
 /// What a native kernel gives back.
@@ -97,6 +97,20 @@ impl Kernel {
         Err(LowerError::KernelReturn { function: function(), problem })
     }
 
+    /// Whether the module can import the kernel's symbol as the signature needs it.
+    pub(super) fn check_symbol(&self, signature: &Signature, module: &ir::Module) -> Result<(), LowerError> {
+        let Kind::Symbol { name, .. } = &self.0 else { return Ok(()) };
+        let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
+        let found = match *name == signature.symbol() {
+            true => Some(DEFINED.to_owned()),
+            false => import_conflict(module, name, &flat_signature(signature, returns)),
+        };
+        found.map_or(Ok(()), |found| {
+            let function = signature.name().to_owned();
+            Err(LowerError::SymbolConflict { function, symbol: name.clone(), found })
+        })
+    }
+
     /// What a native kernel returns; `None` for a body or no kernel.
     pub(super) fn returns(&self, signature: &Signature) -> Option<KernelReturn> {
         let default = if signature.ret().is_some() { KernelReturn::Value } else { KernelReturn::Nothing };
@@ -115,6 +129,21 @@ impl fmt::Debug for Kernel {
             Kind::Symbol { name, returns } => write!(f, "Kernel::Symbol({name:?}, {returns:?})"),
             Kind::Address { address, returns } => write!(f, "Kernel::Address({address:#x}, {returns:?})"),
         }
+    }
+}
+
+const DEFINED: &str = "a function that it defines";
+
+/// What stands in the way of importing a symbol: something else of that name.
+pub(super) fn import_conflict(module: &ir::Module, name: &str, signature: &FuncSig) -> Option<String> {
+    if module.data.values().any(|data| data.name == name) {
+        return Some("data".to_owned());
+    }
+    let (_, known) = module.function_named(name)?;
+    match known.linkage {
+        ir::Linkage::Import if known.signature == *signature => None,
+        ir::Linkage::Import => Some(format!("an import of another prototype, {}", known.signature)),
+        _ => Some(DEFINED.to_owned()),
     }
 }
 

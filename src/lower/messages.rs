@@ -1,58 +1,40 @@
-//! The static table of error messages: texts stored once, and rows that put them together.
+//! Static tables of error messages: texts stored once, and rows that put them together.
 //!
 //! A row is a run of 32-bit words: the offset of the error kind's text, then a word for each part, then 0. The upper
-//! eight bits of a part say what it is, the lower 24 are its operand. [`super::report`] reads it; offsets count from the
-//! table's start, so that the table needs no relocations and a row costs four bytes a part.
+//! eight bits of a part say what it is, the lower 24 are its operand. Offsets count from the table's start, so that a
+//! table needs no relocations and a part costs four bytes. [`super::support::report`] reads rows.
 
 use std::collections::HashMap;
 
-/// What a part prints. The discriminant is the part's tag.
+/// What a part prints. The discriminant is the part's tag. All but the first take their value from the report's context, whose
+/// field the operand names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Tag {
-    /// The text at the operand's offset.
+    /// The text at the operand's offset in the table.
     Text = 1,
-    /// The operand, in decimal.
-    Number = 2,
-    /// The first value, signed decimal.
-    First = 3,
-    /// The second value, signed decimal.
-    Second = 4,
-    /// The first value as a `DLDataType`.
-    FirstDType = 5,
-    /// The first value as a `DLDevice`.
-    FirstDevice = 6,
-    /// The first value as a type index; the second is the argument's payload.
-    FirstType = 7,
+    /// A C string.
+    String = 2,
+    /// A number, signed decimal.
+    Number = 3,
+    /// A `DLDataType`.
+    DType = 4,
+    /// A `DLDevice`.
+    Device = 5,
+    /// A type index; the next field is the argument's payload.
+    Type = 6,
 }
 
 /// A part of a message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Part {
-    Text(String),
-    Number(u32),
-    Value(Tag),
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part<'a> {
+    /// A fixed text.
+    Text(&'a str),
+    /// A value: how it is printed, and which field of the context it is.
+    Value(Tag, u32),
 }
 
-impl From<&str> for Part {
-    fn from(text: &str) -> Self {
-        Part::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Part {
-    fn from(text: String) -> Self {
-        Part::Text(text)
-    }
-}
-
-impl From<Tag> for Part {
-    fn from(tag: Tag) -> Self {
-        Part::Value(tag)
-    }
-}
-
-/// The most parts that a row may have; [`super::report`] has room for them.
+/// The most parts that a row may have; [`super::support::report`] has room for them.
 pub(super) const MAX_PARTS: usize = 24;
 
 /// Operands have 24 bits.
@@ -65,10 +47,13 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// The offset of a NUL-terminated text, stored once.
-    fn text(&mut self, text: &str) -> u32 {
+    /// The offset of a NUL-terminated text, stored once. Never 0, which stands for no text.
+    pub(super) fn text(&mut self, text: &str) -> u32 {
         if let Some(offset) = self.texts.get(text) {
             return *offset;
+        }
+        if self.bytes.is_empty() {
+            self.bytes.push(0);
         }
         let offset = self.bytes.len() as u32;
         // the C API takes NUL-terminated parts, so a NUL inside would cut the message short
@@ -78,26 +63,31 @@ impl Messages {
         offset
     }
 
+    /// Adds words, aligned, and gives their offset.
+    pub(super) fn words(&mut self, words: &[u32]) -> u32 {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        let offset = self.bytes.len() as u32;
+        self.bytes.extend(words.iter().copied().flat_map(u32::to_le_bytes));
+        offset
+    }
+
     /// Adds a row and gives its offset. Parts past [`MAX_PARTS`] are left out, as are operands out of range:
     /// signatures and bodies are limited so that there are none.
-    pub(super) fn row(&mut self, kind: &str, parts: &[Part]) -> u32 {
-        let mut words = vec![self.text(kind)];
+    pub(super) fn row(&mut self, kind: &str, parts: &[Part<'_>]) -> u32 {
+        let mut words = Vec::with_capacity(parts.len() + 2);
+        words.push(self.text(kind));
         for part in parts.iter().take(MAX_PARTS) {
             let (tag, operand) = match part {
-                Part::Text(text) if text.is_empty() => continue,
+                Part::Text("") => continue,
                 Part::Text(text) => (Tag::Text, self.text(text)),
-                Part::Number(number) => (Tag::Number, *number),
-                Part::Value(tag) => (*tag, 0),
+                Part::Value(tag, field) => (*tag, *field),
             };
             if operand <= MAX_OPERAND {
                 words.push((tag as u32) << 24 | operand);
             }
         }
         words.push(0);
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-        let offset = self.bytes.len() as u32;
-        self.bytes.extend(words.into_iter().flat_map(u32::to_le_bytes));
-        offset
+        self.words(&words)
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

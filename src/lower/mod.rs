@@ -1,16 +1,18 @@
 //! Lowering: a signature and a kernel become IR. Every rule of the TVM FFI ABI is here, once.
 //!
-//! A wrapper's code runs in the order of the contract (`docs/contract.md`): the number of arguments, the argument array, then
-//! each parameter in order; the first check that fails is the one reported. All errors leave through one cold block,
-//! which hands a row of the static message table ([`messages`]) and two values to one routine ([`report`]) that
-//! makes the text and raises it.
+//! A wrapper is little more than its good path: few branches that accept what callers nearly always pass. Where one
+//! fails, cold code hands the arguments and the signature as data ([`program`]) to a routine that all wrappers share
+//! ([`support`]). It runs the checks exactly, in the contract's order (`docs/contract.md`), and either raises the first
+//! mismatch, or makes arguments that the good path accepts, with which the wrapper starts again.
 
 mod body;
 mod error;
+mod fast;
 mod kernel;
 mod messages;
-mod report;
+mod program;
 mod scalar;
+mod support;
 mod tensor;
 mod wrapper;
 
@@ -20,14 +22,15 @@ use crate::spec::Signature;
 pub use body::{Body, Expr, Operand, TensorRef};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::{Kernel, KernelReturn, flat_signature};
-pub use report::{REPORT_SYMBOL, report_module};
+pub use support::{BIND_SYMBOL, REPORT_SYMBOL, support_module};
 
 use messages::Messages;
+use support::Support;
 
-/// Where the routine that makes error messages comes from.
+/// Where the routines come from that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Report {
-    /// Imported as [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
+pub enum Routines {
+    /// Imported as [`BIND_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
     #[default]
     Import,
     /// Defined in the module itself, unseen outside: for objects and modules that stand alone.
@@ -38,21 +41,21 @@ pub enum Report {
 #[derive(Debug)]
 pub struct Lowering {
     module: ir::Module,
-    report: ir::FuncRef,
+    support: Support,
     messages: ir::DataRef,
     texts: Messages,
 }
 
 impl Lowering {
     /// An empty module.
-    pub fn new(report: Report) -> Self {
+    pub fn new(routines: Routines) -> Self {
         let mut module = ir::Module::new();
-        let report = match report {
-            Report::Import => module.import(REPORT_SYMBOL, report::signature()),
-            Report::Define => report::define(&mut module, ir::Linkage::Local),
+        let support = match routines {
+            Routines::Import => Support::import(&mut module),
+            Routines::Define => Support::define(&mut module, ir::Linkage::Local),
         };
-        let messages = module.add_data("messages", Vec::new(), 4);
-        Lowering { module, report, messages, texts: Messages::default() }
+        let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
+        Lowering { module, support, messages, texts: Messages::default() }
     }
 
     /// Adds a wrapper, exported as [`Signature::symbol`].
@@ -65,6 +68,7 @@ impl Lowering {
             return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
         }
         kernel.check(signature)?;
+        kernel.check_symbol(signature, &self.module)?;
         let declared = self.module.functions.len();
         let result = wrapper::lower(self, signature, kernel);
         if result.is_err() {
@@ -86,8 +90,8 @@ impl Lowering {
 ///
 /// # Errors
 /// As [`Lowering::add`].
-pub fn lower(signature: &Signature, kernel: &Kernel, report: Report) -> Result<ir::Module, LowerError> {
-    let mut lowering = Lowering::new(report);
+pub fn lower(signature: &Signature, kernel: &Kernel, routines: Routines) -> Result<ir::Module, LowerError> {
+    let mut lowering = Lowering::new(routines);
     lowering.add(signature, kernel)?;
     Ok(lowering.finish())
 }

@@ -1,41 +1,33 @@
-//! The wrapper of one function: the order of checks, the way out for errors, the call and the result.
+//! The wrapper of one function: the good path's checks, the way out for doubts, the call and the result.
 
 use super::body;
 use super::error::LowerError;
+use super::fast::Conditions;
 use super::kernel::{self, Kernel, KernelReturn, Kind};
-use super::messages::{Messages, Part, Tag};
-use super::tensor::TensorVars;
-use super::{Lowering, scalar, tensor};
+use super::messages::Messages;
+use super::support::Support;
+use super::tensor::{Tensor, TensorVars};
+use super::{Lowering, program, scalar};
 use crate::ir::{
-    Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value,
+    AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value,
 };
 use crate::spec::{ParamType, ScalarType, Signature};
+use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIAny, TypeIndex};
 
 /// Size of an argument in the packed array.
 pub(super) const ANY_SIZE: i32 = size_of::<TVMFFIAny>() as i32;
 /// Where its payload is.
-pub(super) const PAYLOAD: i32 = std::mem::offset_of!(TVMFFIAny, v) as i32;
+pub(super) const PAYLOAD: i32 = offset_of!(TVMFFIAny, v) as i32;
 /// Where its type index is.
-pub(super) const TYPE_INDEX: i32 = std::mem::offset_of!(TVMFFIAny, type_index) as i32;
+pub(super) const TYPE_INDEX: i32 = offset_of!(TVMFFIAny, type_index) as i32;
 
-/// Kinds of errors, by the contract's point 8.
-pub(super) const TYPE_ERROR: &str = "TypeError";
-pub(super) const VALUE_ERROR: &str = "ValueError";
-
-/// A symbol with its value and where it came from.
+/// A symbol with its value.
 pub(super) struct Bound {
     pub name: String,
     pub value: Value,
-    /// The path of the first occurrence: `x.shape[0]`.
-    pub origin: String,
-}
-
-/// A device id that later tensors on that kind of device have to share.
-pub(super) struct BoundDevice {
-    pub device_type: DLDeviceType,
-    pub id: Value,
-    pub origin: String,
+    /// Bound by a size, and so not negative; a stride may be.
+    pub is_size: bool,
 }
 
 /// What the checks leave of a parameter.
@@ -45,105 +37,60 @@ pub(super) enum Arg {
     Tensor(TensorVars),
 }
 
-/// One value of an error message: computed in the cold block of a check.
+/// What a body reports: a row of the table and up to two values for it.
 pub(super) struct Failure {
     pub row: u32,
-    pub first: Option<Value>,
-    pub second: Option<Value>,
-}
-
-impl Failure {
-    pub(super) fn new(row: u32) -> Self {
-        Failure { row, first: None, second: None }
-    }
-
-    pub(super) fn got(row: u32, first: Value) -> Self {
-        Failure { row, first: Some(first), second: None }
-    }
+    pub values: [Option<Value>; 2],
 }
 
 /// The state of lowering one wrapper.
 pub(super) struct Lowerer<'m> {
     pub b: FunctionBuilder<'m>,
     pub texts: &'m mut Messages,
-    /// `` when calling: `add_one(...)`, expected ``: every message has it.
-    calling: String,
-    report: FuncRef,
+    support: Support,
     messages: DataRef,
-    /// Takes (row, first, second); raises and returns -1.
-    fail: Block,
+    /// The packed arguments: the caller's, or those that `bind` has made of them.
+    args: Value,
+    /// Conditions of the good path that are still to be branched on.
+    pub conditions: Conditions,
+    /// Where a condition doesn't hold.
+    doubt: Block,
+    /// Where a body raises: takes (row, first, second).
+    fail: Option<Block>,
     pub bound: Vec<Bound>,
-    pub devices: Vec<BoundDevice>,
-}
-
-impl Lowerer<'_> {
-    /// Goes on where `cond` holds; elsewhere `failure`, run in a cold block, says what to raise.
-    pub(super) fn check(&mut self, cond: Value, failure: impl FnOnce(&mut Self) -> Failure) {
-        let (ok, bad) = (self.b.block(), self.b.cold_block());
-        self.b.branch(cond, ok, bad, Hint::Likely);
-        self.b.switch_to(bad);
-        let failure = failure(self);
-        self.raise(failure);
-        self.b.switch_to(ok);
-    }
-
-    /// Ends the current block by raising.
-    pub(super) fn raise(&mut self, failure: Failure) {
-        let row = self.b.iconst(Type::I32, i64::from(failure.row));
-        let zero = |v: Option<Value>, b: &mut FunctionBuilder<'_>| v.unwrap_or_else(|| b.i64(0));
-        let first = zero(failure.first, &mut self.b);
-        let second = zero(failure.second, &mut self.b);
-        let fail = self.fail;
-        self.b.jump(fail, &[row, first, second]);
-    }
-
-    /// The row of a mismatch: `` Mismatched {what} on argument #{arg} when calling: `...`, expected {expected} ``.
-    pub(super) fn mismatch(&mut self, kind: &str, what: &str, arg: usize, expected: &[Part]) -> u32 {
-        let mut parts = vec![
-            Part::from("Mismatched "),
-            Part::from(what),
-            Part::from(" on argument #"),
-            Part::Number(arg as u32),
-            Part::from(self.calling.as_str()),
-        ];
-        parts.extend_from_slice(expected);
-        self.texts.row(kind, &parts)
-    }
-
-    /// The value of a symbol that the signature names somewhere.
-    pub(super) fn symbol(&self, name: &str) -> Option<&Bound> {
-        self.bound.iter().find(|b| b.name == name)
-    }
+    /// The first `DLDevice` of each kind, as one `I64`.
+    pub devices: Vec<(DLDeviceType, Value)>,
 }
 
 /// Lowers a wrapper into the module.
 pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
     let sig = FuncSig {
-        ret: Some(crate::ir::AbiParam::signed(Type::I32)),
+        ret: Some(AbiParam::signed(Type::I32)),
         ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
     };
     let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
     let mut b = FunctionBuilder::new(&mut into.module, func);
-    let fail = b.cold_block();
+    // start(args, num_args): entered with the caller's arguments, and after a doubt with those that `bind` accepts
+    let (start, doubt) = (b.block(), b.cold_block());
+    let args = b.block_param(start, Type::Ptr);
+    let num_args = b.block_param(start, Type::I32);
     let mut l = Lowerer {
         b,
         texts: &mut into.texts,
-        calling: format!(" when calling: `{signature}`, expected "),
-        report: into.report,
+        support: into.support,
         messages: into.messages,
-        fail,
+        args,
+        conditions: Conditions::default(),
+        doubt,
+        fail: None,
         bound: Vec::new(),
         devices: Vec::new(),
     };
-    l.fail_block();
-    l.argument_array(signature.params().len());
-    let mut args = Vec::new();
-    for (i, param) in signature.params().iter().enumerate() {
-        args.push(match &param.ty {
-            ParamType::Scalar(ty) => Arg::Scalar(*ty, scalar::decode(&mut l, i, &param.name, *ty)),
-            ParamType::Tensor(ty) => Arg::Tensor(tensor::decode(&mut l, i, &param.name, ty)),
-        });
-    }
+    let given = (l.b.param(1), l.b.param(2));
+    l.b.jump(start, &[given.0, given.1]);
+    l.on_doubt(signature, start, num_args);
+    l.b.switch_to(start);
+    let args = l.decode(signature, num_args);
     match &kernel.0 {
         Kind::CheckOnly => l.succeed(),
         Kind::Body(build) => body::lower(&mut l, signature, &args, &**build)?,
@@ -167,87 +114,123 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
 }
 
 impl Lowerer<'_> {
-    /// The one way out for errors.
-    fn fail_block(&mut self) {
-        let entry = self.b.current();
-        let fail = self.fail;
-        let row = self.b.block_param(fail, Type::I32);
-        let first = self.b.block_param(fail, Type::I64);
-        let second = self.b.block_param(fail, Type::I64);
-        self.b.switch_to(fail);
-        let messages = self.b.data_addr(self.messages, 0);
-        let report = self.report;
-        let code = self.b.call(report, &[messages, row, first, second]);
-        self.b.ret(code);
-        self.b.switch_to(entry);
+    /// The good path's checks. The order in which errors are reported is not theirs but `bind`'s.
+    fn decode(&mut self, signature: &Signature, num_args: Value) -> Vec<Arg> {
+        enum Step<'a> {
+            Scalar(ScalarType, Value),
+            Tensor(Tensor<'a>),
+        }
+        let params = signature.params();
+        let count = self.b.iconst(Type::I32, params.len() as i64);
+        self.conditions.equal(num_args, count);
+        if !params.is_empty() {
+            let there = self.b.icmp_imm(IntCC::Ne, self.args, 0);
+            self.conditions.holds(there);
+        }
+        self.branch();
+        let mut steps = Vec::with_capacity(params.len());
+        for (i, param) in params.iter().enumerate() {
+            steps.push(match &param.ty {
+                ParamType::Scalar(ty) => Step::Scalar(*ty, scalar::decode(self, i, *ty)),
+                ParamType::Tensor(ty) => {
+                    let device = program::device(signature, ty);
+                    Step::Tensor(Tensor::argument(self, i, ty, device))
+                }
+            });
+        }
+        self.branch();
+        for step in &mut steps {
+            if let Step::Tensor(tensor) = step {
+                tensor.header(self);
+            }
+        }
+        self.branch();
+        let mut args = Vec::with_capacity(params.len());
+        for step in steps {
+            args.push(match step {
+                Step::Scalar(ty, value) => Arg::Scalar(ty, value),
+                Step::Tensor(tensor) => Arg::Tensor(tensor.contents(self)),
+            });
+        }
+        self.branch();
+        args
     }
 
-    /// Contract 1: `num_args`, then `args`.
-    fn argument_array(&mut self, count: usize) {
-        let (args, num_args) = (self.b.param(1), self.b.param(2));
-        let enough = self.b.icmp_imm(IntCC::Eq, num_args, count as i64);
-        self.check(enough, |l| {
-            let parts = [
-                Part::from("Mismatched number of arguments"),
-                Part::from(l.calling.as_str()),
-                Part::Number(count as u32),
-                Part::from(", got "),
-                Tag::First.into(),
-            ];
-            let row = l.texts.row(TYPE_ERROR, &parts);
-            let got = l.b.convert(ConvertOp::SExt, Type::I64, num_args);
-            Failure::got(row, got)
-        });
-        if count == 0 {
-            return;
-        }
-        let there = self.b.icmp_imm(IntCC::Ne, args, 0);
-        self.check(there, |l| {
-            let parts = [
-                Part::from("Mismatched argument array"),
-                Part::from(l.calling.as_str()),
-                Part::from("a non-NULL pointer to "),
-                Part::Number(count as u32),
-                Part::from(if count == 1 { " argument, got NULL" } else { " arguments, got NULL" }),
-            ];
-            Failure::new(l.texts.row(TYPE_ERROR, &parts))
-        });
+    fn branch(&mut self) {
+        self.conditions.branch(&mut self.b, self.doubt);
+    }
+
+    /// Where a condition doesn't hold: `bind` raises what is wrong, or makes arguments with which to start again.
+    fn on_doubt(&mut self, signature: &Signature, start: Block, num_args: Value) {
+        let (program, scratch) = program::encode(self.texts, signature);
+        self.b.switch_to(self.doubt);
+        let table = self.b.data_addr(self.messages, 0);
+        let program = self.b.iconst(Type::I32, i64::from(program));
+        let slot = self.b.slot(scratch.bytes.max(1), 8);
+        let scratch = self.b.stack_addr(slot);
+        let wide = self.b.convert(ConvertOp::SExt, Type::I64, num_args);
+        let Some(code) = self.b.call(self.support.bind, &[table, program, self.args, wide, scratch]) else { return };
+        let refused = self.b.cold_block();
+        let accepted = self.b.icmp_imm(IntCC::Eq, code, 0);
+        self.b.branch_with(accepted, (start, &[scratch, num_args]), (refused, &[]), Hint::None);
+        self.b.switch_to(refused);
+        self.b.ret(Some(code));
+    }
+
+    /// The value of a symbol.
+    pub(super) fn symbol(&self, name: &str) -> Option<Value> {
+        self.bound.iter().find(|b| b.name == name).map(|b| b.value)
     }
 
     /// The type index of argument `i`.
     pub(super) fn type_index(&mut self, i: usize) -> Value {
-        let args = self.b.param(1);
-        self.b.load(Type::I32, args, ANY_SIZE * i as i32 + TYPE_INDEX, MemFlags::READONLY)
+        self.b.load(Type::I32, self.args, ANY_SIZE * i as i32 + TYPE_INDEX, MemFlags::ALIGNED)
     }
 
     /// The payload of argument `i`, read as `ty`.
     pub(super) fn payload(&mut self, i: usize, ty: Type) -> Value {
-        let args = self.b.param(1);
-        self.b.load(ty, args, ANY_SIZE * i as i32 + PAYLOAD, MemFlags::READONLY)
+        self.b.load(ty, self.args, ANY_SIZE * i as i32 + PAYLOAD, MemFlags::ALIGNED)
     }
 
-    /// Whether `type_index` is one of those.
-    pub(super) fn is_one_of(&mut self, type_index: Value, accepted: &[TypeIndex]) -> Value {
-        let mut any = None;
-        for index in accepted {
-            let is = self.b.icmp_imm(IntCC::Eq, type_index, i64::from(index.0));
-            any = Some(match any {
-                None => is,
-                Some(before) => self.b.binary(crate::ir::BinaryOp::Or, before, is),
-            });
+    /// A body's check: goes on where `cond` holds; elsewhere `failure`, run in a cold block, says what to raise.
+    pub(super) fn check(&mut self, cond: Value, failure: impl FnOnce(&mut Self) -> Failure) {
+        let (ok, bad) = (self.b.block(), self.b.cold_block());
+        self.b.branch(cond, ok, bad, Hint::Likely);
+        self.b.switch_to(bad);
+        let failure = failure(self);
+        self.raise(failure);
+        self.b.switch_to(ok);
+    }
+
+    /// Ends the current block by raising.
+    pub(super) fn raise(&mut self, failure: Failure) {
+        let row = self.b.iconst(Type::I32, i64::from(failure.row));
+        let [first, second] = failure.values.map(|value| value.unwrap_or_else(|| self.b.i64(0)));
+        let fail = self.fail_block();
+        self.b.jump(fail, &[row, first, second]);
+    }
+
+    /// The one way out for a body's errors.
+    fn fail_block(&mut self) -> Block {
+        if let Some(fail) = self.fail {
+            return fail;
         }
-        any.unwrap_or_else(|| self.b.bconst(false))
-    }
-
-    /// Fails unless `ok`: argument `i` should have been of type `expected`.
-    pub(super) fn check_type(&mut self, ok: Value, i: usize, name: &str, expected: &str, type_index: Value) {
-        self.check(ok, |l| {
-            let what = format!("type of {name}");
-            let row = l.mismatch(TYPE_ERROR, &what, i, &[expected.into(), ", got ".into(), Tag::FirstType.into()]);
-            let first = l.b.convert(ConvertOp::SExt, Type::I64, type_index);
-            let second = l.payload(i, Type::I64);
-            Failure { row, first: Some(first), second: Some(second) }
-        });
+        let here = self.b.current();
+        let fail = self.b.cold_block();
+        let row = self.b.block_param(fail, Type::I32);
+        let values = [self.b.block_param(fail, Type::I64), self.b.block_param(fail, Type::I64)];
+        self.b.switch_to(fail);
+        let context = self.b.slot(16, 8);
+        let context = self.b.stack_addr(context);
+        for (i, value) in values.into_iter().enumerate() {
+            self.b.store(value, context, 8 * i as i32, MemFlags::ALIGNED);
+        }
+        let messages = self.b.data_addr(self.messages, 0);
+        let code = self.b.call(self.support.report, &[messages, row, context]);
+        self.b.ret(code);
+        self.b.switch_to(here);
+        self.fail = Some(fail);
+        fail
     }
 
     /// The arguments of a kernel of convention `flat`.

@@ -1,2 +1,51 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
+
+mod command;
+mod run;
+mod steps;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Tasks of this repository")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Every check, in order; stops at the first that fails.
+    Test {
+        /// Only this step; may be given more than once.
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
+        /// Lists the steps and runs none.
+        #[arg(long)]
+        list: bool,
+    },
+    /// The long soaks: 100,000 compilations on one engine, two threads, and longer runs under valgrind.
+    Soak {
+        /// Only this step; may be given more than once.
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
+    },
+    /// Benchmarks, with their tables.
+    Bench {
+        /// Only this step; may be given more than once.
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().task {
+        Task::Test { list: true, .. } => run::list(steps::TEST),
+        Task::Test { only, .. } => run::run("test", steps::TEST, &only),
+        Task::Soak { only } => run::run("soak", steps::SOAK, &only),
+        Task::Bench { only } => run::run("bench", steps::BENCH, &only),
+    }
+}

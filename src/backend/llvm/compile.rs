@@ -78,7 +78,7 @@ impl Compiler {
     }
 
     fn run(&mut self, ir: &VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
-        let level = pipeline::level_for(ir, self.target.opt_level());
+        let level = self.target.opt_level().for_module(ir);
         let triple = TargetTriple::create(self.target.triple());
         let machine = match &mut self.machines[level as usize] {
             Some(machine) => &*machine,

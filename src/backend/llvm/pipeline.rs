@@ -9,18 +9,11 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::TargetMachine;
 
 use crate::backend::OptLevel;
-use crate::ir::{Function, Module};
 
 /// What a wrapper gains from: common subexpressions (shapes loaded twice), and blocks that do nothing.
 const SHORT: &str = "function(early-cse,simplifycfg)";
 /// clang's pipeline at `-O3`.
 const FULL: &str = "default<O3>";
-
-/// The level that a module gets: as [`OptLevel::Speed`] says, code with loops gets everything.
-pub(super) fn level_for(module: &Module, level: OptLevel) -> OptLevel {
-    let loops = || module.functions.values().any(|f| !f.cold && f.body.as_ref().is_some_and(Function::has_loop));
-    if level == OptLevel::Speed && loops() { OptLevel::Full } else { level }
-}
 
 pub(super) fn run(module: &LlvmModule<'_>, machine: &TargetMachine, level: OptLevel) -> Result<(), String> {
     let passes = match level {

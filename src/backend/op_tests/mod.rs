@@ -38,8 +38,7 @@ pub(super) fn jits() -> Vec<(String, Jit)> {
     for &backend in Backend::ALL {
         for level in [OptLevel::None, OptLevel::Speed, OptLevel::Full] {
             for baseline in [false, true] {
-                let jit =
-                    Jit::builder().backend(backend).opt_level(level).baseline_cpu(baseline).build().unwrap();
+                let jit = Jit::builder().backend(backend).opt_level(level).baseline_cpu(baseline).build().unwrap();
                 out.push((format!("{backend:?}, {level:?}, baseline: {baseline}"), jit));
             }
         }
@@ -146,7 +145,11 @@ pub(super) fn singles(values: &[u64], f: impl Fn(u64) -> u64) -> Vec<(Vec<u64>, 
 }
 
 /// A module of one exported function `name` that `body` fills.
-pub(in crate::backend) fn module_of(name: &str, sig: FuncSig, body: impl FnOnce(&mut FunctionBuilder<'_>)) -> VerifiedModule {
+pub(in crate::backend) fn module_of(
+    name: &str,
+    sig: FuncSig,
+    body: impl FnOnce(&mut FunctionBuilder<'_>),
+) -> VerifiedModule {
     let mut module = Module::new();
     let f = module.declare(name, sig, Linkage::Export);
     let mut b = FunctionBuilder::new(&mut module, f);

@@ -3,7 +3,8 @@
 use super::expr::{Expr, Operand};
 use super::{Body, ir_type};
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
-use crate::lower::messages::{MAX_PARTS, Part, Tag};
+use crate::lower::messages::{Part, Tag};
+
 use crate::lower::wrapper::{Failure, Lowerer};
 use crate::spec::ScalarType;
 
@@ -190,21 +191,14 @@ impl Body<'_> {
 
     fn message(&self, operation: &str, kind: &str, message: &str, values: &[Expr<'_>]) -> Message {
         let pieces: Vec<&str> = message.split("{}").collect();
-        let tags = [Tag::First, Tag::Second];
-        if pieces.len() != values.len() + 1 || values.len() > tags.len() || 2 * pieces.len() > MAX_PARTS {
+        if pieces.len() != values.len() + 1 || values.len() > MAX_VALUES {
             let problem = format!("the message takes {} values, got {}; at most 2", pieces.len() - 1, values.len());
             self.mistake(operation, problem);
         }
         if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
             self.mistake(operation, "the kind is empty, or there is a NUL in the text");
         }
-        let mut parts: Vec<Part> = Vec::new();
-        for (i, piece) in pieces.into_iter().enumerate() {
-            if i > 0 {
-                parts.extend(tags.get(i - 1).copied().map(Part::from));
-            }
-            parts.push(piece.into());
-        }
+        let pieces = pieces.into_iter().map(str::to_owned).collect();
         for value in values {
             if !value.ty().is_int() && value.ty() != ScalarType::Bool {
                 self.mistake(operation, format!("can't print {}; cast it to an integer", value.ty()));
@@ -212,9 +206,12 @@ impl Body<'_> {
         }
         let printable = |e: &Expr<'_>| e.ty().is_int() || e.ty() == ScalarType::Bool;
         let values = values.iter().filter(|e| printable(e)).map(|e| e.cast(ScalarType::Int64).value).collect();
-        Message { kind: kind.to_owned(), parts, values }
+        Message { kind: kind.to_owned(), pieces, values }
     }
 }
+
+/// How many values a message may print.
+const MAX_VALUES: usize = 2;
 
 struct Loop {
     head: Block,
@@ -225,14 +222,21 @@ struct Loop {
 
 struct Message {
     kind: String,
-    parts: Vec<Part>,
+    /// The text between values.
+    pieces: Vec<String>,
     values: Vec<Value>,
 }
 
 impl Message {
     fn failure(&self, l: &mut Lowerer<'_>) -> Failure {
-        let row = l.texts.row(&self.kind, &self.parts);
-        Failure { row, first: self.values.first().copied(), second: self.values.get(1).copied() }
+        let mut parts = Vec::new();
+        for (i, piece) in (0..).zip(&self.pieces).take(MAX_VALUES + 1) {
+            parts.extend([Part::Text(piece), Part::Value(Tag::Number, i)]);
+        }
+        // no value follows the last piece
+        parts.pop();
+        let row = l.texts.row(&self.kind, &parts);
+        Failure { row, values: [self.values.first().copied(), self.values.get(1).copied()] }
     }
 }
 

@@ -3,7 +3,9 @@
 use super::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
+use crate::lower::kernel::import_conflict;
 use crate::lower::messages::Part;
+
 use crate::lower::wrapper::{Failure, Lowerer};
 use crate::spec::ScalarType;
 
@@ -170,8 +172,8 @@ impl<'b> Expr<'b> {
             if constant.is_none_or(|c| c == 0) {
                 let nonzero = l.b.icmp_imm(IntCC::Ne, divisor.value, 0);
                 l.check(nonzero, |l| {
-                    let parts = [Part::from("integer division or modulo by zero")];
-                    Failure::new(l.texts.row("ZeroDivisionError", &parts))
+                    let parts = [Part::Text("integer division or modulo by zero")];
+                    Failure { row: l.texts.row("ZeroDivisionError", &parts), values: [None; 2] }
                 });
             }
             if !ty.is_signed_int() {
@@ -302,7 +304,14 @@ impl<'b> Expr<'b> {
         if from == to {
             return self;
         }
-        if (from == ScalarType::Handle) != (to == ScalarType::Handle) && from.bits() + to.bits() != 128 {
+        // a pointer is as good as a 64-bit integer, and may be asked whether it is NULL
+        let whole = |ty: ScalarType| ty.is_int() && ty.bits() == 64;
+        let defined = match (from, to) {
+            (ScalarType::Handle, to) => whole(to) || to == ScalarType::Bool,
+            (from, ScalarType::Handle) => whole(from),
+            _ => true,
+        };
+        if !defined {
             self.body.note("cast", format!("{from} to {to} is not defined; go by int64"));
             return self.constant(to, Operand::Int(0)).unwrap_or(self);
         }
@@ -359,9 +368,14 @@ impl<'b> Expr<'b> {
             ScalarType::Float64 => ("", ir::Type::F64),
             _ => return self.unsupported(name),
         };
+        let symbol = format!("{name}{suffix}");
+        let sig = ir::FuncSig::new(args.iter().map(|_| ty), Some(ty));
+        if let Some(found) = self.body.emit(|l| import_conflict(l.b.module(), &symbol, &sig)) {
+            self.body.note(name, format!("needs the symbol `{symbol}`, which the module has as {found}"));
+            return self;
+        }
         self.with(self.ty, |b| {
-            let sig = ir::FuncSig::new(args.iter().map(|_| ty), Some(ty));
-            let func = b.module().import(&format!("{name}{suffix}"), sig);
+            let func = b.module().import(&symbol, sig);
             b.call(func, args).unwrap_or(self.value)
         })
     }

@@ -166,7 +166,7 @@ impl<'a> Body<'a> {
 
     /// The value of a dimension's or stride's symbol, an `int64`.
     pub fn dim(&self, symbol: &str) -> Expr<'_> {
-        let value = self.emit(|l| l.symbol(symbol).map(|b| b.value));
+        let value = self.emit(|l| l.symbol(symbol));
         match value {
             Some(value) => self.expr(value, ScalarType::Int64),
             None => {

@@ -1,0 +1,115 @@
+//! Time from a signature to a callable pointer, with a warm engine, and where it goes.
+//!
+//! `cargo bench --bench compile` prints criterion's figures and then a table of medians.
+
+mod support;
+
+use criterion::Criterion;
+use support::{Result, Samples, add_one_body, add_one_signature};
+use tvm_ffi_codegen::backend::OptLevel;
+use tvm_ffi_codegen::backend::cranelift::{Compiler, IsaOptions, Options, host_isa};
+use tvm_ffi_codegen::engine::LoadOptions;
+use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, Routines, lower};
+use tvm_ffi_codegen::{Engine, Kernel, ir};
+
+/// What other generators take for the same signature with an empty body, in milliseconds. Measured elsewhere on a
+/// comparable machine (2 cores of an AMD EPYC, Debian 12), not in this run.
+const PEERS: [(&str, f64); 2] = [("CuTe DSL 4.8.1", 17.0), ("TVM 0.27.0", 20.1)];
+
+const WHOLE: [&str; 3] = ["empty body", "check only", "add_one loop"];
+const UNOPTIMISED: &str = "empty body, OptLevel::None";
+const STAGES: [&str; 4] = ["signature", "lower", "verify", "compile"];
+
+fn main() -> Result<()> {
+    let mut criterion = Criterion::default().configure_from_args();
+    let samples = Samples::default();
+    let kernels = [Kernel::body(|_| {}), Kernel::check_only(), add_one_body()];
+    for (name, kernel) in WHOLE.iter().zip(&kernels) {
+        whole(&mut criterion, &samples, name, kernel, OptLevel::Speed)?;
+        stages(&mut criterion, &samples, name, kernel)?;
+    }
+    whole(&mut criterion, &samples, UNOPTIMISED, &kernels[0], OptLevel::None)?;
+    criterion.final_summary();
+    if !support::is_smoke() {
+        table(&samples);
+    }
+    Ok(())
+}
+
+/// Signature, body, lowering, verifying, compiling, linking, loading, and the function object.
+fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kernel, opt_level: OptLevel) -> Result<()> {
+    let engine = Engine::builder().opt_level(opt_level).build()?;
+    let compile = || -> Result<_> {
+        let signature = add_one_signature()?;
+        // SAFETY: the bodies stay within `0..n`, the shape that both tensors have.
+        Ok(unsafe { engine.compile(&signature, kernel)? })
+    };
+    compile()?;
+    samples.each(criterion, &format!("{name}/whole"), compile);
+    Ok(())
+}
+
+/// Stands in for the routines that wrappers share; nothing here is called.
+extern "C" fn report() -> i32 {
+    -1
+}
+
+fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kernel) -> Result<()> {
+    let engine = Engine::new()?;
+    let jit = engine.jit();
+    let signature = add_one_signature()?;
+    let lowered = || lower(&signature, kernel, Routines::Import);
+    let module = lowered()?;
+    let verified = ir::verify(module.clone())?;
+    let symbols = [BIND_SYMBOL, REPORT_SYMBOL].map(|name| (name, report as *const u8));
+    let load = || jit.load_with(&verified, LoadOptions { symbols: &symbols, keep_alive: Vec::new() });
+    load()?;
+    // as the engine compiles it: code without loops gains nothing from the optimiser
+    let level = match OptLevel::Speed.for_module(&verified) {
+        OptLevel::Speed => OptLevel::None,
+        level => level,
+    };
+    let isa = host_isa(&IsaOptions { opt_level: level, ..IsaOptions::default() })?;
+    let mut compiler = Compiler::new();
+
+    samples.each(criterion, &format!("{name}/signature"), add_one_signature);
+    samples.each(criterion, &format!("{name}/lower"), lowered);
+    let mut modules = Vec::new();
+    samples.each(criterion, &format!("{name}/verify"), || {
+        // copies are made in bulk, and so hardly ever within the time that counts
+        if modules.is_empty() {
+            modules = vec![module.clone(); 4096];
+        }
+        modules.pop().map(ir::verify)
+    });
+    samples.each(criterion, &format!("{name}/compile"), || compiler.compile(&verified, &*isa, Options::default()));
+    samples.each(criterion, &format!("{name}/compile and load"), load);
+    Ok(())
+}
+
+fn table(samples: &Samples) {
+    println!("\nmedians, microseconds, of add_one(x: Tensor([n], float32), y: Tensor([n], float32)), engine warm\n");
+    print!("| kernel | whole |");
+    STAGES.iter().for_each(|stage| print!(" {stage} |"));
+    println!(" link, load, function |\n|---|---|{}", "---|".repeat(STAGES.len() + 1));
+    for name in WHOLE {
+        let Some(whole) = samples.median(&format!("{name}/whole")) else { continue };
+        print!("| {name} | {:.1} |", whole / 1e3);
+        let mut rest = whole;
+        for stage in STAGES {
+            let time = samples.median(&format!("{name}/{stage}")).unwrap_or_default();
+            rest -= time;
+            print!(" {:.1} |", time / 1e3);
+        }
+        println!(" {:.1} |", rest / 1e3);
+    }
+    if let Some(whole) = samples.median(&format!("{UNOPTIMISED}/whole")) {
+        println!("\n{UNOPTIMISED}: {:.1} microseconds", whole / 1e3);
+    }
+    if let Some(own) = samples.median("empty body/whole") {
+        println!("\npeers, measured elsewhere on a comparable machine and not in this run:");
+        for (peer, milliseconds) in PEERS {
+            println!("{peer}: {milliseconds} ms, {:.0} times the {:.3} ms here", milliseconds * 1e6 / own, own / 1e6);
+        }
+    }
+}

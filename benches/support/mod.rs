@@ -1,0 +1,88 @@
+//! What both benchmarks use: criterion measures, and the same samples give a table of medians in the end.
+
+#![allow(dead_code)] // each benchmark uses its part of this
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::Criterion;
+use tvm_ffi_codegen::{DLDataType, Kernel, Signature, SignatureError, TensorType};
+
+/// Anything that may go wrong in a benchmark.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// `add_one(x: Tensor([n], float32), y: Tensor([n], float32))`
+pub fn add_one_signature() -> std::result::Result<Signature, SignatureError> {
+    Signature::builder("add_one")
+        .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
+        .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
+        .build()
+}
+
+/// `y[i] = x[i] + 1`
+pub fn add_one_body() -> Kernel {
+    Kernel::body(|b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i]) + 1.0));
+    })
+}
+
+/// Nanoseconds by benchmark.
+#[derive(Default)]
+pub struct Samples(RefCell<BTreeMap<String, Vec<f64>>>);
+
+impl Samples {
+    /// Measures each run alone; what `f` gives is dropped outside of the time.
+    pub fn each<T>(&self, criterion: &mut Criterion, name: &str, mut f: impl FnMut() -> T) {
+        criterion.bench_function(name, |bencher| {
+            bencher.iter_custom(|iterations| {
+                let mut total = Duration::ZERO;
+                for _ in 0..iterations {
+                    let start = Instant::now();
+                    let result = black_box(f());
+                    let time = start.elapsed();
+                    drop(result);
+                    total += time;
+                    self.add(name, time.as_nanos() as f64);
+                }
+                total
+            });
+        });
+    }
+
+    /// Measures runs together, for what is too short to be measured alone.
+    pub fn batch<T>(&self, criterion: &mut Criterion, name: &str, mut f: impl FnMut() -> T) {
+        criterion.bench_function(name, |bencher| {
+            bencher.iter_custom(|iterations| {
+                let start = Instant::now();
+                for _ in 0..iterations {
+                    black_box(f());
+                }
+                let time = start.elapsed();
+                // criterion's warm-up begins with single runs, which measure the clock
+                if iterations >= 100 {
+                    self.add(name, time.as_nanos() as f64 / iterations as f64);
+                }
+                time
+            });
+        });
+    }
+
+    fn add(&self, name: &str, nanoseconds: f64) {
+        self.0.borrow_mut().entry(name.to_owned()).or_default().push(nanoseconds);
+    }
+
+    /// The median in nanoseconds.
+    pub fn median(&self, name: &str) -> Option<f64> {
+        let mut samples = self.0.borrow().get(name)?.clone();
+        samples.sort_by(f64::total_cmp);
+        samples.get(samples.len() / 2).copied()
+    }
+}
+
+/// Whether this run only checks that everything runs (`cargo bench -- --test`).
+pub fn is_smoke() -> bool {
+    std::env::args().any(|arg| arg == "--test" || arg == "--list")
+}

@@ -1,0 +1,120 @@
+//! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
+//! they are written for reading; no value is carried through a block parameter.
+
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+
+/// A 64-bit variable in the frame.
+#[derive(Clone, Copy)]
+pub(super) struct Var {
+    address: Value,
+    ty: Type,
+}
+
+impl Var {
+    /// A new variable. To be made in the entry block, so that every block may use it.
+    pub(super) fn new(b: &mut FunctionBuilder<'_>, ty: Type) -> Self {
+        let slot = b.slot(8, 8);
+        Var { address: b.stack_addr(slot), ty }
+    }
+}
+
+/// Structured code, for whatever has a builder.
+pub(super) trait Emit<'m>: Sized {
+    /// The builder.
+    fn builder(&mut self) -> &mut FunctionBuilder<'m>;
+
+    fn get(&mut self, var: Var) -> Value {
+        self.builder().load(var.ty, var.address, 0, MemFlags::ALIGNED)
+    }
+
+    fn set(&mut self, var: Var, value: Value) {
+        self.builder().store(value, var.address, 0, MemFlags::ALIGNED);
+    }
+
+    /// Adds bytes to a pointer variable, or a number to an integer one.
+    fn advance(&mut self, var: Var, by: Value) {
+        let value = self.get(var);
+        let next = match var.ty {
+            Type::Ptr => self.builder().ptr_add(value, by),
+            _ => self.builder().binary(BinaryOp::Add, value, by),
+        };
+        self.set(var, next);
+    }
+
+    fn advance_imm(&mut self, var: Var, by: i64) {
+        let by = self.builder().i64(by);
+        self.advance(var, by);
+    }
+
+    /// Runs `then` where `cond` holds.
+    fn when(&mut self, cond: Value, then: impl FnOnce(&mut Self)) {
+        self.when_else(cond, then, |_| {});
+    }
+
+    fn when_else(&mut self, cond: Value, then: impl FnOnce(&mut Self), otherwise: impl FnOnce(&mut Self)) {
+        let (yes, no, join) = (self.builder().block(), self.builder().block(), self.builder().block());
+        self.builder().branch(cond, yes, no, Hint::None);
+        self.builder().switch_to(yes);
+        then(self);
+        self.builder().jump(join, &[]);
+        self.builder().switch_to(no);
+        otherwise(self);
+        self.builder().jump(join, &[]);
+        self.builder().switch_to(join);
+    }
+
+    /// Runs `body` for 0 up to `count`, an `I64`.
+    fn for_up(&mut self, count: Value, body: impl FnOnce(&mut Self, Value)) {
+        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
+        let index = self.builder().block_param(head, Type::I64);
+        let zero = self.builder().i64(0);
+        self.builder().jump(head, &[zero]);
+        self.builder().switch_to(head);
+        let more = self.builder().icmp(IntCC::SLt, index, count);
+        self.builder().branch(more, inside, done, Hint::None);
+        self.builder().switch_to(inside);
+        body(self, index);
+        let one = self.builder().i64(1);
+        let next = self.builder().binary(BinaryOp::Add, index, one);
+        self.builder().jump(head, &[next]);
+        self.builder().switch_to(done);
+    }
+
+    /// Runs `body` for `count - 1` down to 0.
+    fn for_down(&mut self, count: Value, body: impl FnOnce(&mut Self, Value)) {
+        self.for_up(count, |e, index| {
+            let one = e.builder().i64(1);
+            let last = e.builder().binary(BinaryOp::Sub, count, one);
+            let index = e.builder().binary(BinaryOp::Sub, last, index);
+            body(e, index);
+        });
+    }
+
+    /// The 32-bit word number `index` behind a pointer, sign-extended.
+    fn word(&mut self, base: Value, index: i32) -> Value {
+        let word = self.builder().load(Type::I32, base, 4 * index, MemFlags::READONLY);
+        self.builder().convert(ConvertOp::SExt, Type::I64, word)
+    }
+
+    fn is(&mut self, value: Value, expected: i64) -> Value {
+        self.builder().icmp_imm(IntCC::Eq, value, expected)
+    }
+
+    fn is_not(&mut self, value: Value, other: i64) -> Value {
+        self.builder().icmp_imm(IntCC::Ne, value, other)
+    }
+
+    fn and(&mut self, x: Value, y: Value) -> Value {
+        self.builder().binary(BinaryOp::And, x, y)
+    }
+
+    fn or(&mut self, x: Value, y: Value) -> Value {
+        self.builder().binary(BinaryOp::Or, x, y)
+    }
+
+    fn is_either(&mut self, value: Value, one: i64, other: i64) -> Value {
+        let first = self.is(value, one);
+        let second = self.is(value, other);
+        self.or(first, second)
+    }
+}

@@ -1,0 +1,355 @@
+//! `int32_t report(const void* table, uint32_t row, const uint64_t* context)`: reads a [row](super::super::messages), makes a C
+//! string of each part in its frame, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and
+//! returns -1.
+
+use super::super::messages::{MAX_PARTS, Messages, Tag};
+use super::emit::{Emit, Var};
+use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE, NameTable};
+use super::{REPORT_SYMBOL, Table};
+use crate::ir::{
+    BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, UnaryOp,
+    Value,
+};
+use std::mem::offset_of;
+use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIObject, TVMFFITypeInfo, TypeIndex};
+
+/// A part may become this many: an unknown dtype is `code N, N bits, xN`.
+const PARTS_PER_VALUE: usize = 8;
+/// Room for a 64-bit number in decimal, its sign and a NUL.
+const CELL: i64 = 24;
+/// Room for a type key; longer ones are cut.
+const KEY_ROOM: i64 = 160;
+/// No object lies below: a payload under it is a number, not a pointer.
+const LEAST_ADDRESS: i64 = 4096;
+
+pub(in super::super) fn signature() -> FuncSig {
+    FuncSig::new([Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32))
+}
+
+/// Defines the routine; `table` will hold `texts`.
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) -> FuncRef {
+    let decimal = define_decimal(module);
+    let set_raised =
+        module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::new([Type::Ptr, Type::Ptr, Type::I32], None));
+    let type_info = module.import("TVMFFIGetTypeInfo", FuncSig::new([Type::I32], Some(Type::Ptr)));
+    let report = module.declare(REPORT_SYMBOL, signature(), linkage);
+    module.functions[report].cold = true;
+    let mut b = FunctionBuilder::new(module, report);
+    let parts = b.slot((8 * (MAX_PARTS + PARTS_PER_VALUE)) as u32, 8);
+    let cells = b.slot(CELL as u32 * (MAX_PARTS + PARTS_PER_VALUE) as u32, 8);
+    let cells = b.stack_addr(cells);
+    let mut printer = Printer {
+        parts: b.stack_addr(parts),
+        count: Var::new(&mut b, Type::I64),
+        cell: Var::new(&mut b, Type::Ptr),
+        table,
+        own: b.data_addr(table, 0),
+        decimal,
+        type_info,
+        b,
+        texts,
+    };
+    printer.run(cells, set_raised);
+    printer.b.finish()
+}
+
+/// `const char* decimal(char* cell, int64_t value)`: writes the number at the cell's end and gives its start.
+fn define_decimal(module: &mut Module) -> FuncRef {
+    let decimal = module.declare(
+        "__tvm_ffi_codegen_decimal",
+        FuncSig::new([Type::Ptr, Type::I64], Some(Type::Ptr)),
+        Linkage::Local,
+    );
+    module.functions[decimal].cold = true;
+    let mut b = FunctionBuilder::new(module, decimal);
+    let (cell, value) = (b.param(0), b.param(1));
+    let negative = b.icmp_imm(IntCC::SLt, value, 0);
+    let zero = b.i64(0);
+    // the least value is its own negative, and right as an unsigned number
+    let negated = b.binary(BinaryOp::Sub, zero, value);
+    let magnitude = b.select(negative, negated, value);
+    let end = b.ptr_add_imm(cell, CELL - 1);
+    let nul = b.iconst(Type::I8, 0);
+    b.store(nul, end, 0, MemFlags::ALIGNED);
+    let (digits, sign, minus, done) = (b.block(), b.block(), b.block(), b.block());
+    let at = b.block_param(digits, Type::Ptr);
+    let rest = b.block_param(digits, Type::I64);
+    let start = b.block_param(done, Type::Ptr);
+    b.jump(digits, &[end, magnitude]);
+    b.switch_to(digits);
+    let ten = b.i64(10);
+    let quotient = b.binary(BinaryOp::UDiv, rest, ten);
+    let whole = b.binary(BinaryOp::Mul, quotient, ten);
+    let digit = b.binary(BinaryOp::Sub, rest, whole);
+    let ascii_zero = b.i64(i64::from(b'0'));
+    let digit = b.binary(BinaryOp::Add, digit, ascii_zero);
+    let digit = b.convert(ConvertOp::Truncate, Type::I8, digit);
+    let before = b.ptr_add_imm(at, -1);
+    b.store(digit, before, 0, MemFlags::ALIGNED);
+    let more = b.icmp_imm(IntCC::Ne, quotient, 0);
+    b.branch_with(more, (digits, &[before, quotient]), (sign, &[]), Hint::None);
+    b.switch_to(sign);
+    b.branch_with(negative, (minus, &[]), (done, &[before]), Hint::None);
+    b.switch_to(minus);
+    let dash = b.iconst(Type::I8, i64::from(b'-'));
+    let first = b.ptr_add_imm(before, -1);
+    b.store(dash, first, 0, MemFlags::ALIGNED);
+    b.jump(done, &[first]);
+    b.switch_to(done);
+    b.ret(Some(start));
+    b.finish()
+}
+
+struct Printer<'m, 't> {
+    b: FunctionBuilder<'m>,
+    texts: &'t mut Messages,
+    table: Table,
+    /// The support's own table.
+    own: Value,
+    decimal: FuncRef,
+    type_info: FuncRef,
+    /// Finished parts, `count` of them.
+    parts: Value,
+    count: Var,
+    /// The next free cell for a number.
+    cell: Var,
+}
+
+impl<'m> Emit<'m> for Printer<'m, '_> {
+    fn builder(&mut self) -> &mut FunctionBuilder<'m> {
+        &mut self.b
+    }
+}
+
+impl Printer<'_, '_> {
+    fn run(&mut self, cells: Value, set_raised: FuncRef) {
+        let (base, row, context) = (self.b.param(0), self.b.param(1), self.b.param(2));
+        let word = Var::new(&mut self.b, Type::Ptr);
+        let row = self.b.convert(ConvertOp::ZExt, Type::I64, row);
+        let row = self.b.ptr_add(base, row);
+        let kind = self.word(row, 0);
+        let kind = self.b.ptr_add(base, kind);
+        self.set(word, row);
+        self.set(self.cell, cells);
+        let zero = self.b.i64(0);
+        self.set(self.count, zero);
+        let (head, part, done) = (self.b.block(), self.b.block(), self.b.block());
+        self.b.jump(head, &[]);
+
+        self.b.switch_to(head);
+        self.advance_imm(word, 4);
+        let at = self.get(word);
+        let bits = self.word(at, 0);
+        let more = self.is_not(bits, 0);
+        self.b.branch(more, part, done, Hint::None);
+
+        self.b.switch_to(part);
+        let shift = self.b.i64(24);
+        let tag = self.b.binary(BinaryOp::LShr, bits, shift);
+        let mask = self.b.i64((1 << 24) - 1);
+        let operand = self.and(bits, mask);
+        let is_text = self.is(tag, Tag::Text as i64);
+        let (text, value) = (self.b.block(), self.b.block());
+        self.b.branch(is_text, text, value, Hint::None);
+        self.b.switch_to(text);
+        let string = self.b.ptr_add(base, operand);
+        self.push(string);
+        self.b.jump(head, &[]);
+        self.b.switch_to(value);
+        let field = self.b.element(context, operand, Type::I64);
+        self.value(tag, field);
+        self.b.jump(head, &[]);
+
+        self.b.switch_to(done);
+        let count = self.get(self.count);
+        let count = self.b.convert(ConvertOp::Truncate, Type::I32, count);
+        let parts = self.parts;
+        self.b.call(set_raised, &[kind, parts, count]);
+        let failed = self.b.iconst(Type::I32, -1);
+        self.b.ret(Some(failed));
+    }
+
+    /// Pushes a field of the context as the tag says.
+    fn value(&mut self, tag: Value, field: Value) {
+        let value = self.b.load(Type::I64, field, 0, MemFlags::ALIGNED);
+        self.on(tag, Tag::String, |p| {
+            let string = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
+            p.push(string);
+        });
+        self.on(tag, Tag::Number, |p| p.push_number(value));
+        self.on(tag, Tag::DType, |p| p.dtype(value));
+        self.on(tag, Tag::Device, |p| p.device(value));
+        self.on(tag, Tag::Type, |p| {
+            let payload = p.b.load(Type::I64, field, 8, MemFlags::ALIGNED);
+            p.type_name(value, payload);
+        });
+    }
+
+    fn on(&mut self, tag: Value, which: Tag, then: impl FnOnce(&mut Self)) {
+        let is = self.is(tag, which as i64);
+        self.when(is, then);
+    }
+
+    fn push(&mut self, string: Value) {
+        let count = self.get(self.count);
+        let slot = self.b.element(self.parts, count, Type::Ptr);
+        self.b.store(string, slot, 0, MemFlags::ALIGNED);
+        self.advance_imm(self.count, 1);
+    }
+
+    fn push_text(&mut self, text: &str) {
+        let offset = self.texts.text(text);
+        let string = self.b.data_addr(self.table, offset);
+        self.push(string);
+    }
+
+    fn push_number(&mut self, value: Value) {
+        let cell = self.get(self.cell);
+        if let Some(string) = self.b.call(self.decimal, &[cell, value]) {
+            self.push(string);
+        }
+        self.advance_imm(self.cell, CELL);
+    }
+
+    /// Pushes a name, or what `unknown` pushes where the index has none.
+    fn push_name_or(&mut self, names: NameTable, index: Value, unknown: impl FnOnce(&mut Self)) {
+        let inside = self.b.icmp_imm(IntCC::ULt, index, names.len);
+        let zero = self.b.i64(0);
+        let safe = self.b.select(inside, index, zero);
+        let entries = self.b.data_addr(self.table, names.offset);
+        let entry = self.b.element(entries, safe, Type::I32);
+        let offset = self.word(entry, 0);
+        let named = self.is_not(offset, 0);
+        let known = self.and(inside, named);
+        self.when_else(
+            known,
+            |p| {
+                let name = p.b.ptr_add(p.own, offset);
+                p.push(name);
+            },
+            unknown,
+        );
+    }
+
+    /// Bits `shift..shift + width` of a value.
+    fn field(&mut self, value: Value, shift: i64, width: u32) -> Value {
+        let amount = self.b.i64(shift);
+        let shifted = self.b.binary(BinaryOp::LShr, value, amount);
+        let mask = self.b.i64((1 << width) - 1);
+        self.and(shifted, mask)
+    }
+
+    /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
+    fn dtype(&mut self, value: Value) {
+        let (code, bits, lanes) = (self.field(value, 0, 8), self.field(value, 8, 8), self.field(value, 16, 16));
+        let names = names::dtypes(self.texts);
+        self.push_name_or(names, code, |p| {
+            p.push_text("code ");
+            p.push_number(code);
+            p.push_text(", ");
+            p.push_number(bits);
+            p.push_text(" bits");
+        });
+        let is_bool = self.is(code, BOOL_CODE);
+        let is_byte = self.is(bits, 8);
+        let plain_bool = self.and(is_bool, is_byte);
+        let is_handle = self.is(code, HANDLE_CODE);
+        let fixed = self.b.icmp_imm(IntCC::SGe, code, FIRST_FIXED_WIDTH_CODE);
+        let silent = self.or(plain_bool, is_handle);
+        let silent = self.or(silent, fixed);
+        let speaking = self.b.unary(UnaryOp::Not, silent);
+        self.when(speaking, |p| p.push_number(bits));
+        let vector = self.is_not(lanes, 1);
+        let unknown = self.b.icmp_imm(IntCC::UGe, code, names.len);
+        let apart = self.and(vector, unknown);
+        self.when(apart, |p| p.push_text(", "));
+        self.when(vector, |p| {
+            p.push_text("x");
+            p.push_number(lanes);
+        });
+    }
+
+    /// `cpu`, or `cuda:0`.
+    fn device(&mut self, value: Value) {
+        let low = self.b.convert(ConvertOp::Truncate, Type::I32, value);
+        let device_type = self.b.convert(ConvertOp::SExt, Type::I64, low);
+        let amount = self.b.i64(32);
+        let id = self.b.binary(BinaryOp::AShr, value, amount);
+        let names = names::devices(self.texts);
+        self.push_name_or(names, device_type, |p| {
+            p.push_text("device type ");
+            p.push_number(device_type);
+        });
+        // there is one CPU
+        let not_cpu = self.is_not(device_type, i64::from(DLDeviceType::CPU.0));
+        let has_id = self.is_not(id, 0);
+        let numbered = self.or(not_cpu, has_id);
+        self.when(numbered, |p| {
+            p.push_text(":");
+            p.push_number(id);
+        });
+    }
+
+    /// The name of a static type, the key of a registered one, or the bare index.
+    fn type_name(&mut self, index: Value, payload: Value) {
+        let names = names::types(self.texts);
+        self.push_name_or(names, index, |p| p.dynamic_type_name(index, payload));
+    }
+
+    fn dynamic_type_name(&mut self, index: Value, payload: Value) {
+        // Upstream's TVMFFIGetTypeInfo ends the process on an index that it doesn't know, so ask only where the
+        // payload is an object that bears this index: only a registered type has objects.
+        let (unknown, join) = (self.b.block(), self.b.block());
+        let go_on_if = |p: &mut Self, cond: Value| {
+            let yes = p.b.block();
+            p.b.branch(cond, yes, unknown, Hint::None);
+            p.b.switch_to(yes);
+        };
+        let dynamic = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::DYN_OBJECT_BEGIN.0));
+        go_on_if(self, dynamic);
+        let high = self.b.icmp_imm(IntCC::UGe, payload, LEAST_ADDRESS);
+        let low_bits = self.field(payload, 0, 3);
+        let aligned = self.is(low_bits, 0);
+        let plausible = self.and(high, aligned);
+        go_on_if(self, plausible);
+        let object = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, payload);
+        let own = self.b.load(Type::I32, object, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
+        let own_wide = self.b.convert(ConvertOp::SExt, Type::I64, own);
+        let same = self.b.icmp(IntCC::Eq, own_wide, index);
+        go_on_if(self, same);
+        let type_info = self.type_info;
+        if let Some(info) = self.b.call(type_info, &[own]) {
+            let found = self.is_not(info, 0);
+            go_on_if(self, found);
+            let key = self.copy_key(info);
+            self.push(key);
+        }
+        self.b.jump(join, &[]);
+        self.b.switch_to(unknown);
+        self.push_text("type index ");
+        self.push_number(index);
+        self.b.jump(join, &[]);
+        self.b.switch_to(join);
+    }
+
+    /// The type key of a `TVMFFITypeInfo` as a C string in the frame: a byte array need not end with a NUL.
+    fn copy_key(&mut self, info: Value) -> Value {
+        let key = offset_of!(TVMFFITypeInfo, type_key) as i32;
+        let data = self.b.load(Type::Ptr, info, key, MemFlags::ALIGNED);
+        let size = self.b.load(Type::I64, info, key + 8, MemFlags::ALIGNED);
+        let room = self.b.i64(KEY_ROOM - 1);
+        let size = self.b.binary(BinaryOp::UMin, size, room);
+        let slot = self.b.slot(KEY_ROOM as u32, 8);
+        let copy = self.b.stack_addr(slot);
+        self.for_up(size, |e, index| {
+            let from = e.b.ptr_add(data, index);
+            let byte = e.b.load(Type::I8, from, 0, MemFlags::ALIGNED);
+            let to = e.b.ptr_add(copy, index);
+            e.b.store(byte, to, 0, MemFlags::ALIGNED);
+        });
+        let end = self.b.ptr_add(copy, size);
+        let nul = self.b.iconst(Type::I8, 0);
+        self.b.store(nul, end, 0, MemFlags::ALIGNED);
+        copy
+    }
+}

@@ -1,0 +1,545 @@
+//! Bodies against plain Rust, on every executor.
+
+use tvm_ffi_codegen::{Body, DLDataType, Kernel, ScalarType};
+
+use crate::support::element::Show;
+use crate::support::exec::{Prepared, Program};
+use crate::support::kernels;
+use crate::support::sig;
+use crate::support::value::{Call, Data, Number, Strides, TensorSpec, Value};
+
+const F32: DLDataType = DLDataType::FLOAT32;
+const F64: DLDataType = DLDataType::FLOAT64;
+
+fn program(signature: &str, build: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Program {
+    Program::new(sig(signature), Kernel::body(build)).unwrap_or_else(|e| panic!("{signature}: {e}"))
+}
+
+/// Numbers from -1 to 1, the same ones on each run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        // SplitMix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) as i64 as f64 / i64::MAX as f64
+    }
+
+    fn many(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| self.next() as f32).collect()
+    }
+}
+
+fn floats(values: &[f32]) -> impl Iterator<Item = Number> {
+    values.iter().map(|v| Number::Float(f64::from(*v)))
+}
+
+fn parse(list: &str) -> Vec<f64> {
+    let inside = list.trim_matches(['[', ']']);
+    inside.split(", ").filter(|v| !v.is_empty()).map(|v| v.parse().unwrap()).collect()
+}
+
+fn assert_close(got: &str, want: &[f64], tolerance: f64, what: &str) {
+    let got = parse(got);
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        assert!((got - want).abs() <= tolerance * want.abs().max(1.0), "{what}: element {i} is {got}, not {want}");
+    }
+}
+
+fn show<T: Show>(values: &[T]) -> String {
+    format!("[{}]", values.iter().map(|v| v.show()).collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn softmax() {
+    let mut random = Random(1);
+    for (dtype, tolerance) in [(F32, 1e-6), (F64, 1e-15)] {
+        let signature = format!("softmax(x: Tensor([m, n], {dtype}), y: Tensor([m, n], {dtype}))");
+        let program = program(&signature, kernels::softmax);
+        let mut prepared = Prepared::new(&program).unwrap();
+        for m in [0, 1, 2, 5] {
+            for n in [0, 1, 2, 3, 17] {
+                let x: Vec<f32> = random.many(m * n).iter().map(|v| v * 20.0).collect();
+                let mut want = vec![0.0; m * n];
+                for (x, want) in x.chunks(n.max(1)).zip(want.chunks_mut(n.max(1))) {
+                    let max = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                    let e: Vec<f64> = x.iter().map(|v| (f64::from(*v) - f64::from(max)).exp()).collect();
+                    let sum: f64 = e.iter().sum();
+                    want.iter_mut().zip(e).for_each(|(w, e)| *w = e / sum);
+                }
+                let shape = vec![m as i64, n as i64];
+                let x = TensorSpec::new(dtype, shape.clone()).with(floats(&x));
+                let call = Call::new([x.into(), TensorSpec::new(dtype, shape).into()]);
+                assert_close(&prepared.elements(&call)[1], &want, tolerance, &format!("{dtype} [{m}, {n}]"));
+            }
+        }
+    }
+}
+
+#[test]
+fn matmul() {
+    let mut random = Random(2);
+    let signature = "matmul(a: Tensor([m, k], float32), b: Tensor([k, n], float32), c: Tensor([m, n], float32))";
+    let program = program(signature, kernels::matmul);
+    let mut prepared = Prepared::new(&program).unwrap();
+    const SIZES: [usize; 5] = [0, 1, 2, 3, 8];
+    for (m, k, n) in SIZES.iter().flat_map(|m| SIZES.map(|k| (*m, k))).flat_map(|(m, k)| SIZES.map(|n| (m, k, n))) {
+        let (a, b) = (random.many(m * k), random.many(k * n));
+        let mut want = Vec::new();
+        for i in 0..m {
+            for j in 0..n {
+                want.push((0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum::<f64>());
+            }
+        }
+        let tensor = |m: usize, n: usize| TensorSpec::new(F32, vec![m as i64, n as i64]);
+        let call = Call::new([
+            tensor(m, k).with(floats(&a)).into(),
+            tensor(k, n).with(floats(&b)).into(),
+            tensor(m, n).into(),
+        ]);
+        assert_close(&prepared.elements(&call)[2], &want, 1e-6, &format!("[{m}, {k}] x [{k}, {n}]"));
+    }
+}
+
+#[test]
+fn saxpy_and_add_one() {
+    let mut random = Random(3);
+    let build = |name: &str| kernels::BODIES.iter().find(|(known, _)| *known == name).unwrap().1;
+    let saxpy = program("saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))", build("saxpy"));
+    let add_one = program("add_one(x: Tensor([n], float32), y: Tensor([n], float32))", build("add_one"));
+    let (mut saxpy, mut add_one) = (Prepared::new(&saxpy).unwrap(), Prepared::new(&add_one).unwrap());
+    for n in [0usize, 1, 2, 15, 16, 17, 100] {
+        let (a, x, y) = (random.next() as f32, random.many(n), random.many(n));
+        let tensor = |v: &[f32]| Value::from(TensorSpec::new(F32, vec![n as i64]).with(floats(v)));
+        let got = saxpy.elements(&Call::new([Value::Float(f64::from(a)), tensor(&x), tensor(&y)]));
+        let want: Vec<f32> = x.iter().zip(&y).map(|(x, y)| a * x + y).collect();
+        assert_eq!(got[1], show(&want));
+        let got = add_one.elements(&Call::new([tensor(&x), tensor(&y)]));
+        assert_eq!(got[1], show(&x.iter().map(|x| x + 1.0).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
+fn strided_tensors() {
+    let signature = "t(x: Tensor([m, n], int16, strides=[a, b]), y: Tensor([m, n], int16, strides=[c, d]))";
+    let program = program(signature, |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, b.dim("m"), |i| {
+            b.for_range(0, b.dim("n"), |j| {
+                let same = x.load([i, j]).eq(b.load(ScalarType::Int16, x.element_ptr([i, j])));
+                b.ensure(same, "ValueError", "{} {}", &[i, j]);
+                y.store([i, j], x.load([i, j]) * 2);
+            });
+        });
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    let strides = [[4, 1], [1, 3], [-4, -1], [-1, 7], [8, 2], [0, 1], [0, 0]];
+    for x_strides in strides {
+        for y_strides in &strides[..5] {
+            let spec = |strides: [i64; 2]| TensorSpec {
+                strides: Strides::Given(strides.to_vec()),
+                ..TensorSpec::new(DLDataType::INT16, vec![3, 4])
+            };
+            // equal where a stride of 0 makes elements one
+            let value = |i: i128, j: i128| {
+                let used = |s: i64| i128::from(s != 0);
+                Number::Int(i * 10 * used(x_strides[0]) + j * used(x_strides[1]) + 1)
+            };
+            let values: Vec<Number> = (0..3).flat_map(|i| (0..4).map(move |j| value(i, j))).collect();
+            let doubled: Vec<i16> = values
+                .iter()
+                .map(|v| match v {
+                    Number::Int(v) => *v as i16 * 2,
+                    Number::Float(_) => 0,
+                })
+                .collect();
+            // overlapping outputs are no copy
+            if *y_strides == [1, 3] || *y_strides == [-1, 7] || y_strides[0].abs() >= 4 {
+                let x = TensorSpec { data: Data::Values(values), ..spec(x_strides) };
+                let got = prepared.elements(&Call::new([x.into(), spec(*y_strides).into()]));
+                assert_eq!(got[1], show(&doubled), "{x_strides:?} to {y_strides:?}");
+            }
+        }
+    }
+}
+
+/// All numbers of a type that are likely to go wrong, as text for `Number`.
+fn edges(ty: ScalarType) -> Vec<Number> {
+    if ty.is_float() {
+        let all = [
+            0.0,
+            -0.0,
+            0.5,
+            -0.5,
+            0.75,
+            1.0,
+            -1.0,
+            1.5,
+            2.5,
+            -2.5,
+            127.0,
+            127.9,
+            128.0,
+            -128.9,
+            -129.0,
+            255.5,
+            256.0,
+            32767.5,
+            65536.0,
+            2147483520.0,
+            2147483648.0,
+            -2147483648.0,
+            4294967296.0,
+            9.3e18,
+            -9.3e18,
+            1.9e19,
+            1e30,
+            -1e30,
+            1e-40,
+            3.0e38,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
+        return all.map(Number::Float).to_vec();
+    }
+    let bits = ty.bits();
+    let (least, greatest) = match ty.is_signed_int() {
+        _ if ty == ScalarType::Bool => (0, 1),
+        true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        false => (0, (1i128 << bits) - 1),
+    };
+    let all =
+        [least, least + 1, -1, 0, 1, 2, 3, 7, 8, 31, 63, 100, 127, 128, 255, greatest / 2 + 1, greatest - 1, greatest];
+    let mut all: Vec<i128> = all.into_iter().filter(|v| (least..=greatest).contains(v)).collect();
+    all.dedup();
+    all.into_iter().map(Number::Int).collect()
+}
+
+const NUMERIC: [ScalarType; 11] = [
+    ScalarType::Int8,
+    ScalarType::Int16,
+    ScalarType::Int32,
+    ScalarType::Int64,
+    ScalarType::UInt8,
+    ScalarType::UInt16,
+    ScalarType::UInt32,
+    ScalarType::UInt64,
+    ScalarType::Float32,
+    ScalarType::Float64,
+    ScalarType::Bool,
+];
+
+fn dtype(ty: ScalarType) -> DLDataType {
+    ty.name().parse().unwrap()
+}
+
+/// A value of a type, cast by Rust's `as` to each other: as text.
+macro_rules! cast_by_rust {
+    ($number:expr, $from:ty, $to:expr) => {{
+        let v = match $number {
+            Number::Int(v) => v as $from,
+            Number::Float(v) => v as $from,
+        };
+        match $to {
+            ScalarType::Int8 => (v as i8).show(),
+            ScalarType::Int16 => (v as i16).show(),
+            ScalarType::Int32 => (v as i32).show(),
+            ScalarType::Int64 => (v as i64).show(),
+            ScalarType::UInt8 => (v as u8).show(),
+            ScalarType::UInt16 => (v as u16).show(),
+            ScalarType::UInt32 => (v as u32).show(),
+            ScalarType::UInt64 => (v as u64).show(),
+            ScalarType::Float32 => (v as f32).show(),
+            ScalarType::Float64 => (v as f64).show(),
+            ScalarType::Bool => (v != (0 as $from)).show(),
+            ScalarType::Handle => String::new(),
+        }
+    }};
+}
+
+#[test]
+fn casts_are_those_of_rust() {
+    for from in NUMERIC {
+        let outputs: Vec<String> = NUMERIC.iter().map(|to| format!("y_{to}: Tensor([n], {to})")).collect();
+        let program = program(&format!("cast(x: Tensor([n], {from}), {})", outputs.join(", ")), |b| {
+            let x = b.tensor("x");
+            b.for_range(0, b.dim("n"), |i| {
+                for to in NUMERIC {
+                    b.tensor(&format!("y_{to}")).store([i], x.load([i]).cast(to));
+                }
+            });
+        });
+        let edges = edges(from);
+        let shape = vec![edges.len() as i64];
+        let mut args = vec![Value::from(TensorSpec::new(dtype(from), shape.clone()).with(edges.clone()))];
+        args.extend(NUMERIC.iter().map(|to| TensorSpec::new(dtype(*to), shape.clone()).into()));
+        let got = Prepared::new(&program).unwrap().elements(&Call::new(args));
+        for (to, got) in NUMERIC.iter().zip(&got[1..]) {
+            let want = edges.iter().map(|number| match from {
+                ScalarType::Int8 => cast_by_rust!(*number, i8, to),
+                ScalarType::Int16 => cast_by_rust!(*number, i16, to),
+                ScalarType::Int32 => cast_by_rust!(*number, i32, to),
+                ScalarType::Int64 => cast_by_rust!(*number, i64, to),
+                ScalarType::UInt8 | ScalarType::Bool => cast_by_rust!(*number, u8, to),
+                ScalarType::UInt16 => cast_by_rust!(*number, u16, to),
+                ScalarType::UInt32 => cast_by_rust!(*number, u32, to),
+                ScalarType::UInt64 => cast_by_rust!(*number, u64, to),
+                ScalarType::Float32 => cast_by_rust!(*number, f32, to),
+                _ => cast_by_rust!(*number, f64, to),
+            });
+            assert_eq!(*got, format!("[{}]", want.collect::<Vec<_>>().join(", ")), "{from} to {to}");
+        }
+    }
+}
+
+/// Binary operations on all pairs of edges; outputs `r0..` of the type and `c0..` of bool.
+fn binary_table(
+    ty: ScalarType,
+    results: usize,
+    comparisons: usize,
+    build: impl Fn(&Body<'_>) + Send + Sync + 'static,
+) -> (Vec<Number>, Vec<String>) {
+    let mut signature = format!("f(a: Tensor([n], {ty}), b: Tensor([n], {ty})");
+    (0..results).for_each(|i| signature += &format!(", r{i}: Tensor([n, n], {ty})"));
+    (0..comparisons).for_each(|i| signature += &format!(", c{i}: Tensor([n, n], bool)"));
+    signature.push(')');
+    let program = program(&signature, build);
+    let edges = edges(ty);
+    let n = edges.len() as i64;
+    let input = Value::from(TensorSpec::new(dtype(ty), vec![n]).with(edges.clone()));
+    let mut args = vec![input.clone(), input];
+    args.extend((0..results).map(|_| TensorSpec::new(dtype(ty), vec![n, n]).into()));
+    args.extend((0..comparisons).map(|_| TensorSpec::new(DLDataType::BOOL, vec![n, n]).into()));
+    (edges, Prepared::new(&program).unwrap().elements(&Call::new(args)).split_off(2))
+}
+
+macro_rules! int_operations {
+    ($($ty:ident: $rust:ty;)*) => {$(
+        {
+            let (edges, got) = binary_table(ScalarType::$ty, 14, 6, |body| {
+                let (a, b) = (body.tensor("a"), body.tensor("b"));
+                let n = body.dim("n");
+                body.for_range(0, n, |i| body.for_range(0, n, |j| {
+                    let (x, y) = (a.load([i]), b.load([j]));
+                    let nonzero = y.eq(0).select(body.int(ScalarType::$ty, 1), y);
+                    let shift = y & i64::from(<$rust>::BITS - 1);
+                    let results = [
+                        x + y, x - y, x * y, x / nonzero, x % nonzero, x & y, x | y, x ^ y,
+                        x << shift, x >> shift, x.min(y), x.max(y), -x, !x,
+                    ];
+                    for (k, value) in results.into_iter().enumerate() {
+                        body.tensor(&format!("r{k}")).store([i, j], value);
+                    }
+                    for (k, value) in [x.eq(y), x.ne(y), x.lt(y), x.le(y), x.gt(y), x.ge(y)].into_iter().enumerate() {
+                        body.tensor(&format!("c{k}")).store([i, j], value);
+                    }
+                }));
+            });
+            let values: Vec<$rust> = edges.iter().map(|v| match v {
+                Number::Int(v) => *v as $rust,
+                Number::Float(_) => 0,
+            }).collect();
+            let pairs: Vec<($rust, $rust)> = values.iter().flat_map(|x| values.iter().map(|y| (*x, *y))).collect();
+            let nonzero = |y: $rust| if y == 0 { 1 } else { y };
+            let operations: [fn($rust, $rust) -> $rust; 14] = [
+                |x, y| x.wrapping_add(y), |x, y| x.wrapping_sub(y), |x, y| x.wrapping_mul(y),
+                |x, y| x.wrapping_div(y), |x, y| x.wrapping_rem(y), |x, y| x & y, |x, y| x | y, |x, y| x ^ y,
+                |x, y| x.wrapping_shl(y as u32), |x, y| x.wrapping_shr(y as u32),
+                |x, y| x.min(y), |x, y| x.max(y), |x, _| x.wrapping_neg(), |x, _| !x,
+            ];
+            for (k, operation) in operations.into_iter().enumerate() {
+                let divides = k == 3 || k == 4;
+                let want: Vec<$rust> =
+                    pairs.iter().map(|(x, y)| operation(*x, if divides { nonzero(*y) } else { *y })).collect();
+                assert_eq!(got[k], show(&want), "operation {k} on {}", ScalarType::$ty);
+            }
+            let comparisons: [fn(&$rust, &$rust) -> bool; 6] =
+                [|x, y| x == y, |x, y| x != y, |x, y| x < y, |x, y| x <= y, |x, y| x > y, |x, y| x >= y];
+            for (k, compare) in comparisons.into_iter().enumerate() {
+                let want: Vec<bool> = pairs.iter().map(|(x, y)| compare(x, y)).collect();
+                assert_eq!(got[14 + k], show(&want), "comparison {k} on {}", ScalarType::$ty);
+            }
+        }
+    )*};
+}
+
+#[test]
+fn integers_are_those_of_rust() {
+    int_operations! {
+        Int8: i8;
+        Int16: i16;
+        Int32: i32;
+        Int64: i64;
+        UInt8: u8;
+        UInt16: u16;
+        UInt32: u32;
+        UInt64: u64;
+    }
+}
+
+unsafe extern "C" {
+    fn erf(x: f64) -> f64;
+    fn erff(x: f32) -> f32;
+}
+
+macro_rules! float_operations {
+    ($($ty:ident: $rust:ident, $erf:ident;)*) => {$(
+        {
+            let (edges, got) = binary_table(ScalarType::$ty, 17, 6, |body| {
+                let (a, b) = (body.tensor("a"), body.tensor("b"));
+                let n = body.dim("n");
+                body.for_range(0, n, |i| body.for_range(0, n, |j| {
+                    let (x, y) = (a.load([i]), b.load([j]));
+                    let results = [
+                        x + y, x - y, x * y, x / y, x.min(y), x.max(y), x.pow(y), -x, x.abs(), x.floor(), x.ceil(),
+                        x.sqrt(), x.exp(), x.log(), x.tanh(), x.erf(), x.lt(y).select(x, y),
+                    ];
+                    for (k, value) in results.into_iter().enumerate() {
+                        body.tensor(&format!("r{k}")).store([i, j], value);
+                    }
+                    for (k, value) in [x.eq(y), x.ne(y), x.lt(y), x.le(y), x.gt(y), x.ge(y)].into_iter().enumerate() {
+                        body.tensor(&format!("c{k}")).store([i, j], value);
+                    }
+                }));
+            });
+            let values: Vec<$rust> = edges.iter().map(|v| match v {
+                Number::Float(v) => *v as $rust,
+                Number::Int(_) => 0.0,
+            }).collect();
+            let pairs: Vec<($rust, $rust)> = values.iter().flat_map(|x| values.iter().map(|y| (*x, *y))).collect();
+            let operations: [fn($rust, $rust) -> $rust; 17] = [
+                |x, y| x + y, |x, y| x - y, |x, y| x * y, |x, y| x / y,
+                |x, y| if x.is_nan() || y.is_nan() { $rust::NAN }
+                    else if x == y { if x.is_sign_negative() { x } else { y } }
+                    else { x.min(y) },
+                |x, y| if x.is_nan() || y.is_nan() { $rust::NAN }
+                    else if x == y { if x.is_sign_negative() { y } else { x } }
+                    else { x.max(y) },
+                |x, y| x.powf(y), |x, _| -x, |x, _| x.abs(), |x, _| x.floor(), |x, _| x.ceil(),
+                |x, _| x.sqrt(), |x, _| x.exp(), |x, _| x.ln(), |x, _| x.tanh(),
+                // SAFETY: a function of libm.
+                |x, _| unsafe { $erf(x) },
+                |x, y| if x < y { x } else { y },
+            ];
+            for (k, operation) in operations.into_iter().enumerate() {
+                let want: Vec<$rust> = pairs.iter().map(|(x, y)| operation(*x, *y)).collect();
+                assert_eq!(got[k], show(&want), "operation {k} on {}", ScalarType::$ty);
+            }
+            let comparisons: [fn(&$rust, &$rust) -> bool; 6] =
+                [|x, y| x == y, |x, y| x != y, |x, y| x < y, |x, y| x <= y, |x, y| x > y, |x, y| x >= y];
+            for (k, compare) in comparisons.into_iter().enumerate() {
+                let want: Vec<bool> = pairs.iter().map(|(x, y)| compare(x, y)).collect();
+                assert_eq!(got[17 + k], show(&want), "comparison {k} on {}", ScalarType::$ty);
+            }
+        }
+    )*};
+}
+
+#[test]
+fn floats_are_those_of_rust() {
+    float_operations! {
+        Float32: f32, erff;
+        Float64: f64, erf;
+    }
+}
+
+/// The result of a call with `int64` arguments.
+fn int_result(prepared: &mut Prepared<'_>, args: &[i64]) -> i64 {
+    let outcome = prepared.run(&Call::new(args.iter().map(|v| Value::int(*v)))).unwrap();
+    assert_eq!((outcome.code, outcome.error), (Ok(0), None), "{args:?}");
+    outcome.result.2 as i64
+}
+
+#[test]
+fn nested_conditionals() {
+    let program = program("f(a: int64, b: int64) -> int64", |body| {
+        let (a, b) = (body.arg("a"), body.arg("b"));
+        let inner = body.if_else_value(
+            a.gt(0),
+            || body.if_else_value(b.gt(0), || a + b, || body.if_else_value(b.eq(0), || a, || a - b)),
+            || {
+                body.if_else(b.lt(-5), || body.ret(-1), || body.if_(a.eq(-7), || body.ret(-2)));
+                a * b
+            },
+        );
+        body.ret(inner + 1);
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    for a in [-8, -7, -1, 0, 1, 9] {
+        for b in [-9, -6, -5, -1, 0, 1, 4] {
+            let want = match (a > 0, b) {
+                (true, 1..) => a + b + 1,
+                (true, 0) => a + 1,
+                (true, _) => a - b + 1,
+                (false, ..-5) => -1,
+                (false, _) if a == -7 => -2,
+                (false, _) => a * b + 1,
+            };
+            assert_eq!(int_result(&mut prepared, &[a, b]), want, "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn returning_out_of_nested_loops() {
+    let program = program("f(product: int64, most: int64) -> int64", |b| {
+        let (product, most) = (b.arg("product"), b.arg("most"));
+        b.for_range(2, most, |i| {
+            b.for_range(2, most, |j| {
+                b.if_((i * j).eq(product), || {
+                    b.if_(i.gt(j), || b.raise("ValueError", "{} > {}", &[i, j]));
+                    b.ret(i * 100 + j);
+                });
+            });
+        });
+        b.ret(0);
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    for (product, most, want) in [(6, 10, 203), (49, 10, 707), (49, 7, 0), (47, 10, 0), (4, -3, 0), (4, i64::MIN, 0)] {
+        assert_eq!(int_result(&mut prepared, &[product, most]), want, "{product} {most}");
+    }
+}
+
+#[test]
+fn folds_with_several_values() {
+    let program = program("f(start: int64, end: int64) -> int64", |b| {
+        // Fibonacci's numbers in a and c, and how many turns it took
+        let [a, c, turns] =
+            b.fold_n(b.arg("start"), b.arg("end"), [b.i64(0), b.i64(1), b.i64(0)], |i, [a, c, turns]| {
+                // swapped on purpose: every value of a turn is that of the turn before
+                let odd = b.fold(0, i, b.i64(0), |k, n| n + (k % 2));
+                b.ensure(odd.eq(i / 2), "ValueError", "{} is not {}", &[odd, i / 2]);
+                [c, a + c, turns + 1]
+            });
+        b.ret(a * 1_000_000 + c * 1000 + turns);
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    for (start, end) in [(0, 0), (0, 1), (0, 2), (0, 10), (3, 10), (10, 3), (i64::MAX, i64::MIN), (1, 14)] {
+        let (mut a, mut c, mut turns) = (0, 1, 0);
+        for _ in start..end {
+            (a, c, turns) = (c, a + c, turns + 1);
+        }
+        assert_eq!(int_result(&mut prepared, &[start, end]), a * 1_000_000 + c * 1000 + turns, "{start}..{end}");
+    }
+}
+
+#[test]
+fn pointers() {
+    let program = program("f(x: Tensor([n], int32), y: Tensor([n], int32)) -> handle", |b| {
+        let (x, y) = (b.tensor("x").ptr(), b.tensor("y").ptr());
+        b.for_range(0, b.dim("n"), |i| {
+            let value = b.load(ScalarType::Int32, b.offset(x, ScalarType::Int32, i));
+            b.store(b.offset(y, ScalarType::Int32, b.dim("n") - 1 - i), value);
+        });
+        b.ret((x.cast(ScalarType::Int64) - x.cast(ScalarType::Int64)).cast(ScalarType::Handle));
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    let tensor = || TensorSpec::new(DLDataType::INT32, vec![3]);
+    let call = Call::new([tensor().with([1, 2, 3].map(Number::Int)).into(), tensor().into()]);
+    assert_eq!(prepared.elements(&call)[1], "[3, 2, 1]");
+}

@@ -1,0 +1,201 @@
+//! Points of the contract that fixtures can't say: what outlives what, and what is given back.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tvm_ffi_codegen::engine::KeepAlive;
+use tvm_ffi_codegen::runtime::abi::{DLManagedTensor, DLTensor, TVMFFIAny, TypeIndex};
+use tvm_ffi_codegen::runtime::error::take_raised;
+use tvm_ffi_codegen::runtime::{Any, Function, ObjectRef, Tensor, capi};
+use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature};
+
+use crate::support::kernels;
+use crate::support::sig;
+
+/// An engine, and a token that it and each piece of its code hold once.
+fn counting_engine() -> (Engine, Arc<()>) {
+    let token = Arc::new(());
+    let shared: KeepAlive = token.clone();
+    (Engine::builder().keep_alive(shared).build().unwrap(), token)
+}
+
+fn compile(engine: &Engine, signature: &str, body: &str) -> Function {
+    // SAFETY: the bodies keep to the shapes that their signatures state.
+    unsafe { engine.compile(&sig(signature), &kernels::body(body).unwrap()).unwrap() }
+}
+
+const ADD_ONE: &str = "add_one(x: Tensor([n], float32), y: Tensor([n], float32))";
+
+#[test]
+fn code_is_given_back_with_the_last_function() {
+    let (engine, token) = counting_engine();
+    let idle = Arc::strong_count(&token);
+    for _ in 0..20 {
+        let f = compile(&engine, ADD_ONE, "add_one");
+        assert_eq!(Arc::strong_count(&token), idle + 1);
+        let g = f.clone();
+        drop(f);
+        assert_eq!(Arc::strong_count(&token), idle + 1);
+        assert!(g.call((1,)).is_err());
+        drop(g);
+        assert_eq!(Arc::strong_count(&token), idle);
+    }
+    let f = compile(&engine, ADD_ONE, "add_one");
+    drop(engine);
+    // the function needs its own code and that of the shared routine for errors
+    assert!(f.call((1, 2)).is_err());
+    drop(f);
+    assert_eq!(Arc::strong_count(&token), 1);
+}
+
+#[test]
+fn functions_of_a_module_live_on_their_own() {
+    let (engine, token) = counting_engine();
+    let idle = Arc::strong_count(&token);
+    let (double, echo) = (sig("ensure(a: int64) -> int64"), sig("echo(a: float64) -> float64"));
+    let kernels = (kernels::body("ensure").unwrap(), kernels::body("echo").unwrap());
+    // SAFETY: the bodies read no memory.
+    let module = unsafe { engine.compile_module([(&double, &kernels.0), (&echo, &kernels.1)]) }.unwrap();
+    assert_eq!(module.function_names(), ["echo", "ensure"]);
+    let f = module.get_function("ensure").unwrap();
+    let g = module.get_function("echo").unwrap();
+    assert!(module.get_function("__tvm_ffi_echo").is_none());
+    drop(module);
+    assert_eq!(f.call((4,)).unwrap().cast::<i64>().unwrap(), 8);
+    drop(f);
+    assert_eq!(Arc::strong_count(&token), idle + 1);
+    assert_eq!(g.call((1.5,)).unwrap().cast::<f64>().unwrap(), 1.5);
+    drop(g);
+    assert_eq!(Arc::strong_count(&token), idle);
+}
+
+#[test]
+fn an_error_outlives_the_code() {
+    let (engine, token) = counting_engine();
+    let f = compile(&engine, ADD_ONE, "add_one");
+    let raise = compile(&engine, "raise(a: int64)", "raise");
+    let wrong = f.call((1, 2)).unwrap_err();
+    let own = raise.call((5,)).unwrap_err();
+    drop((f, raise, engine));
+    assert_eq!(Arc::strong_count(&token), 1);
+    assert_eq!(
+        wrong.to_string(),
+        format!("TypeError: Mismatched type of x on argument #0 when calling: `{ADD_ONE}`, expected Tensor, got int")
+    );
+    assert_eq!(own.to_string(), "KeyError: no 5 here, nor 6");
+}
+
+#[test]
+fn a_raised_error_is_in_the_slot_and_the_result_is_not_touched() {
+    let engine = Engine::new().unwrap();
+    let f = compile(&engine, "ensure(a: int64) -> int64", "ensure");
+    let mut result = TVMFFIAny::none();
+    result.v.v_uint64 = 77;
+    for bad in [Any::from(-1), Any::from("text"), Any::from(2.5)] {
+        let mut args = [*bad.as_raw()];
+        // SAFETY: the function and its argument are alive; the result is None.
+        let code = unsafe { capi::TVMFFIFunctionCall(f.as_raw_handle(), args.as_mut_ptr(), 1, &raw mut result) };
+        assert_eq!((code, result.type_index, result.bits()), (-1, TypeIndex::NONE.0, 77));
+        assert!(take_raised().is_some());
+        assert!(take_raised().is_none());
+    }
+}
+
+unsafe extern "C" fn count(counter: *mut c_void) {
+    // SAFETY: tests pass counters that outlive the objects.
+    unsafe { &*counter.cast::<AtomicUsize>() }.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn count_managed(managed: *mut DLManagedTensor) {
+    // SAFETY: the runtime calls it once, with what the test gave it.
+    unsafe { count((*managed).manager_ctx) };
+}
+
+/// An object whose deleter adds one to the counter.
+fn opaque(counter: &AtomicUsize) -> ObjectRef {
+    let handle = std::ptr::from_ref(counter).cast_mut().cast();
+    let mut out = std::ptr::null_mut();
+    let index = TypeIndex::OPAQUE_PY_OBJECT.0;
+    // SAFETY: the counter outlives the object.
+    let code = unsafe { capi::TVMFFIObjectCreateOpaque(handle, index, Some(count), &raw mut out) };
+    assert_eq!(code, 0);
+    // SAFETY: the reference is handed out.
+    unsafe { ObjectRef::from_raw(out.cast()) }.unwrap()
+}
+
+#[test]
+fn nothing_leaks_and_nothing_is_freed_twice() {
+    let engine = Engine::new().unwrap();
+    let f = compile(&engine, ADD_ONE, "add_one");
+    let deleted = AtomicUsize::new(0);
+    let mut data = [1.0f32, 2.0, 3.0];
+    let mut shape = [3i64];
+    let mut managed = DLManagedTensor {
+        dl_tensor: DLTensor {
+            data: data.as_mut_ptr().cast(),
+            ..*Tensor::from_slice(&[0f32], &[1]).unwrap().as_dl_tensor()
+        },
+        manager_ctx: std::ptr::from_ref(&deleted).cast_mut().cast(),
+        deleter: Some(count_managed),
+    };
+    managed.dl_tensor.shape = shape.as_mut_ptr();
+    managed.dl_tensor.strides = std::ptr::null_mut();
+    // SAFETY: all of it outlives the tensor.
+    let x = unsafe { Tensor::from_dlpack(&raw mut managed, 0, false) }.unwrap();
+    let y = Tensor::from_slice(&[0f32; 3], &[3]).unwrap();
+    let object = opaque(&deleted);
+    for _ in 0..10 {
+        f.call((&x, &y)).unwrap();
+        assert!(f.call((&x, &object)).is_err());
+        assert!(f.call((&object, &y)).is_err());
+        assert!(f.call((&x, "a string that is long enough for the heap")).is_err());
+    }
+    assert_eq!(y.to_vec::<f32>().unwrap(), [2.0, 3.0, 4.0]);
+    assert_eq!(deleted.load(Ordering::SeqCst), 0);
+    assert_eq!(object.strong_count(), 1);
+    drop(f);
+    drop(object);
+    assert_eq!(deleted.load(Ordering::SeqCst), 1);
+    drop(x);
+    assert_eq!(deleted.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn code_of_failed_compiles_is_not_kept() {
+    let (engine, token) = counting_engine();
+    let idle = Arc::strong_count(&token);
+    for _ in 0..10 {
+        let signature: Signature = sig("f(a: int64)");
+        assert!(engine.compile_code([(&signature, &Kernel::symbol("nowhere"))]).is_err());
+    }
+    assert_eq!(Arc::strong_count(&token), idle);
+}
+
+#[test]
+fn wrappers_of_one_module_share_their_texts() {
+    let engine = Engine::new().unwrap();
+    let size = |count: usize| {
+        let signatures: Vec<Signature> =
+            (0..count).map(|i| sig(&format!("f{i}(x: Tensor([n], float32), y: Tensor([n], float32))"))).collect();
+        let kernel = Kernel::check_only();
+        engine.compile_code(signatures.iter().map(|s| (s, &kernel))).unwrap().data_size()
+    };
+    let (one, ten) = (size(1), size(10));
+    assert!(ten < 10 * one, "{ten} bytes for ten, {one} for one");
+}
+
+#[test]
+fn a_byte_offset_of_an_ordinary_view_is_honoured() {
+    let engine = Engine::new().unwrap();
+    let f = compile(&engine, ADD_ONE, "add_one");
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[4]).unwrap();
+    let y = Tensor::from_slice(&[0f32; 2], &[2]).unwrap();
+    let mut view = *x.as_dl_tensor();
+    let mut shape = [2i64];
+    view.byte_offset = 8;
+    view.shape = shape.as_mut_ptr();
+    assert_eq!(view.dtype, DLDataType::FLOAT32);
+    f.call((&view, &y)).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [4.0, 5.0]);
+}

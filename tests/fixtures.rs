@@ -1,0 +1,247 @@
+//! Runs the files of `fixtures/` on every executor. `fixtures/README.md` explains their format.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use tvm_ffi_codegen::runtime::abi::TypeIndex;
+use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
+
+use crate::support::element::Show;
+use crate::support::exec::{BEFORE, Outcome, Prepared, Program};
+use crate::support::kernels;
+use crate::support::value::{Call, parse_call};
+
+const BLESS: &str = "TVM_FFI_CODEGEN_BLESS";
+
+#[test]
+fn all() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let bless = std::env::var_os(BLESS).is_some_and(|v| v == "1");
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "txt"));
+    files.sort();
+    assert!(!files.is_empty());
+    let (mut problems, mut calls) = (Vec::new(), 0);
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut file = File { name: &name, bless, blessed: String::new(), problems: Vec::new(), calls: 0 };
+        file.run(&text);
+        calls += file.calls;
+        if bless && file.blessed != text {
+            fs::write(&path, &file.blessed).unwrap();
+        }
+        problems.append(&mut file.problems);
+    }
+    println!("{calls} calls");
+    assert!(
+        problems.is_empty(),
+        "{} of {calls} calls are not as expected; run with {BLESS}=1 to accept what they do now\n\n{}",
+        problems.len(),
+        problems.join("\n\n")
+    );
+}
+
+struct File<'a> {
+    name: &'a str,
+    bless: bool,
+    /// The file as it should be.
+    blessed: String,
+    problems: Vec<String>,
+    calls: usize,
+}
+
+/// A line that is not blank and no comment.
+struct Line<'a> {
+    number: usize,
+    key: &'a str,
+    value: &'a str,
+}
+
+impl File<'_> {
+    fn problem(&mut self, line: usize, what: impl std::fmt::Display) {
+        self.problems.push(format!("fixtures/{}:{line}: {what}", self.name));
+    }
+
+    /// Copies a line that stays as it is.
+    fn keep(&mut self, text: &str) {
+        self.blessed.push_str(text);
+        self.blessed.push('\n');
+    }
+
+    fn run(&mut self, text: &str) {
+        let mut lines = text.lines().enumerate().map(|(i, raw)| (i + 1, raw)).peekable();
+        let mut signature: Option<Signature> = None;
+        let mut program: Option<Program> = None;
+        while let Some((number, raw)) = lines.next() {
+            let Some(line) = split_line(number, raw) else {
+                if !raw.trim().is_empty() && !raw.starts_with('#') {
+                    self.problem(number, format!("`{raw}` is not `key: value`"));
+                }
+                self.keep(raw);
+                continue;
+            };
+            self.keep(raw);
+            match line.key {
+                "signature" => {
+                    program = None;
+                    signature = line.value.parse().map_err(|e| self.problem(number, e)).ok();
+                }
+                "kernel" => {
+                    let Some(signature) = signature.clone() else { continue };
+                    let made = parse_kernel(line.value).and_then(|kernel| Program::new(signature, kernel));
+                    program = made.map_err(|e| self.problem(number, e)).ok();
+                }
+                "call" => {
+                    // all calls of one kernel share what is prepared for them
+                    let Some(program) = &program else {
+                        self.problem(number, "a call needs a signature and a kernel above it, free of mistakes");
+                        continue;
+                    };
+                    match Prepared::new(program) {
+                        Ok(mut prepared) => {
+                            self.call(&mut prepared, &program.signature, &line, &mut lines);
+                            while let Some(line) = self.next_call(&mut lines) {
+                                self.call(&mut prepared, &program.signature, &line, &mut lines);
+                            }
+                        }
+                        Err(e) => self.problem(number, e),
+                    }
+                }
+                "expect" => self.problem(number, "an `expect:` without a `call:` before it"),
+                other => self.problem(number, format!("`{other}` is no key")),
+            }
+        }
+    }
+
+    /// The next line if it is a call, past comments and blank lines.
+    fn next_call<'t>(
+        &mut self,
+        lines: &mut std::iter::Peekable<impl Iterator<Item = (usize, &'t str)>>,
+    ) -> Option<Line<'t>> {
+        loop {
+            let (number, raw) = *lines.peek()?;
+            match split_line(number, raw) {
+                Some(line) if line.key == "call" => {
+                    lines.next();
+                    self.keep(raw);
+                    return Some(line);
+                }
+                None if raw.trim().is_empty() || raw.starts_with('#') => {
+                    lines.next();
+                    self.keep(raw);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn call<'t>(
+        &mut self,
+        prepared: &mut Prepared<'_>,
+        signature: &Signature,
+        line: &Line<'_>,
+        lines: &mut std::iter::Peekable<impl Iterator<Item = (usize, &'t str)>>,
+    ) {
+        self.calls += 1;
+        let expected = lines.next_if(|(number, raw)| split_line(*number, raw).is_some_and(|l| l.key == "expect"));
+        let expected_text = expected.map(|(_, raw)| raw.split_once(':').map_or("", |(_, e)| e).trim());
+        let outcome = parse_call(line.value).and_then(|call| Ok((prepared.run(&call)?, call)));
+        let actual = match outcome {
+            Ok((outcome, call)) => show(&outcome, &call, signature),
+            Err(e) => {
+                self.problem(line.number, e);
+                if let Some((_, raw)) = expected {
+                    self.keep(raw);
+                }
+                return;
+            }
+        };
+        if actual.starts_with("BROKEN") || (!self.bless && expected_text != Some(&actual)) {
+            let expected = expected_text.unwrap_or("(no `expect:` line)");
+            self.problem(line.number, format!("{}\n  expected: {expected}\n  actual:   {actual}", line.value));
+        }
+        self.keep(&format!("expect: {actual}"));
+    }
+}
+
+fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
+    let (key, value) = raw.split_once(':')?;
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase());
+    plain.then(|| Line { number, key, value: value.trim() })
+}
+
+fn parse_kernel(text: &str) -> Result<Kernel, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (kernel, rest) = match &words[..] {
+        ["check"] => return Ok(Kernel::check_only()),
+        ["body", name] => return kernels::body(name).ok_or_else(|| format!("no body is called `{name}`")),
+        ["symbol", name, rest @ ..] => (Kernel::symbol(*name), rest),
+        ["address", name, rest @ ..] => {
+            let address = kernels::native(name).ok_or_else(|| format!("no native kernel is called `{name}`"))?;
+            (Kernel::address(address), rest)
+        }
+        _ => return Err(format!("`{text}` is no kernel: check, body NAME, symbol NAME or address NAME")),
+    };
+    Ok(match rest {
+        [] => kernel,
+        ["nothing"] => kernel.returning(KernelReturn::Nothing),
+        ["status"] => kernel.returning(KernelReturn::Status),
+        ["value"] => kernel.returning(KernelReturn::Value),
+        _ => return Err(format!("`{text}`: a kernel returns nothing, status or value")),
+    })
+}
+
+/// An outcome as the text of an `expect:` line.
+fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
+    let mut text = match (&outcome.code, &outcome.error) {
+        (Ok(0), None) => "ok".to_owned(),
+        (Ok(-1), Some((kind, message))) => format!("{kind}: {message}"),
+        (Ok(0), Some(error)) => return format!("BROKEN: success, but raised {error:?}"),
+        (Ok(code), Some((kind, message))) => format!("code {code}, {kind}: {message}"),
+        (Ok(code), None) => format!("code {code}, no error"),
+        (Err(trap), _) => return format!("BROKEN: {trap}"),
+    };
+    if outcome.code != Ok(0) {
+        return match outcome.result {
+            BEFORE => text,
+            result => format!("BROKEN: failed, but the result is {result:x?}"),
+        };
+    }
+    if !outcome.received.is_empty() {
+        let words: Vec<String> = outcome.received.iter().map(|&w| show_word(w)).collect();
+        let _ = write!(text, "; received = [{}]", words.join(", "));
+    }
+    let result = match outcome.result {
+        BEFORE => String::new(),
+        (_, padding, _) if padding != 0 => return format!("BROKEN: padding of the result is {padding:#x}"),
+        (index, _, payload) => match TypeIndex(index) {
+            TypeIndex::INT => format!("int {}", payload as i64),
+            TypeIndex::FLOAT => format!("float {}", f64::from_bits(payload).show()),
+            TypeIndex::BOOL if payload < 2 => format!("bool {}", payload == 1),
+            TypeIndex::OPAQUE_PTR => format!("handle {payload:#x}"),
+            _ => return format!("BROKEN: type index {index}, payload {payload:#x}"),
+        },
+    };
+    if result.is_empty() != signature.ret().is_none() {
+        return format!("BROKEN: result {result:?}");
+    }
+    if !result.is_empty() {
+        let _ = write!(text, "; result = {result}");
+    }
+    for (i, elements) in &outcome.changed {
+        let label = call.args[*i].0.clone();
+        let name = label.unwrap_or_else(|| signature.params()[*i].name.clone());
+        let _ = write!(text, "; {name} = {elements}");
+    }
+    text
+}
+
+/// A word that a kernel received: small numbers in decimal, the rest in hexadecimal.
+fn show_word(word: u64) -> String {
+    match word as i64 {
+        v @ -65536..=65536 => v.to_string(),
+        _ => format!("{word:#x}"),
+    }
+}

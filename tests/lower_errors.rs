@@ -1,0 +1,345 @@
+//! What can be wrong between a signature and a kernel: each mistake is an error with a name, and nothing is left behind.
+
+use std::ffi::c_void;
+
+use cranelift_codegen::ir::{AbiParam, InstBuilder, types};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+
+use tvm_ffi_codegen::embed::{self, EmbedError, Target};
+use tvm_ffi_codegen::engine::EngineError;
+use tvm_ffi_codegen::lower::{Lowering, Routines};
+use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
+use tvm_ffi_codegen::runtime::{Function, capi};
+use tvm_ffi_codegen::{Engine, Kernel, KernelReturn, LowerError, ScalarType, Signature, ir};
+
+use crate::support::sig;
+
+fn lower_error(signature: &Signature, kernel: &Kernel) -> LowerError {
+    match tvm_ffi_codegen::lower::lower(signature, kernel, Routines::Import) {
+        Err(error) => error,
+        Ok(_) => panic!("{signature} was lowered"),
+    }
+}
+
+/// Every operation that was asked for wrongly, in order.
+fn operations(error: LowerError) -> Vec<String> {
+    match error {
+        LowerError::Body { mistakes, .. } => mistakes.into_iter().map(|m| m.operation).collect(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn mistakes_of_a_body_come_all_at_once() {
+    let signature = sig("f(x: Tensor([n], float32), h: Tensor([n], float16), a: int32, p: handle) -> int64");
+    let kernel = Kernel::body(|b| {
+        let (x, a) = (b.tensor("x"), b.arg("a"));
+        b.arg("nobody");
+        b.tensor("nobody");
+        b.arg("x");
+        b.tensor("a");
+        b.dim("m");
+        let _ = a + 1.5;
+        let _ = a + x.load([0]);
+        let _ = b.bool(true) + b.bool(false);
+        let _ = -b.arg("p");
+        x.load([0, 0]);
+        x.store([0], 1.0);
+        x.store([0], a);
+        b.tensor("h").load([0]);
+        x.size(1);
+        x.stride(0);
+        b.if_(a, || {});
+        b.ret_none();
+        b.raise("", "{} {} {}", &[a]);
+        b.raise("ValueError", "{}", &[x.load([0])]);
+        b.load(ScalarType::Int8, a);
+        let _ = b.arg("p").cast(ScalarType::Float64);
+        let _ = a.cast(ScalarType::Handle);
+        let _ = a.exp();
+        b.int(ScalarType::Float32, 1);
+    });
+    let error = lower_error(&signature, &kernel);
+    let text = error.to_string();
+    assert!(text.starts_with("the body of function `f` has mistakes:\n  arg(\"nobody\"): `f("), "{text}");
+    let want = [
+        "arg(\"nobody\")",
+        "tensor(\"nobody\")",
+        "arg(\"x\")",
+        "tensor(\"a\")",
+        "dim(\"m\")",
+        "add",
+        "add",
+        "add",
+        "neg",
+        "index",
+        "store",
+        "load",
+        "element_ptr",
+        "size",
+        "stride",
+        "if: the condition",
+        "ret_none",
+        "raise",
+        "raise",
+        "raise",
+        "load",
+        "cast",
+        "cast",
+        "exp",
+        "int",
+    ];
+    assert_eq!(operations(error), want, "{text}");
+}
+
+#[test]
+fn casts_between_pointers_and_floats_are_mistakes_not_invalid_code() {
+    for (from, to) in [("float64", ScalarType::Handle), ("handle", ScalarType::Float64), ("bool", ScalarType::Handle)] {
+        let signature = sig(&format!("f(a: {from})"));
+        let kernel = Kernel::body(move |b| {
+            b.arg("a").cast(to);
+        });
+        assert_eq!(operations(lower_error(&signature, &kernel)), ["cast"], "{from} to {to}");
+    }
+    let kernel = Kernel::body(|b| b.ret(b.arg("a").cast(ScalarType::Bool)));
+    let engine = Engine::new().unwrap();
+    // SAFETY: the body reads no memory.
+    let given = unsafe { engine.compile(&sig("f(a: handle) -> bool"), &kernel).unwrap() };
+    assert!(!given.call((None::<i32>,)).unwrap().cast::<bool>().unwrap());
+    assert!(given.call((std::ptr::without_provenance_mut::<c_void>(8),)).unwrap().cast::<bool>().unwrap());
+}
+
+#[test]
+fn a_body_has_to_return_its_value_on_every_way() {
+    let signature = sig("f(a: bool) -> int32");
+    let partly = Kernel::body(|b| b.if_(b.arg("a"), || b.ret(1)));
+    assert_eq!(operations(lower_error(&signature, &partly)), ["ret"]);
+    let in_a_loop = Kernel::body(|b| b.for_range(0, 3, |_| b.ret(1)));
+    assert_eq!(operations(lower_error(&signature, &in_a_loop)), ["ret"]);
+    let none = Kernel::body(|_| {});
+    assert_eq!(operations(lower_error(&signature, &none)), ["ret"]);
+    let wrong = Kernel::body(|b| b.ret(b.arg("a")));
+    assert_eq!(operations(lower_error(&signature, &wrong)), ["ret"]);
+    let nothing = sig("f(a: bool)");
+    assert_eq!(operations(lower_error(&nothing, &wrong)), ["ret"]);
+    let on_both = Kernel::body(|b| b.if_else(b.arg("a"), || b.ret(1), || b.raise("ValueError", "no", &[])));
+    assert!(tvm_ffi_codegen::lower::lower(&signature, &on_both, Routines::Define).is_ok());
+}
+
+#[test]
+fn kernels_have_to_fit_the_return() {
+    let (nothing, value) = (sig("f(a: int32)"), sig("f(a: int32) -> float32"));
+    let symbol = || Kernel::symbol("k");
+    let cases = [
+        (&nothing, symbol().returning(KernelReturn::Value), "returns a value, and the signature returns nothing"),
+        (&value, symbol().returning(KernelReturn::Nothing), "has to return float32, as the signature does"),
+        (&value, symbol().returning(KernelReturn::Status), "has to return float32, as the signature does"),
+        (&value, Kernel::check_only(), "is missing: the signature returns float32, which only a kernel can make"),
+        (&nothing, Kernel::address(std::ptr::null()), "is at address NULL"),
+        (&nothing, Kernel::symbol(""), "kernel symbol \"\" of function `f` is empty or holds a NUL byte"),
+        (&nothing, Kernel::symbol("a\0b"), "kernel symbol \"a\\0b\" of function `f` is empty or holds a NUL byte"),
+    ];
+    for (signature, kernel, problem) in cases {
+        let text = lower_error(signature, &kernel).to_string();
+        assert!(text.ends_with(problem), "{text}");
+    }
+}
+
+#[test]
+fn two_functions_of_one_name_are_an_error() {
+    let (a, b) = (sig("f(a: int32)"), sig("f(b: int32)"));
+    let kernel = Kernel::check_only();
+    let engine = Engine::new().unwrap();
+    let Err(error) = engine.compile_code([(&a, &kernel), (&b, &kernel)]) else { panic!() };
+    assert_eq!(error.to_string(), "function `f` is defined twice; give each wrapper of a module a name of its own");
+    // nothing of the second is left, so the module still is a good one
+    let mut lowering = Lowering::new(Routines::Define);
+    lowering.add(&a, &kernel).unwrap();
+    lowering.add(&b, &kernel).unwrap_err();
+    let bad = Kernel::body(|b| {
+        b.arg("nobody");
+    });
+    lowering.add(&sig("g()"), &bad).unwrap_err();
+    lowering.add(&sig("g()"), &kernel).unwrap();
+    let module = ir::verify(lowering.finish()).unwrap();
+    let exported = module.module().functions.values().filter(|f| f.linkage == ir::Linkage::Export);
+    assert_eq!(exported.map(|f| f.name.as_str()).collect::<Vec<_>>(), ["__tvm_ffi_f", "__tvm_ffi_g"]);
+}
+
+#[test]
+fn unresolved_symbols_are_all_named() {
+    let (a, b) = (sig("f(a: int32)"), sig("g(b: int64)"));
+    let (first, second) = (Kernel::symbol("no_such_kernel"), Kernel::symbol("none_such_either"));
+    let Err(error) = Engine::new().unwrap().compile_code([(&a, &first), (&b, &second)]) else { panic!() };
+    let EngineError::Unresolved { names } = &error else { panic!("{error}") };
+    assert_eq!(names, &["no_such_kernel", "none_such_either"]);
+    assert!(error.to_string().contains("`symbol(name, address)`"), "{error}");
+}
+
+extern "C" fn two(_: i64, _: i64) {}
+
+#[test]
+fn one_symbol_has_one_prototype() {
+    let (one, two_args) = (sig("f(a: int32)"), sig("g(a: int64, b: int64)"));
+    let kernel = Kernel::symbol("k");
+    // SAFETY: never called.
+    let engine = unsafe { Engine::builder().symbol("k", two as *const u8) }.build().unwrap();
+    let Err(error) = engine.compile_code([(&two_args, &kernel), (&one, &kernel)]) else { panic!() };
+    let text = error.to_string();
+    assert!(
+        text.starts_with("the kernel of function `f` is the symbol `k`, which the module already has as an import"),
+        "{text}"
+    );
+    assert!(engine.compile_code([(&two_args, &kernel)]).is_ok());
+    assert!(engine.compile_code([(&two_args, &kernel), (&sig("h(a: int64, b: uint64)"), &kernel)]).is_ok());
+
+    // a kernel is no wrapper, neither its own nor one before
+    let own = Kernel::symbol("__tvm_ffi_f");
+    let Err(error) = engine.compile_code([(&one, &own)]) else { panic!() };
+    assert!(matches!(error, EngineError::Lower(_)), "{error}");
+    let Err(error) = engine.compile_code([(&one, &Kernel::check_only()), (&two_args, &own)]) else { panic!() };
+    assert!(error.to_string().ends_with("already has as a function that it defines"), "{error}");
+
+    // what bodies import from libm
+    let exp = Kernel::symbol("exp");
+    let body = Kernel::body(|b| {
+        b.arg("a").exp();
+    });
+    let with_exp = sig("e(a: float64)");
+    let Err(error) = engine.compile_code([(&two_args, &exp), (&with_exp, &body)]) else { panic!() };
+    assert!(error.to_string().contains("exp: needs the symbol `exp`, which the module has as an import"), "{error}");
+    let Err(error) = engine.compile_code([(&with_exp, &body), (&two_args, &exp)]) else { panic!() };
+    assert!(matches!(error, EngineError::Lower(LowerError::SymbolConflict { .. })), "{error}");
+}
+
+#[test]
+fn kernels_may_have_the_names_of_ordinary_things() {
+    let signature = sig("f(a: int64, b: int64)");
+    for name in ["messages", "names", "decimal", "report", "f", "exp", "main", "with space", "\u{e9}"] {
+        // SAFETY: that is the prototype.
+        let engine = unsafe { Engine::builder().symbol(name, two as *const u8) }.build().unwrap();
+        engine.compile_code([(&signature, &Kernel::symbol(name))]).unwrap();
+        let module = tvm_ffi_codegen::lower::lower(&signature, &Kernel::symbol(name), Routines::Define).unwrap();
+        engine.load(&ir::verify(module).unwrap()).unwrap();
+    }
+}
+
+/// A module of a compiler of its own, with the C API.
+fn own_module() -> JITModule {
+    let isa = cranelift_native::builder().unwrap();
+    let mut flags = cranelift_codegen::settings::builder();
+    cranelift_codegen::settings::Configurable::set(&mut flags, "is_pic", "false").unwrap();
+    let isa = isa.finish(cranelift_codegen::settings::Flags::new(flags)).unwrap();
+    let mut builder = JITBuilder::with_isa(isa, default_libcall_names());
+    builder.symbols(capi::symbols().iter().map(|(name, address)| (*name, address.as_ptr().cast())));
+    JITModule::new(builder)
+}
+
+/// `int64 twice(int64)`, written with cranelift_frontend.
+fn define_twice(module: &mut JITModule) -> FuncId {
+    let mut context = module.make_context();
+    context.func.signature.params.push(AbiParam::new(types::I64));
+    context.func.signature.returns.push(AbiParam::new(types::I64));
+    let id = module.declare_function("twice", Linkage::Local, &context.func.signature).unwrap();
+    let mut frontend = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut context.func, &mut frontend);
+    let block = b.create_block();
+    b.append_block_params_for_function_params(block);
+    b.switch_to_block(block);
+    b.seal_all_blocks();
+    let a = b.block_params(block)[0];
+    let sum = b.ins().iadd(a, a);
+    b.ins().return_(&[sum]);
+    b.finalize(module.target_config());
+    module.define_function(id, &mut context).unwrap();
+    id
+}
+
+#[test]
+fn a_kernel_in_the_callers_module_is_called_through_its_wrapper() {
+    let mut module = own_module();
+    let twice = define_twice(&mut module);
+    let signature = sig("twice(a: int64) -> int64");
+    let id = embed::add_wrapper(&mut module, &signature, twice).unwrap();
+    module.finalize_definitions().unwrap();
+    let address = module.get_finalized_function(id);
+    // SAFETY: wrappers are of this type; the module lives to the end of the test.
+    let function = unsafe {
+        let safe_call = std::mem::transmute::<*const u8, TVMFFISafeCallType>(address);
+        Function::from_code(safe_call, ())
+    };
+    assert_eq!(function.call((21,)).unwrap().cast::<i64>().unwrap(), 42);
+    let error = function.call(("x",)).unwrap_err();
+    assert!(error.to_string().ends_with("expected int64, got str"), "{error}");
+    drop(function);
+    // SAFETY: nothing of it is used any more.
+    unsafe { module.free_memory() };
+}
+
+#[test]
+fn a_failure_leaves_the_callers_module_as_it_was() {
+    let mut module = own_module();
+    let twice = define_twice(&mut module);
+    let good = sig("twice(a: int64) -> int64");
+    let names = |module: &JITModule| {
+        let all = module.declarations().get_functions();
+        all.map(|(id, decl)| (id, decl.name.clone())).collect::<Vec<_>>()
+    };
+    let before = names(&module);
+
+    let other = sig("other(a: int32) -> int64");
+    let error = embed::add_wrapper(&mut module, &other, twice).unwrap_err();
+    assert!(matches!(error, EmbedError::Cranelift(_)), "{error}");
+    assert_eq!(names(&module), before);
+
+    let body = Kernel::body(|b| {
+        b.arg("nobody");
+    });
+    let targets = [(&good, Target::from(twice)), (&other, Target::from(body))];
+    let error = embed::add_wrappers(&mut module, targets).unwrap_err();
+    assert!(matches!(error, EmbedError::Lower(_)), "{error}");
+    assert_eq!(names(&module), before);
+
+    let twice_over = [(&good, Target::from(twice)), (&good, Target::from(twice))];
+    let error = embed::add_wrappers(&mut module, twice_over).unwrap_err();
+    assert!(matches!(error, EmbedError::Lower(LowerError::DuplicateName { .. })), "{error}");
+    assert_eq!(names(&module), before);
+
+    // still good for the right request, and a name that is taken is refused
+    embed::add_wrapper(&mut module, &good, twice).unwrap();
+    let after = names(&module);
+    let error = embed::add_wrapper(&mut module, &good, twice).unwrap_err();
+    assert!(matches!(error, EmbedError::Cranelift(_)), "{error}");
+    assert_eq!(names(&module), after);
+    module.finalize_definitions().unwrap();
+    // SAFETY: nothing of it is used.
+    unsafe { module.free_memory() };
+}
+
+#[test]
+fn constants_that_wrap_are_divided_by_as_what_they_are() {
+    // 255 is -1 in an int8, and 256 is 0: neither may trap
+    let engine = Engine::new().unwrap();
+    let signature = sig("f(a: int8) -> int8");
+    let by = |divisor: i64| {
+        let kernel = Kernel::body(move |b| b.ret(b.arg("a") / b.int(ScalarType::Int8, divisor)));
+        // SAFETY: the body reads no memory.
+        unsafe { engine.compile(&signature, &kernel).unwrap() }
+    };
+    assert_eq!(by(255).call((-128,)).unwrap().cast::<i64>().unwrap(), -128);
+    assert_eq!(by(255).call((5,)).unwrap().cast::<i64>().unwrap(), -5);
+    assert_eq!(by(256).call((1,)).unwrap_err().kind(), "ZeroDivisionError");
+    assert_eq!(by(259).call((7,)).unwrap().cast::<i64>().unwrap(), 2);
+}
+
+#[test]
+fn a_wrapper_without_arguments_needs_no_array() {
+    // SAFETY: nothing is called.
+    let function = unsafe { Engine::new().unwrap().compile(&sig("f()"), &Kernel::check_only()).unwrap() };
+    let mut result = TVMFFIAny::none();
+    // SAFETY: there are no arguments.
+    let code = unsafe { (function.as_safe_call())(function.as_raw_handle(), std::ptr::null(), 0, &raw mut result) };
+    assert_eq!((code, result.type_index), (0, TypeIndex::NONE.0));
+}

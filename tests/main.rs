@@ -1,0 +1,13 @@
+//! Tests of the whole: signatures and kernels on every executor, from the outside.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod bodies;
+mod contract;
+mod fixtures;
+mod lower_errors;
+mod native;
+mod property;
+mod runtime_closure;
+mod spec;
+mod support;
+mod threads;

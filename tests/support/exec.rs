@@ -1,0 +1,236 @@
+//! Executors: each runs the same wrapper, and all have to agree on everything that can be seen.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::sync::{Arc, LazyLock};
+
+use tvm_ffi_codegen::engine::{Code, NativeHost};
+use tvm_ffi_codegen::ir::interp::{Datum, Host, Interpreter};
+use tvm_ffi_codegen::ir::{self, FuncSig, VerifiedModule};
+use tvm_ffi_codegen::lower::{Routines, lower};
+use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
+use tvm_ffi_codegen::runtime::error::take_raised;
+use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel, Signature};
+
+use super::args::{Arguments, Form};
+use super::kernels;
+use super::value::Call;
+
+/// A wrapper, lowered once for all executors.
+pub struct Program {
+    pub signature: Signature,
+    pub kernel: Kernel,
+    pub module: VerifiedModule,
+}
+
+impl Program {
+    pub fn new(signature: Signature, kernel: Kernel) -> Result<Self, String> {
+        let module = lower(&signature, &kernel, Routines::Define).map_err(|e| e.to_string())?;
+        let module = ir::verify(module).map_err(|e| e.to_string())?;
+        Ok(Program { signature, kernel, module })
+    }
+}
+
+/// A wrapper made ready on one executor.
+pub trait Runnable {
+    /// The return code, or why there is none.
+    fn call(&mut self, args: *const TVMFFIAny, num_args: i32, result: *mut TVMFFIAny) -> Result<i32, String>;
+}
+
+/// A row of the table below.
+pub struct Executor {
+    pub name: &'static str,
+    pub prepare: for<'a> fn(&'a Program) -> Result<Box<dyn Runnable + 'a>, String>,
+}
+
+/// Every executor. Another backend is one more row; the first is the oracle.
+pub const EXECUTORS: &[Executor] = &[
+    Executor { name: "interpreter", prepare: interpreter },
+    Executor { name: "cranelift", prepare: |p| load(&UNOPTIMISED, &p.module, p) },
+    Executor { name: "cranelift, optimised", prepare: |p| load(&OPTIMISED, &p.module, p) },
+    Executor { name: "engine", prepare: engine },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm", prepare: |p| load(&LLVM_UNOPTIMISED, &p.module, p) },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm, optimised", prepare: |p| load(&LLVM_OPTIMISED, &p.module, p) },
+];
+
+fn build(backend: Backend, level: OptLevel) -> Engine {
+    let mut builder = Engine::builder().backend(backend).opt_level(level);
+    for (name, address) in kernels::NATIVE {
+        // SAFETY: functions of this test; fixtures name each with the signature that it has.
+        builder = unsafe { builder.symbol(*name, address()) };
+    }
+    builder.build().unwrap()
+}
+
+pub static UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::None));
+pub static OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::Speed));
+#[cfg(feature = "_llvm")]
+static LLVM_UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::None));
+#[cfg(feature = "_llvm")]
+static LLVM_OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::Speed));
+
+thread_local! {
+    /// Shared by the interpreters of a thread for its trampolines.
+    static HOST: RefCell<NativeHost> = RefCell::new(NativeHost::new(UNOPTIMISED.jit().clone()));
+}
+
+struct SharedHost;
+
+impl Host for SharedHost {
+    fn resolve(&mut self, name: &str) -> Option<u64> {
+        HOST.with_borrow_mut(|host| host.resolve(name))
+    }
+
+    unsafe fn call(&mut self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
+        // SAFETY: the caller's promise.
+        HOST.with_borrow_mut(|host| unsafe { host.call(address, sig, args) })
+    }
+}
+
+struct Interpreted<'a>(Interpreter<'a, SharedHost>, String);
+
+impl Runnable for Interpreted<'_> {
+    fn call(&mut self, args: *const TVMFFIAny, num_args: i32, result: *mut TVMFFIAny) -> Result<i32, String> {
+        let args = [
+            Datum::Ptr(0),
+            Datum::Ptr(args.expose_provenance() as u64),
+            Datum::I32(num_args as u32),
+            Datum::Ptr(result.expose_provenance() as u64),
+        ];
+        // SAFETY: the arguments are those of a packed call, and the kernel fits the signature.
+        match unsafe { self.0.run(&self.1, &args) } {
+            Ok(Some(Datum::I32(code))) => Ok(code as i32),
+            other => Err(format!("{other:?}")),
+        }
+    }
+}
+
+fn interpreter(program: &Program) -> Result<Box<dyn Runnable + '_>, String> {
+    let interpreter = Interpreter::new(&program.module, SharedHost).map_err(|e| e.to_string())?;
+    Ok(Box::new(Interpreted(interpreter.with_fuel(100_000_000), program.signature.symbol())))
+}
+
+struct Native {
+    function: TVMFFISafeCallType,
+    _code: Arc<Code>,
+}
+
+impl Runnable for Native {
+    fn call(&mut self, args: *const TVMFFIAny, num_args: i32, result: *mut TVMFFIAny) -> Result<i32, String> {
+        // SAFETY: the code is that of a wrapper and alive; arguments as above.
+        Ok(unsafe { (self.function)(std::ptr::null_mut::<c_void>(), args, num_args, result) })
+    }
+}
+
+fn native(code: Arc<Code>, program: &Program) -> Result<Box<dyn Runnable>, String> {
+    let address = code.function(&program.signature.symbol()).ok_or("the wrapper was not defined")?;
+    // SAFETY: that is the type of every wrapper.
+    let function = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
+    Ok(Box::new(Native { function, _code: code }))
+}
+
+fn load(engine: &Engine, module: &VerifiedModule, program: &Program) -> Result<Box<dyn Runnable>, String> {
+    native(engine.load(module).map_err(|e| e.to_string())?, program)
+}
+
+/// The engine's own way, with the shared routine for errors.
+fn engine(program: &Program) -> Result<Box<dyn Runnable + '_>, String> {
+    let code = OPTIMISED.compile_code([(&program.signature, &program.kernel)]);
+    native(code.map_err(|e| e.to_string())?, program)
+}
+
+/// All that a call leaves to be seen.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// The return code; `Err` where an executor trapped.
+    pub code: Result<i32, String>,
+    /// The result's 16 bytes: type index, padding, payload.
+    pub result: (i32, u32, u64),
+    /// The kind and message of the raised error.
+    pub error: Option<(String, String)>,
+    /// What native kernels received.
+    pub received: Vec<u64>,
+    /// All memory behind tensors.
+    pub memory: Vec<Vec<u8>>,
+    /// The elements of each tensor, as text.
+    pub elements: Vec<Option<String>>,
+    /// Tensors that the call has changed: number of the argument, elements.
+    pub changed: Vec<(usize, String)>,
+    /// Whether reference counts are as before.
+    pub counts_kept: bool,
+}
+
+/// What the result holds before a call: None by its type index, the rest is garbage.
+pub const BEFORE: (i32, u32, u64) = (0, 0xa5a5_a5a5, 0x5a5a_5a5a_5a5a_5a5a);
+
+/// Makes the call on a prepared wrapper, with fresh arguments.
+pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
+    let args = Arguments::new(call, form);
+    let (index, padding, payload) = BEFORE;
+    let mut result = TVMFFIAny::none();
+    result.type_index = index;
+    result.zero_padding = padding;
+    result.v.v_uint64 = payload;
+    let before = args.elements();
+    drop(take_raised());
+    drop(kernels::take_received());
+    let code = runnable.call(args.array(), args.num_args(), &raw mut result);
+    let error = take_raised().map(|e| (e.kind().to_owned(), e.message().to_owned()));
+    let after = args.elements();
+    let changed = (0..).zip(before.iter().zip(&after)).filter(|(_, (before, after))| before != after);
+    let changed = changed.filter_map(|(i, (_, after))| Some((i, after.clone()?))).collect();
+    Outcome {
+        code,
+        result: (result.type_index, result.zero_padding, result.bits()),
+        error,
+        received: args.relative(kernels::take_received()),
+        memory: args.memory(),
+        elements: after,
+        changed,
+        counts_kept: args.counts_kept(),
+    }
+}
+
+/// A program on every executor.
+pub struct Prepared<'a>(Vec<(&'static str, Box<dyn Runnable + 'a>)>);
+
+impl<'a> Prepared<'a> {
+    pub fn new(program: &'a Program) -> Result<Self, String> {
+        let prepare = |e: &Executor| match (e.prepare)(program) {
+            Ok(runnable) => Ok((e.name, runnable)),
+            Err(problem) => Err(format!("{}: {problem}", e.name)),
+        };
+        EXECUTORS.iter().map(prepare).collect::<Result<_, _>>().map(Prepared)
+    }
+
+    /// The outcome on which all executors agree, with tensors in both forms; or how they differ.
+    pub fn run(&mut self, call: &Call) -> Result<Outcome, String> {
+        let mut agreed: Option<(String, Outcome)> = None;
+        for form in [Form::DlTensor, Form::Object] {
+            for (name, runnable) in &mut self.0 {
+                let name = format!("{name}, tensors as {form:?}");
+                let outcome = run(&mut **runnable, call, form);
+                if !outcome.counts_kept {
+                    return Err(format!("{name}: a reference count changed"));
+                }
+                match &agreed {
+                    None => agreed = Some((name, outcome)),
+                    Some((_, first)) if *first == outcome => {}
+                    Some((first_name, first)) => {
+                        return Err(format!("executors differ\n  {first_name}: {first:?}\n  {name}: {outcome:?}"));
+                    }
+                }
+            }
+        }
+        agreed.map(|(_, outcome)| outcome).ok_or_else(|| "there is no executor".to_owned())
+    }
+
+    /// The elements of all tensors after a call that succeeds.
+    pub fn elements(&mut self, call: &Call) -> Vec<String> {
+        let outcome = self.run(call).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((&outcome.code, &outcome.error), (&Ok(0), &None), "{call:?}");
+        outcome.elements.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,225 @@
+//! Kernels by name: bodies, and C functions that note what they receive.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+
+use tvm_ffi_codegen::runtime::Error;
+use tvm_ffi_codegen::runtime::error::set_raised;
+use tvm_ffi_codegen::{Body, DLDataType, Kernel};
+
+pub const F32: DLDataType = DLDataType::FLOAT32;
+
+thread_local! {
+    static RECEIVED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes what a native kernel was given.
+pub fn receive(words: impl IntoIterator<Item = u64>) {
+    RECEIVED.with_borrow_mut(|all| all.extend(words));
+}
+
+pub fn take_received() -> Vec<u64> {
+    RECEIVED.take()
+}
+
+/// A body of a fixture: its name, the signature it is for, and how it is built.
+pub type NamedBody = (&'static str, fn(&Body<'_>));
+
+pub const BODIES: &[NamedBody] = &[
+    // (x: Tensor([n]), y: Tensor([n]))
+    ("add_one", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i]) + 1));
+    }),
+    // (x: Tensor([n]), y: Tensor([n]))
+    ("copy", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, b.dim("n"), |i| y.store([i], x.load([i])));
+    }),
+    // (x: Tensor([m, n]), y: Tensor([m, n]))
+    ("copy2", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, x.size(0), |i| b.for_range(0, x.size(1), |j| y.store([i, j], x.load([i, j]))));
+    }),
+    // (x: Tensor([]), y: Tensor([]))
+    ("copy0", |b| {
+        let none: [i64; 0] = [];
+        b.tensor("y").store(none, b.tensor("x").load(none));
+    }),
+    // (a: float32, x: Tensor([n]), y: Tensor([n]))
+    ("saxpy", |b| {
+        let (a, x, y) = (b.arg("a"), b.tensor("x"), b.tensor("y"));
+        b.for_range(0, b.dim("n"), |i| y.store([i], a * x.load([i]) + y.load([i])));
+    }),
+    ("softmax", softmax),
+    ("matmul", matmul),
+    // (x: Tensor([n], float64)) -> float64
+    ("sum", |b| {
+        let x = b.tensor("x");
+        b.ret(b.fold(0, b.dim("n"), b.f64(0.0), |i, sum| sum + x.load([i])));
+    }),
+    // (a: T) -> T
+    ("echo", |b| b.ret(b.arg("a"))),
+    // (a: T, b: T) -> T
+    ("div", |b| b.ret(b.arg("a") / b.arg("b"))),
+    ("rem", |b| b.ret(b.arg("a") % b.arg("b"))),
+    // (a: int64)
+    ("raise", |b| b.raise("KeyError", "no {} here, nor {}", &[b.arg("a"), b.arg("a") + 1])),
+    // (a: int64) -> int64
+    ("ensure", |b| {
+        b.ensure(b.arg("a").gt(0), "ValueError", "a has to be positive, got {}", &[b.arg("a")]);
+        b.ret(b.arg("a") * 2);
+    }),
+    // (x: Tensor([n], int32), a: int32) -> int64: the first place of a, or -1
+    ("find", |b| {
+        let (x, a) = (b.tensor("x"), b.arg("a"));
+        b.for_range(0, b.dim("n"), |i| b.if_(x.load([i]).eq(a), || b.ret(i)));
+        b.ret(-1);
+    }),
+    // (x: Tensor([n], int32)): writes until it meets a negative number
+    ("negate_until", |b| {
+        let x = b.tensor("x");
+        b.for_range(0, b.dim("n"), |i| {
+            b.ensure(x.load([i]).ge(0), "ValueError", "x[{}] is {}", &[i, x.load([i])]);
+            x.store([i], -x.load([i]));
+        });
+    }),
+];
+
+/// (x: Tensor([m, n]), y: Tensor([m, n])): rows that add up to 1
+pub fn softmax(b: &Body<'_>) {
+    let (x, y) = (b.tensor("x"), b.tensor("y"));
+    let (m, n) = (x.size(0), x.size(1));
+    b.for_range(0, m, |i| {
+        b.if_(n.gt(0), || {
+            let max = b.fold(1, n, x.load([i, b.i64(0)]), |j, max| max.max(x.load([i, j])));
+            let sum = b.fold(0, n, b.f64(0.0).cast(max.ty()), |j, sum| {
+                let e = (x.load([i, j]) - max).exp();
+                y.store([i, j], e);
+                sum + e
+            });
+            b.for_range(0, n, |j| y.store([i, j], y.load([i, j]) / sum));
+        });
+    });
+}
+
+/// (a: Tensor([m, k], float32), b: Tensor([k, n], float32), c: Tensor([m, n], float32))
+pub fn matmul(b: &Body<'_>) {
+    let (x, y, z) = (b.tensor("a"), b.tensor("b"), b.tensor("c"));
+    b.for_range(0, b.dim("m"), |i| {
+        b.for_range(0, b.dim("n"), |j| {
+            let sum = b.fold(0, b.dim("k"), b.f32(0.0), |k, sum| sum + x.load([i, k]) * y.load([k, j]));
+            z.store([i, j], sum);
+        });
+    });
+}
+
+pub fn body(name: &str) -> Option<Kernel> {
+    BODIES.iter().find(|(known, _)| *known == name).map(|(_, build)| Kernel::body(build))
+}
+
+/// A native kernel: its symbol and its address.
+pub type NativeKernel = (&'static str, fn() -> *const u8);
+
+/// Functions for `symbol` and `address`; each says the signature that it is for.
+pub const NATIVE: &[NativeKernel] = &[
+    ("native_add_one", || add_one as *const u8),
+    ("native_sum", || sum as *const u8),
+    ("native_nothing", || nothing as *const u8),
+    ("native_status", || status as *const u8),
+    ("native_raise", || raise as *const u8),
+    ("native_int8", || int8 as *const u8),
+    ("native_int16", || int16 as *const u8),
+    ("native_int32", || int32 as *const u8),
+    ("native_int64", || int64 as *const u8),
+    ("native_uint8", || uint8 as *const u8),
+    ("native_uint16", || uint16 as *const u8),
+    ("native_uint32", || uint32 as *const u8),
+    ("native_uint64", || uint64 as *const u8),
+    ("native_float32", || float32 as *const u8),
+    ("native_float64", || float64 as *const u8),
+    ("native_bool", || bool_ as *const u8),
+    ("native_handle", || handle as *const u8),
+    ("native_receive2", || receive2 as *const u8),
+    ("native_receive3", || receive3 as *const u8),
+    ("native_receive4", || receive4 as *const u8),
+    ("native_mixed", || mixed as *const u8),
+];
+
+pub fn native(name: &str) -> Option<*const c_void> {
+    NATIVE.iter().find(|(known, _)| *known == name).map(|(_, address)| address().cast())
+}
+
+/// (x: Tensor([n], float32), y: Tensor([n], float32))
+unsafe extern "C" fn add_one(x: *const f32, y: *mut f32, n: i64) {
+    for i in 0..n as usize {
+        // SAFETY: both tensors have `n` elements; they need not be aligned where the signature says so.
+        unsafe { y.add(i).write_unaligned(x.add(i).read_unaligned() + 1.0) };
+    }
+}
+
+/// (x: Tensor([n], float32)) -> float32
+unsafe extern "C" fn sum(x: *const f32, n: i64) -> f32 {
+    // SAFETY: the tensor has `n` elements.
+    (0..n as usize).fold(0.0, |sum, i| sum + unsafe { x.add(i).read() })
+}
+
+/// ()
+extern "C" fn nothing() {
+    receive([42]);
+}
+
+/// (code: int32), returns a status
+extern "C" fn status(code: i32) -> i32 {
+    code
+}
+
+/// (code: int32), returns a status after raising
+extern "C" fn raise(code: i32) -> i32 {
+    set_raised(Error::new("KeyError", "the kernel's own words"));
+    code
+}
+
+macro_rules! returning {
+    ($($name:ident -> $ty:ty;)*) => {
+        $(
+            /// (a: int64)
+            extern "C" fn $name(a: i64) -> $ty {
+                a as $ty
+            }
+        )*
+    };
+}
+returning! {
+    int8 -> i8;
+    int16 -> i16;
+    int32 -> i32;
+    int64 -> i64;
+    uint8 -> u8;
+    uint16 -> u16;
+    uint32 -> u32;
+    uint64 -> u64;
+    float32 -> f32;
+    float64 -> f64;
+    bool_ -> u8;
+    handle -> *mut c_void;
+}
+
+extern "C" fn receive2(a: u64, b: u64) {
+    receive([a, b]);
+}
+
+extern "C" fn receive3(a: u64, b: u64, c: u64) {
+    receive([a, b, c]);
+}
+
+extern "C" fn receive4(a: u64, b: u64, c: u64, d: u64) {
+    receive([a, b, c, d]);
+}
+
+/// (a: int8, b: uint8, c: int16, d: uint16, e: float32, f: bool, g: float64, h: int32, i: uint32)
+#[allow(clippy::too_many_arguments)]
+extern "C" fn mixed(a: i8, b: u8, c: i16, d: u16, e: f32, f: u8, g: f64, h: i32, i: u32) {
+    let (a, c, h) = (i64::from(a) as u64, i64::from(c) as u64, i64::from(h) as u64);
+    receive([a, b.into(), c, d.into(), e.to_bits().into(), f.into(), g.to_bits(), h, i.into()]);
+}

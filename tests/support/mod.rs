@@ -1,0 +1,14 @@
+//! What the tests share: executors, arguments with every evil, kernels by name.
+
+pub mod args;
+pub mod element;
+pub mod exec;
+pub mod kernels;
+pub mod value;
+
+use tvm_ffi_codegen::Signature;
+
+/// A signature from its text.
+pub fn sig(text: &str) -> Signature {
+    text.parse().unwrap_or_else(|e| panic!("{text}\n{e}"))
+}

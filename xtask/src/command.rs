@@ -1,0 +1,153 @@
+//! Commands: printed, run in the repository's root, and their test counts read.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::run::Failure;
+
+/// What `test result:` lines add up to.
+#[derive(Clone, Copy, Default)]
+pub struct Tests {
+    pub passed: u64,
+    pub failed: u64,
+    /// Ignored tests; in a summary also the steps that were left out.
+    pub skipped: u64,
+}
+
+impl Tests {
+    /// Adds another count.
+    pub fn add(&mut self, other: Tests) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    /// Counts `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    fn read(&mut self, line: &str) {
+        let Some(counts) = line.trim_start().strip_prefix("test result: ") else { return };
+        // the verdict ends with the first `. `
+        let counts = counts.split_once(". ").map_or(counts, |(_, counts)| counts);
+        for count in counts.split(';') {
+            match count.trim().split_once(' ').map(|(n, what)| (n.parse::<u64>(), what)) {
+                Some((Ok(n), "passed")) => self.passed += n,
+                Some((Ok(n), "failed")) => self.failed += n,
+                Some((Ok(n), "ignored")) => self.skipped += n,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl fmt::Display for Tests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        match self.skipped {
+            0 => Ok(()),
+            n => write!(f, ", {n} skipped"),
+        }
+    }
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}
+
+/// What a command printed.
+pub struct Output {
+    pub stdout: String,
+    pub tests: Tests,
+}
+
+/// A command under construction.
+pub struct Cmd(Command);
+
+/// `cargo`, the one that runs this.
+pub fn cargo(args: &[&str]) -> Cmd {
+    cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args)
+}
+
+/// Any command.
+pub fn cmd(program: &str, args: &[&str]) -> Cmd {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root());
+    Cmd(command)
+}
+
+impl Cmd {
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    /// As it would be typed.
+    fn text(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        for (name, value) in self.0.get_envs() {
+            words.push(format!("{}={:?}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy()));
+        }
+        let program = Path::new(self.0.get_program());
+        words.push(program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned());
+        for arg in self.0.get_args() {
+            let arg = arg.to_string_lossy();
+            let plain = arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:+,".contains(c));
+            words.push(if plain { arg.into_owned() } else { format!("'{arg}'") });
+        }
+        words.join(" ")
+    }
+
+    /// Runs it, shows what it prints as it comes, and counts tests.
+    pub fn run(mut self) -> Result<Output, Failure> {
+        let text = self.text();
+        println!("$ {text}");
+        let failure = |what: String, tests| Failure { what, tests };
+        let mut child = self
+            .0
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| failure(format!("`{text}` did not start: {e}"), Tests::default()))?;
+        let mut output = Output { stdout: String::new(), tests: Tests::default() };
+        if let Some(stdout) = child.stdout.take() {
+            let mut reader = BufReader::new(stdout);
+            let mut line = Vec::new();
+            while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
+                // nobody reads our output any more: the child still has to end
+                let _ = std::io::stdout().write_all(&line);
+                let text = String::from_utf8_lossy(&line);
+                output.tests.read(&text);
+                output.stdout.push_str(&text);
+                line.clear();
+            }
+        }
+        match child.wait() {
+            Ok(status) if status.success() => Ok(output),
+            Ok(status) => Err(failure(format!("`{text}`: {status}"), output.tests)),
+            Err(e) => Err(failure(format!("`{text}`: {e}"), output.tests)),
+        }
+    }
+
+    /// Runs it, showing nothing, and says whether it succeeded.
+    pub fn quiet(mut self) -> bool {
+        let status = self.0.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_results_add_up() {
+        let mut tests = Tests::default();
+        tests.read("running 3 tests");
+        tests.read("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n");
+        tests.read("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n");
+        assert_eq!(tests.to_string(), "5 passed, 1 failed, 1 skipped");
+        assert_eq!(Tests { passed: 2, failed: 0, skipped: 0 }.to_string(), "2 passed, 0 failed");
+    }
+}

@@ -1,0 +1,113 @@
+//! Runs a table of steps: headers, times, the first failure, the summary.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::command::Tests;
+use crate::tools::{self, Tool};
+
+/// One row of a task's table.
+pub struct Step {
+    /// What `--only` takes.
+    pub name: &'static str,
+    /// What it checks.
+    pub about: &'static str,
+    /// What has to be installed; without it the step is skipped, or fails in CI.
+    pub needs: &'static [Tool],
+    /// The step itself, which gives the tests that it counted, or what failed.
+    pub run: fn() -> Result<Tests, Failure>,
+}
+
+/// Why a step failed.
+pub struct Failure {
+    /// The command or check that failed.
+    pub what: String,
+    /// Tests that were counted until then.
+    pub tests: Tests,
+}
+
+enum Outcome {
+    Passed(Tests),
+    Skipped(String),
+    Failed(Failure),
+}
+
+/// Prints the table.
+pub fn list(steps: &[Step]) -> ExitCode {
+    for step in steps {
+        println!("{:<14} {}", step.name, step.about);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs the steps that `only` names, or all. The last line counts tests: `N passed, N failed`, then ignored tests and
+/// skipped steps, if any, as `, N skipped`.
+pub fn run(task: &str, steps: &[Step], only: &[String]) -> ExitCode {
+    for name in only {
+        if !steps.iter().any(|step| step.name == name) {
+            let names: Vec<_> = steps.iter().map(|step| step.name).collect();
+            eprintln!("there is no step `{name}` in `{task}`; the steps are {}", names.join(", "));
+            return ExitCode::FAILURE;
+        }
+    }
+    let mut tests = Tests::default();
+    let mut summary = Vec::new();
+    let mut failed = None;
+    for step in steps.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)) {
+        println!("\n=== {}: {} ===", step.name, step.about);
+        let start = Instant::now();
+        let outcome = execute(step);
+        let time = start.elapsed();
+        let result = match outcome {
+            Outcome::Passed(counted) => {
+                tests.add(counted);
+                "ok".to_owned()
+            }
+            Outcome::Skipped(reason) => {
+                tests.skipped += 1;
+                println!("skipped {}: {reason}", step.name);
+                format!("SKIPPED: {reason}")
+            }
+            Outcome::Failed(failure) => {
+                tests.add(failure.tests);
+                tests.failed = tests.failed.max(1);
+                failed = Some((step.name, failure.what));
+                "FAILED".to_owned()
+            }
+        };
+        println!("--- {} took {} ---", step.name, seconds(time));
+        summary.push((step.name, time, result));
+        if failed.is_some() {
+            break;
+        }
+    }
+    println!("\n=== summary ===");
+    for (name, time, result) in &summary {
+        println!("{name:<14} {:>8}  {result}", seconds(*time));
+    }
+    if let Some((name, what)) = &failed {
+        println!("\nstep `{name}` failed: {what}\nrun it alone: cargo xtask {task} --only {name}");
+    }
+    println!("\n{tests}");
+    if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn execute(step: &Step) -> Outcome {
+    for tool in step.needs {
+        if let Err(reason) = tools::ensure(tool) {
+            // in CI nothing is left out
+            return match tools::in_ci() {
+                true => Outcome::Failed(Failure { what: reason, tests: Tests::default() }),
+                false => Outcome::Skipped(reason),
+            };
+        }
+    }
+    match (step.run)() {
+        Ok(tests) => Outcome::Passed(tests),
+        Err(failure) => Outcome::Failed(failure),
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

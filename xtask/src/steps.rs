@@ -1,0 +1,137 @@
+//! The tables of steps.
+
+use crate::command::{Cmd, Output, Tests, cargo, root};
+use crate::run::{Failure, Step};
+use crate::tools::{CLIPPY, RUSTFMT, VALGRIND};
+
+type Result = std::result::Result<Tests, Failure>;
+
+/// `cargo xtask test`. A step that needs a tool names it in `needs`.
+pub const TEST: &[Step] = &[
+    Step { name: "fmt", about: "formatting", needs: &[RUSTFMT], run: fmt },
+    Step { name: "clippy", about: "lints, each feature set", needs: &[CLIPPY], run: clippy },
+    Step { name: "doc", about: "documentation, links included", needs: &[], run: doc },
+    Step {
+        name: "quickstart",
+        about: "the README's first command prints what the README says",
+        needs: &[],
+        run: quickstart,
+    },
+    Step { name: "test", about: "tests and doc tests of the workspace", needs: &[], run: test },
+    Step { name: "test-minimal", about: "tests without default features", needs: &[], run: test_minimal },
+    Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
+    Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
+    Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
+];
+
+/// `cargo xtask soak`.
+pub const SOAK: &[Step] = &[
+    Step { name: "cycles", about: "100,000 compilations on one engine", needs: &[], run: soak_cycles },
+    Step { name: "threads", about: "two threads, 10,000 rounds each", needs: &[], run: soak_threads },
+    Step { name: "helgrind", about: "no data races, longer", needs: &[VALGRIND], run: soak_helgrind },
+];
+
+/// `cargo xtask bench`.
+pub const BENCH: &[Step] = &[
+    Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
+    Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
+];
+
+/// Runs all and adds up their tests.
+fn all(commands: impl IntoIterator<Item = Cmd>) -> Result {
+    let mut tests = Tests::default();
+    for command in commands {
+        match command.run() {
+            Ok(output) => tests.add(output.tests),
+            Err(mut failure) => {
+                failure.tests.add(tests);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(tests)
+}
+
+fn fmt() -> Result {
+    all([cargo(&["fmt", "--all", "--check"])])
+}
+
+fn clippy() -> Result {
+    const DENY: [&str; 3] = ["--", "-D", "warnings"];
+    let sets: [&[&str]; 2] = [
+        &["clippy", "--workspace", "--all-targets"],
+        &["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--no-default-features"],
+    ];
+    all(sets.map(|set| cargo(&[set, &DENY].concat())))
+}
+
+fn doc() -> Result {
+    let sets: [&[&str]; 2] =
+        [&["doc", "--workspace", "--no-deps"], &["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--no-default-features"]];
+    all(sets.map(|set| cargo(set).env("RUSTDOCFLAGS", "-D warnings")))
+}
+
+fn quickstart() -> Result {
+    let Output { stdout, tests } = cargo(&["run", "--example", "quickstart"]).run()?;
+    let failure = |what: String| Failure { what, tests };
+    let readme = std::fs::read_to_string(root().join("README.md")).map_err(|e| failure(format!("README.md: {e}")))?;
+    match readme.contains(stdout.trim_end()) {
+        true => Ok(tests),
+        false => Err(failure("the README shows another output of the quickstart than it has".to_owned())),
+    }
+}
+
+fn test() -> Result {
+    all([cargo(&["test", "--workspace"])])
+}
+
+fn test_minimal() -> Result {
+    all([cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features"])])
+}
+
+/// The soak example, in release.
+fn soak_example(args: &[&str]) -> Cmd {
+    cargo(&[&["run", "--release", "--example", "soak", "--"], args].concat())
+}
+
+/// The soak example under a tool of valgrind.
+fn soak_under(tool: &str, rounds: &str) -> Cmd {
+    // A cargo "runner" is put before the executable, wherever the target directory is.
+    let options = format!("'--tool={tool}', '--suppressions=xtask/valgrind.supp', '--error-exitcode=9', '--quiet'");
+    let runner =
+        format!("target.'cfg(all())'.runner = ['valgrind', '--fair-sched=yes', '--num-callers=40', {options}]");
+    cargo(&["--config", &runner, "run", "--release", "--example", "soak", "--", "--threads", "2", "--loop", rounds])
+        .env("TVM_FFI_BACKTRACE", "0")
+}
+
+fn soak() -> Result {
+    all([soak_example(&["--compile-cycles", "10000"]), soak_example(&["--threads", "2", "--loop", "1000"])])
+}
+
+fn helgrind() -> Result {
+    all(["helgrind", "drd"].map(|tool| soak_under(tool, "20")))
+}
+
+fn soak_cycles() -> Result {
+    all([soak_example(&["--compile-cycles", "100000"])])
+}
+
+fn soak_threads() -> Result {
+    all([soak_example(&["--threads", "2", "--loop", "10000"])])
+}
+
+fn soak_helgrind() -> Result {
+    all(["helgrind", "drd"].map(|tool| soak_under(tool, "500")))
+}
+
+fn bench_smoke() -> Result {
+    all(["compile", "call"].map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
+}
+
+fn bench_compile() -> Result {
+    all([cargo(&["bench", "--bench", "compile"]).env("TVM_FFI_BACKTRACE", "0")])
+}
+
+fn bench_call() -> Result {
+    all([cargo(&["bench", "--bench", "call"]).env("TVM_FFI_BACKTRACE", "0")])
+}

@@ -1,0 +1,99 @@
+//! Tools that steps need, and how to get one that isn't there.
+
+use crate::command::cmd;
+
+/// A program that a step runs.
+pub struct Tool {
+    /// What it is called.
+    pub name: &'static str,
+    /// A command that succeeds where it is installed.
+    pub probe: &'static [&'static str],
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Copy)]
+pub enum Source {
+    /// A component of the Rust toolchain.
+    Rustup(&'static str),
+    /// A package of Debian and its relatives.
+    Apt(&'static str),
+}
+
+pub const RUSTFMT: Tool =
+    Tool { name: "rustfmt", probe: &["cargo", "fmt", "--version"], source: Source::Rustup("rustfmt") };
+pub const CLIPPY: Tool =
+    Tool { name: "clippy", probe: &["cargo", "clippy", "--version"], source: Source::Rustup("clippy") };
+pub const VALGRIND: Tool =
+    Tool { name: "valgrind", probe: &["valgrind", "--version"], source: Source::Apt("valgrind") };
+
+/// Whether this is a CI run, in which nothing may be skipped.
+pub fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
+}
+
+/// Makes sure that a tool is there: installs it if need be and possible.
+///
+/// `XTASK_INSTALL=0` forbids installing.
+///
+/// # Errors
+/// It isn't there; the text says why it was not installed, and how to do that by hand.
+pub fn ensure(tool: &Tool) -> Result<(), String> {
+    if present(tool) {
+        return Ok(());
+    }
+    let by_hand = match tool.source {
+        Source::Rustup(component) => format!("rustup component add {component}"),
+        Source::Apt(package) => format!("apt-get install {package}"),
+    };
+    let name = tool.name;
+    if std::env::var("XTASK_INSTALL").is_ok_and(|value| value == "0") {
+        return Err(format!("{name} is not installed, and XTASK_INSTALL=0 forbids to (`{by_hand}`)"));
+    }
+    let tried = match tool.source {
+        Source::Rustup(component) => install(&[&["rustup", "component", "add", component]]),
+        Source::Apt(_) if !cfg!(target_os = "linux") => Err("this is not Linux".to_owned()),
+        Source::Apt(_) if !is_root() => Err("only root may install packages".to_owned()),
+        Source::Apt(package) => install(&[
+            &["apt-get", "install", "-y", "--no-install-recommends", package],
+            &["apt-get", "update"],
+            &["apt-get", "install", "-y", "--no-install-recommends", package],
+        ]),
+    };
+    match tried {
+        _ if present(tool) => Ok(()),
+        Ok(()) => Err(format!("{name} was installed, but does not run")),
+        Err(why) => Err(format!("{name} is not installed: {why} (`{by_hand}`)")),
+    }
+}
+
+fn present(tool: &Tool) -> bool {
+    tool.probe.split_first().is_some_and(|(program, args)| cmd(program, args).quiet())
+}
+
+/// Runs commands up to the first that succeeds and is an installation.
+fn install(commands: &[&[&str]]) -> Result<(), String> {
+    let mut last = String::new();
+    for words in commands {
+        let Some((program, args)) = words.split_first() else { continue };
+        let is_install = !args.contains(&"update");
+        match cmd(program, args).env("DEBIAN_FRONTEND", "noninteractive").run() {
+            Ok(_) if is_install => return Ok(()),
+            Ok(_) => {}
+            Err(failure) => last = failure.what,
+        }
+    }
+    Err(last)
+}
+
+fn is_root() -> bool {
+    // Linux only: the directory of this process belongs to its effective user
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::linux::fs::MetadataExt;
+        std::fs::metadata("/proc/self").is_ok_and(|data| data.st_uid() == 0)
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
+}
