@@ -1,5 +1,7 @@
 //! The LLVM backend against clang and beside Cranelift: `cargo bench --bench llvm --features llvm22-1`.
 //!
+//! An argument, such as `LLVM/Speed/two`, limits it to what has that in its name.
+//!
 //! 1. The latency from a signature to a callable function, for a wrapper and for a body.
 //! 2. A body `y[i] = a * x[i] + b` against the same loop in C by `clang -O3` of the same version, both called through a
 //!    wrapper, so that what differs is the loop. `CLANG` names the compiler.
@@ -10,6 +12,11 @@ use std::time::Instant;
 
 use tvm_ffi_codegen::runtime::{Function, Tensor};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, OptLevel, ScalarType, Signature, TensorType};
+
+/// Whether a measurement is wanted.
+fn wanted(name: &str) -> bool {
+    std::env::args().skip(1).find(|arg| !arg.starts_with("--")).is_none_or(|filter| name.contains(&filter))
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     latency()?;
@@ -50,14 +57,17 @@ fn median(mut times: Vec<f64>) -> f64 {
 extern "C" fn kernel(_: *const f32, _: *const f32, _: i64) {}
 
 fn latency() -> Result<(), Box<dyn Error>> {
-    println!("signature to callable function, median of 200, in microseconds:");
+    println!("signature to callable function, median and least of 200, in microseconds:");
     let native = Kernel::address(kernel as *const std::ffi::c_void);
     for &backend in Backend::ALL {
         for level in [OptLevel::None, OptLevel::Speed, OptLevel::Full] {
             let engine = Engine::builder().backend(backend).opt_level(level).build()?;
-            let mut line = format!("  {backend:<10} {:<6}", format!("{level:?}"));
-            for (name, signature, kernel) in [("two tensors", two_tensors()?, &native), ("body", axpb()?, &axpb_body())]
+            for (what, signature, kernel) in [("two tensors", two_tensors()?, &native), ("body", axpb()?, &axpb_body())]
             {
+                let name = format!("{backend}/{level:?}/{what}");
+                if !wanted(&name) {
+                    continue;
+                }
                 let mut times = Vec::new();
                 for _ in 0..220 {
                     let start = Instant::now();
@@ -66,9 +76,10 @@ fn latency() -> Result<(), Box<dyn Error>> {
                     times.push(start.elapsed().as_secs_f64() * 1e6);
                     drop(black_box(function));
                 }
-                line.push_str(&format!("  {name} {:>7.0}", median(times.split_off(20))));
+                let times = times.split_off(20);
+                let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+                println!("  {name:<28} median {:>7.0}, least {least:>7.0}", median(times));
             }
-            println!("{line}");
         }
     }
     Ok(())
@@ -76,6 +87,9 @@ fn latency() -> Result<(), Box<dyn Error>> {
 
 #[cfg(feature = "_llvm")]
 fn against_clang() -> Result<(), Box<dyn Error>> {
+    if !wanted("clang") {
+        return Ok(());
+    }
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang-22".to_owned());
     let library = std::env::temp_dir().join(format!("axpb-{}.so", std::process::id()));
     let flags = ["-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared"];

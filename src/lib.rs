@@ -65,19 +65,19 @@
 compile_error!("one LLVM version at a time: enable only one of the features llvm19-1, llvm20-1, llvm21-1 and llvm22-1");
 
 pub mod backend;
-#[cfg(feature = "cranelift")]
+#[cfg(feature = "_engine")]
 pub mod embed;
 pub mod engine;
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 pub mod explain;
 pub mod ir;
 pub mod lower;
 pub mod spec;
 
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder};
 pub use lower::{Body, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
 pub use spec::{Device, Dim, Layout, Param, ParamType, ParseError, ScalarType, Signature, SignatureError, TensorType};

@@ -11,11 +11,11 @@ pub mod cranelift;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
 
-#[cfg(all(test, any(feature = "cranelift", feature = "_llvm")))]
+#[cfg(all(test, feature = "_engine"))]
 mod op_tests;
 
 /// What makes the code. Its variants are those that the crate's features say.
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Backend {
@@ -27,7 +27,7 @@ pub enum Backend {
     Llvm,
 }
 
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 impl Backend {
     /// Those that the crate's features say.
     pub const ALL: &[Backend] = &[
@@ -38,7 +38,7 @@ impl Backend {
     ];
 }
 
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 impl std::fmt::Display for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -50,7 +50,7 @@ impl std::fmt::Display for Backend {
     }
 }
 
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 impl Default for Backend {
     /// Cranelift, if it is there.
     #[allow(unreachable_code)] // the features decide which line is the last

@@ -28,7 +28,7 @@ pub(super) trait Memory: Send + Sync {
 }
 
 impl Code {
-    #[cfg(any(feature = "cranelift", feature = "_llvm"))] // whoever loads code; without a backend nobody does
+    #[cfg(feature = "_engine")] // whoever loads code; without a backend nobody does
     pub(super) fn new(
         mut functions: Vec<(Box<str>, usize)>,
         sizes: (usize, usize),

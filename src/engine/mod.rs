@@ -4,22 +4,22 @@
 //! signatures and kernels with one.
 
 mod code;
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 mod compile;
 #[cfg(feature = "cranelift")]
 mod cranelift_jit;
 mod error;
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 mod jit;
 #[cfg(feature = "_llvm")]
 mod llvm_jit;
 #[cfg(feature = "cranelift")]
 mod memory;
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 mod native_host;
 #[cfg(feature = "_llvm")]
 mod orc;
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 mod pool;
 mod symbols;
 
@@ -29,11 +29,11 @@ mod llvm_tests;
 mod tests;
 
 pub use code::{Code, KeepAlive};
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
 pub use error::EngineError;
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};
-#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+#[cfg(feature = "_engine")]
 pub use native_host::NativeHost;
 pub use symbols::SymbolResolver;

@@ -4,14 +4,13 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::{Arc, LazyLock};
 
-use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::engine::{Code, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Host, Interpreter};
 use tvm_ffi_codegen::ir::{self, FuncSig, VerifiedModule};
 use tvm_ffi_codegen::lower::{Routines, lower};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
-use tvm_ffi_codegen::{Engine, Kernel, Signature};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel, Signature};
 
 use super::args::{Arguments, Form};
 use super::kernels;
@@ -45,15 +44,19 @@ pub struct Executor {
 }
 
 /// Every executor. Another backend is one more row; the first is the oracle.
-pub const EXECUTORS: [Executor; 4] = [
+pub const EXECUTORS: &[Executor] = &[
     Executor { name: "interpreter", prepare: interpreter },
     Executor { name: "cranelift", prepare: |p| load(&UNOPTIMISED, &p.module, p) },
     Executor { name: "cranelift, optimised", prepare: |p| load(&OPTIMISED, &p.module, p) },
     Executor { name: "engine", prepare: engine },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm", prepare: |p| load(&LLVM_UNOPTIMISED, &p.module, p) },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm, optimised", prepare: |p| load(&LLVM_OPTIMISED, &p.module, p) },
 ];
 
-fn build(level: OptLevel) -> Engine {
-    let mut builder = Engine::builder().opt_level(level);
+fn build(backend: Backend, level: OptLevel) -> Engine {
+    let mut builder = Engine::builder().backend(backend).opt_level(level);
     for (name, address) in kernels::NATIVE {
         // SAFETY: functions of this test; fixtures name each with the signature that it has.
         builder = unsafe { builder.symbol(*name, address()) };
@@ -61,8 +64,12 @@ fn build(level: OptLevel) -> Engine {
     builder.build().unwrap()
 }
 
-pub static UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(OptLevel::None));
-pub static OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(OptLevel::Speed));
+pub static UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::None));
+pub static OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::Speed));
+#[cfg(feature = "_llvm")]
+static LLVM_UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::None));
+#[cfg(feature = "_llvm")]
+static LLVM_OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::Speed));
 
 thread_local! {
     /// Shared by the interpreters of a thread for its trampolines.

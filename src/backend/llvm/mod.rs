@@ -4,6 +4,7 @@
 //! the target. Which LLVM it is, a cargo feature says (`llvm22-1` and others); it is linked as a shared library.
 
 mod compile;
+mod define;
 mod error;
 mod facts;
 mod function;
@@ -14,5 +15,9 @@ mod translate;
 mod types;
 
 pub use compile::{CompiledModule, Compiler, Options, compile};
+pub(crate) use define::add_to;
 pub use error::Error;
 pub use target::{Target, TargetOptions};
+
+#[cfg(test)]
+mod tests;

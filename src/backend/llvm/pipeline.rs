@@ -18,10 +18,7 @@ const FULL: &str = "default<O3>";
 pub(super) fn run(module: &LlvmModule<'_>, machine: &TargetMachine, level: OptLevel) -> Result<(), String> {
     let passes = match level {
         OptLevel::None => return Ok(()),
-        OptLevel::Speed => match std::env::var("X_PASSES") {
-            Ok(p) => Box::leak(p.into_boxed_str()),
-            Err(_) => SHORT,
-        },
+        OptLevel::Speed => SHORT,
         OptLevel::Full => FULL,
     };
     let options = PassBuilderOptions::create();

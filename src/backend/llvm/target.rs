@@ -67,7 +67,16 @@ impl Target {
             Architecture::Riscv64(_) => "generic-rv64".to_owned(),
             _ => "generic".to_owned(),
         });
-        Self::checked(triple.clone(), triple.to_string(), cpu, options.features.join(","), options.opt_level)
+        let mut features = options.features.clone();
+        let mut name = triple.to_string();
+        // Rust's triples name the extensions, LLVM's don't; the C ABI with floats in registers follows from `+d`.
+        if let Architecture::Riscv64(_) = triple.architecture
+            && let Some((_, rest)) = name.split_once('-')
+        {
+            name = format!("riscv64-{rest}");
+            features.insert(0, "+m,+a,+f,+d,+c".to_owned());
+        }
+        Self::checked(triple.clone(), name, cpu, features.join(","), options.opt_level)
     }
 
     fn checked(
@@ -114,11 +123,7 @@ impl Target {
         let target = LlvmTarget::from_triple(&triple).map_err(|e| unsupported(e.to_string()))?;
         let level = match level {
             OptLevel::None => OptimizationLevel::None,
-            OptLevel::Speed => match std::env::var("X_LEVEL").as_deref() {
-                Ok("0") => OptimizationLevel::None,
-                Ok("2") => OptimizationLevel::Default,
-                _ => OptimizationLevel::Less,
-            },
+            OptLevel::Speed => OptimizationLevel::Less,
             OptLevel::Full => OptimizationLevel::Aggressive,
         };
         target

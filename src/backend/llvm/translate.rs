@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cranelift_entity::SecondaryMap;
 use inkwell::context::ContextRef;
 use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
-use inkwell::values::{FunctionValue, GlobalValue, PointerValue, UnnamedAddress};
+use inkwell::values::{FunctionValue, PointerValue, UnnamedAddress};
 
 use super::facts::Facts;
 use super::function::{self, Built};
@@ -21,15 +21,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     pub(super) facts: Facts<'ctx>,
     functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
     data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
-    /// What was added to the module.
-    pub(super) added: Added<'ctx>,
-}
-
-/// What a translation added to a module.
-#[derive(Default)]
-pub(super) struct Added<'ctx> {
-    pub(super) functions: Vec<FunctionValue<'ctx>>,
-    pub(super) data: Vec<GlobalValue<'ctx>>,
+    /// Functions that were defined or declared.
+    pub(super) added: Vec<FunctionValue<'ctx>>,
 }
 
 /// What a translation may assume of the module that it writes to.
@@ -52,7 +45,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             facts: Facts::new(context, &types),
             functions: SecondaryMap::new(),
             data: SecondaryMap::new(),
-            added: Added::default(),
+            added: Vec::new(),
         }
     }
 
@@ -99,7 +92,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         };
         self.facts.define(function, decl);
         self.functions[func] = Some(function);
-        self.added.functions.push(function);
+        self.added.push(function);
     }
 
     /// A function to call; an import is declared when it is first needed.
@@ -111,7 +104,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         let function = self.module.get_function(&decl.name).unwrap_or_else(|| {
             let new = self.module.add_function(&decl.name, self.types.function(&decl.signature), None);
             self.facts.declare(new, decl);
-            self.added.functions.push(new);
+            self.added.push(new);
             new
         });
         self.functions[func] = Some(function);
@@ -131,7 +124,6 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         global.set_linkage(LlvmLinkage::Private);
         global.set_unnamed_address(UnnamedAddress::Global);
         global.set_alignment(content.align);
-        self.added.data.push(global);
         let address = global.as_pointer_value();
         self.data[data] = Some(address);
         address

@@ -1,28 +1,11 @@
-//! Wrappers in a module that the caller owns: one call adds them next to the caller's own kernels.
-//!
-//! This is where lowering and a backend meet outside the engine; both know nothing of each other.
+//! Wrappers in a `cranelift_module::Module` of the caller's.
 
 use cranelift_module::{FuncId, Module};
 
+use super::{EmbedError, Wrappers, import_name};
 use crate::backend::cranelift::{self, Bindings};
-use crate::ir;
-use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Routines};
+use crate::lower::{Kernel, KernelReturn};
 use crate::spec::Signature;
-
-/// Why a wrapper was not added.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EmbedError {
-    /// The kernel doesn't fit the signature, or a body has mistakes.
-    #[error(transparent)]
-    Lower(#[from] LowerError),
-    /// Cranelift can't compile it, or the module has something else of that name or prototype.
-    #[error(transparent)]
-    Cranelift(#[from] cranelift::Error),
-    /// Our own mistake, with the IR's listing.
-    #[error("internal error: {0}")]
-    Internal(String),
-}
 
 /// What a wrapper in a caller's module calls.
 #[derive(Clone, Debug)]
@@ -70,27 +53,18 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
     module: &mut M,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target)>,
 ) -> Result<Vec<FuncId>, EmbedError> {
-    let mut lowering = Lowering::new(Routines::Define);
+    let mut all = Wrappers::new();
     let mut bindings = Bindings::new();
-    let mut symbols = Vec::new();
     for (signature, target) in wrappers {
-        let kernel = match target {
-            Target::Kernel(kernel) => kernel,
+        match target {
+            Target::Kernel(kernel) => all.add(signature, &kernel)?,
             Target::Function(id, returns) => {
-                // a name for the import alone: nothing outside sees it
-                let name = format!("kernel of {}", signature.name());
-                bindings = bindings.bind(&name, id);
-                let kernel = Kernel::symbol(name);
-                match returns {
-                    Some(returns) => kernel.returning(returns),
-                    None => kernel,
-                }
+                bindings = bindings.bind(import_name(signature), id);
+                all.add_function(signature, returns)?;
             }
-        };
-        lowering.add(signature, &kernel)?;
-        symbols.push(signature.symbol());
+        }
     }
-    let ir = ir::verify(lowering.finish()).map_err(|e| EmbedError::Internal(e.to_string()))?;
+    let (ir, symbols) = all.finish()?;
     let defined = cranelift::compile(&ir, module.isa())?.add_to(module, &bindings)?;
     let missing = |symbol: &str| EmbedError::Internal(format!("{symbol} was not defined"));
     symbols.iter().map(|symbol| defined.function(symbol).ok_or_else(|| missing(symbol))).collect()

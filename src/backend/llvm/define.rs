@@ -1,0 +1,106 @@
+//! A translated module goes into one that the caller owns: everything, or nothing.
+
+use std::collections::HashMap;
+
+use inkwell::attributes::AttributeLoc;
+use inkwell::context::Context;
+use inkwell::module::Module as LlvmModule;
+use inkwell::values::{AsValueRef, FunctionValue};
+
+use super::Error;
+use super::compile::refused;
+use super::translate::{ModuleTranslator, Surroundings};
+use super::types::Types;
+use crate::ir::{FuncDecl, FuncSig, Linkage, VerifiedModule};
+
+/// Translates into `module`, with imports bound to functions of it. Everything that can be wrong is found before the module is
+/// touched: the request by comparing, and what LLVM doesn't take, which is a bug of ours, by a rehearsal elsewhere.
+pub(crate) fn add_to<'ctx>(
+    ir: &VerifiedModule,
+    module: &LlvmModule<'ctx>,
+    bindings: &HashMap<String, FunctionValue<'ctx>>,
+) -> Result<(), Error> {
+    let types = Types::new(module.get_context());
+    for decl in ir.functions.values() {
+        match decl.linkage {
+            Linkage::Local => {}
+            Linkage::Export => check_export(module, &types, decl)?,
+            Linkage::Import => check_import(module, &types, decl, bindings)?,
+        }
+    }
+    rehearse(ir)?;
+    let mut translator = ModuleTranslator::new(ir, module);
+    translator
+        .translate(&Surroundings { bindings, alone: false })
+        .map_err(|e| Error::Codegen { message: e.to_string(), listing: ir.to_string() })?;
+    share_cpu(&translator.added, bindings);
+    Ok(())
+}
+
+/// Translates into a module of its own, to see whether LLVM takes it.
+fn rehearse(ir: &VerifiedModule) -> Result<(), Error> {
+    let context = Context::create();
+    let module = context.create_module("tvm_ffi");
+    let mut translator = ModuleTranslator::new(ir, &module);
+    let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
+    translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
+    module.verify().map_err(|e| refused(&e.to_string(), &module))
+}
+
+fn check_export<'ctx>(module: &LlvmModule<'ctx>, types: &Types<'ctx>, decl: &FuncDecl) -> Result<(), Error> {
+    let Some(known) = named(module, &decl.name)? else { return Ok(()) };
+    if known.count_basic_blocks() > 0 {
+        return Err(Error::Duplicate { name: decl.name.clone() });
+    }
+    check_type(known, types, &decl.name, &decl.signature)
+}
+
+fn check_import<'ctx>(
+    module: &LlvmModule<'ctx>,
+    types: &Types<'ctx>,
+    decl: &FuncDecl,
+    bindings: &HashMap<String, FunctionValue<'ctx>>,
+) -> Result<(), Error> {
+    let known = match bindings.get(&decl.name) {
+        Some(&bound) => {
+            let name = bound.get_name().to_string_lossy();
+            let ours = module.get_functions().any(|f| f.as_value_ref() == bound.as_value_ref());
+            if !ours {
+                return Err(Error::OtherModule { name: name.into_owned() });
+            }
+            Some(bound)
+        }
+        None => named(module, &decl.name)?,
+    };
+    known.map_or(Ok(()), |known| check_type(known, types, &decl.name, &decl.signature))
+}
+
+/// The function of that name, if the name isn't free.
+fn named<'ctx>(module: &LlvmModule<'ctx>, name: &str) -> Result<Option<FunctionValue<'ctx>>, Error> {
+    match module.get_function(name) {
+        None if module.get_global(name).is_some() => Err(Error::NotAFunction { name: name.to_owned() }),
+        found => Ok(found),
+    }
+}
+
+fn check_type<'ctx>(known: FunctionValue<'ctx>, types: &Types<'ctx>, name: &str, sig: &FuncSig) -> Result<(), Error> {
+    let expected = types.function(sig);
+    if known.get_type() == expected {
+        return Ok(());
+    }
+    let (expected, found) = (expected.print_to_string(), known.get_type().print_to_string());
+    Err(Error::SignatureConflict { name: name.to_owned(), expected: expected.to_string(), found: found.to_string() })
+}
+
+/// Wrappers get the CPU and features of the kernels that they call: LLVM inlines a function only where its instructions are
+/// allowed.
+fn share_cpu<'ctx>(added: &[FunctionValue<'ctx>], bindings: &HashMap<String, FunctionValue<'ctx>>) {
+    let here = AttributeLoc::Function;
+    let Some(kernel) = bindings.values().next() else { return };
+    for name in ["target-cpu", "tune-cpu", "target-features"] {
+        let Some(attribute) = kernel.get_string_attribute(here, name) else { continue };
+        for function in added.iter().filter(|f| f.count_basic_blocks() > 0) {
+            function.add_attribute(here, attribute);
+        }
+    }
+}

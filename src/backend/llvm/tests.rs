@@ -1,0 +1,106 @@
+//! What this backend alone does; the operations are tested with those of the other one, in `op_tests`.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::str::FromStr;
+
+use target_lexicon::Triple;
+
+use super::*;
+use crate::backend::op_tests::module_of;
+use crate::backend::{Backend, OptLevel};
+use crate::explain::{Stage, explain};
+use crate::ir::*;
+use crate::{DLDataType, Kernel, ScalarType, Signature, TensorType};
+
+fn axpb() -> (Signature, Kernel) {
+    let signature = Signature::builder("axpb")
+        .param("a", ScalarType::Float32)
+        .param("b", ScalarType::Float32)
+        .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
+        .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
+        .build()
+        .unwrap();
+    let kernel = Kernel::body(|b| {
+        let (x, y, p, q) = (b.tensor("x"), b.tensor("y"), b.arg("a"), b.arg("b"));
+        b.for_range(0, b.dim("n"), |i| y.store([i], p * x.load([i]) + q));
+    });
+    (signature, kernel)
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_body_over_tensors_is_vectorised() {
+    let (signature, kernel) = axpb();
+    let asm = explain(&signature, &kernel, Stage::Asm, Backend::Llvm, OptLevel::Speed).unwrap();
+    assert!(asm.contains("mulps") && asm.contains("addps"), "{asm}");
+    // Nothing may be contracted: the interpreter rounds twice.
+    assert!(!asm.contains("fmadd"), "{asm}");
+}
+
+#[test]
+fn each_stage_can_be_seen() {
+    let (signature, kernel) = axpb();
+    let show = |stage, level| explain(&signature, &kernel, stage, Backend::Llvm, level).unwrap();
+    assert!(show(Stage::Ir, OptLevel::None).contains("__tvm_ffi_axpb"));
+    assert!(show(Stage::Llvm, OptLevel::Speed).contains("fmul <"));
+    assert!(!show(Stage::Llvm, OptLevel::None).contains("fmul <"));
+    assert!(show(Stage::Asm, OptLevel::None).contains("__tvm_ffi_axpb:"));
+    assert!(explain(&signature, &kernel, Stage::Clif, Backend::Llvm, OptLevel::None).is_err());
+}
+
+/// Facts reach LLVM: branch weights, cold functions, loads that may be merged, typed addresses.
+#[test]
+fn facts_are_kept() {
+    let mut module = Module::new();
+    let cold = module.import("cold", FuncSig::new([], None));
+    module.functions[cold].cold = true;
+    let f = module.declare("f", FuncSig::new([Type::Ptr, Type::I64], Some(Type::F32)), Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut module, f);
+    let (ok, bad) = (b.block(), b.cold_block());
+    let c = b.icmp_imm(IntCC::SLt, b.param(1), 10);
+    b.branch(c, ok, bad, Hint::None);
+    b.switch_to(bad);
+    b.call(cold, &[]);
+    b.jump(ok, &[]);
+    b.switch_to(ok);
+    let at = b.element(b.param(0), b.param(1), Type::F32);
+    let v = b.load(Type::F32, at, 0, MemFlags::READONLY);
+    b.ret(Some(v));
+    b.finish();
+    let target = Target::host(&TargetOptions { opt_level: OptLevel::None, ..TargetOptions::default() }).unwrap();
+    let options = Options { llvm_ir: true, asm: false };
+    let compiled = Compiler::new(target).compile(&verify(module).unwrap(), options).unwrap();
+    let (text, _) = compiled.llvm_ir.unwrap();
+    for fact in [
+        "getelementptr float",
+        "!invariant.load",
+        "!\"branch_weights\", i32 2000, i32 1",
+        "cold",
+        "nounwind",
+        "align 4",
+    ] {
+        assert!(text.contains(fact), "{fact} in\n{text}");
+    }
+}
+
+#[test]
+fn other_targets_and_none() {
+    let module = module_of("f", FuncSig::new([Type::F64], Some(Type::F64)), |b| {
+        let v = b.unary(UnaryOp::Floor, b.param(0));
+        b.ret(Some(v));
+    });
+    for (triple, magic) in [
+        ("aarch64-unknown-linux-gnu", b"\x7fELF"),
+        ("riscv64gc-unknown-linux-gnu", b"\x7fELF"),
+        ("aarch64-apple-darwin", b"\xcf\xfa\xed\xfe"),
+        ("x86_64-pc-windows-msvc", b"\x64\x86\x06\x00"),
+    ] {
+        let target = Target::new(&Triple::from_str(triple).unwrap(), &TargetOptions::default()).unwrap();
+        let object = compile(&module, &target).unwrap().object;
+        assert_eq!(object[..2], magic[..2], "{triple}");
+    }
+    for triple in ["wasm32-unknown-unknown", "powerpc64-unknown-linux-gnu", "s390x-unknown-linux-gnu"] {
+        let error = Target::new(&Triple::from_str(triple).unwrap(), &TargetOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::UnsupportedTarget { .. }), "{error}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Wrappers in an `inkwell::module::Module` (inkwell 0.11) of the caller's.
+
+use std::collections::HashMap;
+
+use inkwell::module::Module;
+use inkwell::values::FunctionValue;
+
+use super::{EmbedError, Wrappers, import_name};
+use crate::backend::llvm;
+use crate::lower::{Kernel, KernelReturn};
+use crate::spec::Signature;
+
+/// What a wrapper in a caller's module calls.
+#[derive(Clone, Debug)]
+pub enum Target<'ctx> {
+    /// A function of that module, by convention `flat`; `None` for the return that [`Kernel::symbol`] assumes. LLVM may
+    /// inline it into the wrapper.
+    Function(FunctionValue<'ctx>, Option<KernelReturn>),
+    /// Any other kernel. A [symbol](Kernel::symbol) is looked up in the module, and declared if it isn't there.
+    Kernel(Kernel),
+}
+
+impl<'ctx> From<FunctionValue<'ctx>> for Target<'ctx> {
+    fn from(function: FunctionValue<'ctx>) -> Self {
+        Target::Function(function, None)
+    }
+}
+
+impl From<Kernel> for Target<'_> {
+    fn from(kernel: Kernel) -> Self {
+        Target::Kernel(kernel)
+    }
+}
+
+/// Adds a wrapper to the caller's module, as an exported function [`Signature::symbol`].
+///
+/// The module has to know the C API when it is linked: wrappers declare `TVMFFIErrorSetRaisedFromCStrParts` and
+/// `TVMFFIGetTypeInfo`. It is left unoptimised; the caller's passes go over all of it.
+///
+/// # Errors
+/// The kernel doesn't fit the signature, or its type isn't that of the convention; a name is taken. The module is then as it
+/// was.
+pub fn add_wrapper<'ctx>(
+    module: &Module<'ctx>,
+    signature: &Signature,
+    target: impl Into<Target<'ctx>>,
+) -> Result<FunctionValue<'ctx>, EmbedError> {
+    let functions = add_wrappers(module, [(signature, target.into())])?;
+    functions.first().copied().ok_or_else(|| EmbedError::Internal("no function was defined".to_owned()))
+}
+
+/// As [`add_wrapper`], for several, which share the code and text of their errors.
+///
+/// # Errors
+/// As [`add_wrapper`]; it's all or nothing.
+pub fn add_wrappers<'ctx, 'a>(
+    module: &Module<'ctx>,
+    wrappers: impl IntoIterator<Item = (&'a Signature, Target<'ctx>)>,
+) -> Result<Vec<FunctionValue<'ctx>>, EmbedError> {
+    let mut all = Wrappers::new();
+    let mut bindings = HashMap::new();
+    for (signature, target) in wrappers {
+        match target {
+            Target::Kernel(kernel) => all.add(signature, &kernel)?,
+            Target::Function(function, returns) => {
+                bindings.insert(import_name(signature), function);
+                all.add_function(signature, returns)?;
+            }
+        }
+    }
+    let (ir, symbols) = all.finish()?;
+    llvm::add_to(&ir, module, &bindings)?;
+    let missing = |symbol: &str| EmbedError::Internal(format!("{symbol} was not defined"));
+    symbols.iter().map(|symbol| module.get_function(symbol).ok_or_else(|| missing(symbol))).collect()
+}
+
+#[cfg(test)]
+mod tests;
