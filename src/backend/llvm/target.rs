@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use inkwell::OptimizationLevel;
+use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
 use target_lexicon::{Architecture, Endianness, PointerWidth, Triple};
 
@@ -121,14 +122,20 @@ impl Target {
         let unsupported = |reason: String| Error::UnsupportedTarget { target: self.triple.clone(), reason };
         let triple = TargetTriple::create(&self.triple);
         let target = LlvmTarget::from_triple(&triple).map_err(|e| unsupported(e.to_string()))?;
-        let level = match level {
+        let generation = match level {
             OptLevel::None => OptimizationLevel::None,
             OptLevel::Speed => OptimizationLevel::Less,
             OptLevel::Full => OptimizationLevel::Aggressive,
         };
-        target
-            .create_target_machine(&triple, &self.cpu, &self.features, level, RelocMode::PIC, CodeModel::Default)
-            .ok_or_else(|| unsupported("LLVM can't make a code generator for it".to_owned()))
+        let machine = target
+            .create_target_machine(&triple, &self.cpu, &self.features, generation, RelocMode::PIC, CodeModel::Default)
+            .ok_or_else(|| unsupported("LLVM can't make a code generator for it".to_owned()))?;
+        if level == OptLevel::Speed {
+            // A quarter less time for a wrapper, at the price of an instruction in twenty.
+            // SAFETY: the machine is alive and ours.
+            unsafe { LLVMSetTargetMachineFastISel(machine.as_mut_ptr(), 1) };
+        }
+        Ok(machine)
     }
 }
 
