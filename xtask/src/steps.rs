@@ -2,7 +2,7 @@
 
 use crate::command::{Cmd, Output, Tests, cargo, root};
 use crate::run::{Failure, Step};
-use crate::tools::{CLIPPY, RUSTFMT, VALGRIND};
+use crate::tools::{CLANG_22, CLIPPY, LLVM_19, LLVM_22, RUSTFMT, VALGRIND};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -19,6 +19,8 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "test", about: "tests and doc tests of the workspace", needs: &[], run: test },
     Step { name: "test-minimal", about: "tests without default features", needs: &[], run: test_minimal },
+    Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19], run: llvm },
+    Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19], run: llvm_19 },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
@@ -35,6 +37,12 @@ pub const SOAK: &[Step] = &[
 pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
+    Step {
+        name: "llvm",
+        about: "LLVM beside Cranelift and against clang",
+        needs: &[LLVM_22, CLANG_22],
+        run: bench_llvm,
+    },
 ];
 
 /// Runs all and adds up their tests.
@@ -89,6 +97,34 @@ fn test_minimal() -> Result {
     all([cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features"])])
 }
 
+fn llvm() -> Result {
+    all([
+        cargo(&["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--features", "llvm22-1", "--", "-D", "warnings"]),
+        cargo(&[
+            "clippy",
+            "-p",
+            "tvm-ffi-codegen",
+            "--all-targets",
+            "--no-default-features",
+            "--features",
+            "llvm22-1",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+        cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+        cargo(&["test", "-p", "tvm-ffi-codegen", "--features", "llvm22-1"]),
+    ])
+}
+
+fn llvm_19() -> Result {
+    all([
+        cargo(&["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--features", "llvm19-1", "--", "-D", "warnings"]),
+        cargo(&["test", "-p", "tvm-ffi-codegen", "--lib", "--features", "llvm19-1"]),
+    ])
+}
+
 /// The soak example, in release.
 fn soak_example(args: &[&str]) -> Cmd {
     cargo(&[&["run", "--release", "--example", "soak", "--"], args].concat())
@@ -134,4 +170,8 @@ fn bench_compile() -> Result {
 
 fn bench_call() -> Result {
     all([cargo(&["bench", "--bench", "call"]).env("TVM_FFI_BACKTRACE", "0")])
+}
+
+fn bench_llvm() -> Result {
+    all([cargo(&["bench", "--bench", "llvm", "--features", "llvm22-1"])])
 }

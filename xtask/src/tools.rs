@@ -27,6 +27,15 @@ pub const CLIPPY: Tool =
     Tool { name: "clippy", probe: &["cargo", "clippy", "--version"], source: Source::Rustup("clippy") };
 pub const VALGRIND: Tool =
     Tool { name: "valgrind", probe: &["valgrind", "--version"], source: Source::Apt("valgrind") };
+/// LLVM with its headers: what the feature `llvm22-1` builds against.
+pub const LLVM_22: Tool =
+    Tool { name: "LLVM 22", probe: &["llvm-config-22", "--version"], source: Source::Apt("llvm-22-dev") };
+/// As [`LLVM_22`]; its shared library is also the other LLVM in the test of two in one process.
+pub const LLVM_19: Tool =
+    Tool { name: "LLVM 19", probe: &["llvm-config-19", "--version"], source: Source::Apt("llvm-19-dev") };
+/// What the benchmark of LLVM compares with.
+pub const CLANG_22: Tool =
+    Tool { name: "clang 22", probe: &["clang-22", "--version"], source: Source::Apt("clang-22") };
 
 /// Whether this is a CI run, in which nothing may be skipped.
 pub fn in_ci() -> bool {
