@@ -42,7 +42,9 @@ impl CraneliftJit {
         })
     }
 
-    /// Compiles a module without loading it, with a compiler of the pool.
+    /// Compiles a module without loading it, with a compiler of the pool. A frame of its own, so that a tool that
+    /// doesn't know the pool's lock can be told of this one (xtask/valgrind.supp).
+    #[inline(never)]
     pub(super) fn compile(&self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, EngineError> {
         let mut compiler = self.pool.take().unwrap_or_default();
         let isa = match self.level.for_module(module) {
