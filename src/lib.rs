@@ -81,3 +81,8 @@ pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 #[cfg(all(doctest, feature = "cranelift"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The same of what it links to.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/signatures.md")]
+struct Signatures;
