@@ -24,7 +24,7 @@
 //! | look inside | [`explain`](mod@explain), [`ir`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]
-#![cfg_attr(not(feature = "cranelift"), doc = "```ignore")]
+#![cfg_attr(not(feature = "cranelift"), doc = "```text")]
 //! use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature, TensorType, runtime::Tensor};
 //!
 //! let scale = Signature::builder("scale")
