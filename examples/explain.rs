@@ -1,67 +1,106 @@
 //! Shows what becomes of a signature at each stage:
-//! `cargo run --example explain -- --emit ir|clif|llvm|asm [--backend cranelift|llvm] [--opt none|speed|full] [NAME]`.
+//!
+//! ```text
+//! explain SIGNATURE [--body add_one|...] [--emit ir|clif|llvm|asm] [--backend cranelift|llvm] [--opt none|speed|full]
+//! ```
 
 use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
 
+use clap::{Parser, ValueEnum};
 use tvm_ffi_codegen::explain::{Stage, explain};
-use tvm_ffi_codegen::{Backend, DLDataType, Kernel, OptLevel, ScalarType, Signature, TensorType};
+use tvm_ffi_codegen::{Backend, Kernel, OptLevel, Signature};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let (mut stage, mut backend, mut level, mut name) =
-        (Stage::Ir, None, OptLevel::default(), "two_tensors".to_owned());
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or(format!("{arg} takes a value"));
-        match arg.as_str() {
-            "--emit" => stage = value()?.parse()?,
-            "--backend" => backend = Some(named_backend(&value()?)?),
-            "--opt" => {
-                level = match value()?.as_str() {
-                    "none" => OptLevel::None,
-                    "speed" => OptLevel::Speed,
-                    "full" => OptLevel::Full,
-                    other => return Err(format!("expected none, speed or full, got `{other}`").into()),
-                }
-            }
-            other => name = other.to_owned(),
+/// Shows what becomes of a signature at each stage
+#[derive(Parser)]
+#[command(name = "explain")]
+struct Cli {
+    /// The signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))'
+    signature: Signature,
+    /// What the function does once its arguments are checked
+    #[arg(long, value_enum, default_value_t = Body::None)]
+    body: Body,
+    /// The only stage to show: ir, clif, llvm (after its passes) or asm; all of the backend's, unless given
+    #[arg(long, value_name = "STAGE")]
+    emit: Option<Stage>,
+    /// cranelift or llvm; unless given, the one that has the stage
+    #[arg(long)]
+    backend: Option<Backend>,
+    /// How much to optimise: none, speed or full
+    #[arg(long, value_name = "LEVEL", default_value = "speed")]
+    opt: OptLevel,
+}
+
+/// Bodies by name. They fix the names of what they use, not the types.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Body {
+    /// Nothing: the wrapper only checks
+    None,
+    /// A call of a native function that has the signature's name
+    Native,
+    /// y[i] = x[i] + 1
+    AddOne,
+    /// y[i] = a * x[i] + b
+    Axpb,
+    /// The sum of x, a tensor of float64
+    Sum,
+}
+
+impl Body {
+    fn kernel(self, signature: &Signature) -> Kernel {
+        match self {
+            Body::None => Kernel::check_only(),
+            Body::Native => Kernel::symbol(signature.name()),
+            Body::AddOne => Kernel::body(|b| {
+                let (x, y) = (b.tensor("x"), b.tensor("y"));
+                b.for_range(0, x.size(0), |i| y.store([i], x.load([i]) + 1));
+            }),
+            Body::Axpb => Kernel::body(|b| {
+                let (x, y, p, q) = (b.tensor("x"), b.tensor("y"), b.arg("a"), b.arg("b"));
+                b.for_range(0, x.size(0), |i| y.store([i], p * x.load([i]) + q));
+            }),
+            Body::Sum => Kernel::body(|b| {
+                let x = b.tensor("x");
+                b.ret(b.fold(0, x.size(0), b.f64(0.0), |i, sum| sum + x.load([i])));
+            }),
         }
     }
-    let backend = match (backend, stage) {
+}
+
+fn main() -> ExitCode {
+    match show(&Cli::parse()) {
+        Ok(text) => {
+            // a pager may close early
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn show(cli: &Cli) -> Result<String, Box<dyn Error>> {
+    if let (Body::None, Some(ty)) = (cli.body, cli.signature.ret()) {
+        return Err(format!("the signature returns {ty}, which only a body can make: name one with --body").into());
+    }
+    let backend = match (cli.backend, cli.emit) {
         (Some(backend), _) => backend,
-        (None, Stage::Llvm) => named_backend("llvm")?,
-        (None, Stage::Clif) => named_backend("cranelift")?,
+        (None, Some(Stage::Llvm)) => "llvm".parse()?,
+        (None, Some(Stage::Clif)) => "cranelift".parse()?,
         (None, _) => Backend::default(),
     };
-    let (signature, kernel) = example(&name)?;
-    print!("{}", explain(&signature, &kernel, stage, backend, level)?);
-    Ok(())
-}
-
-fn named_backend(name: &str) -> Result<Backend, String> {
-    let found = Backend::ALL.iter().find(|b| b.to_string().to_lowercase() == name);
-    found.copied().ok_or(format!("no backend `{name}` among this build's features"))
-}
-
-/// Signatures by name.
-fn example(name: &str) -> Result<(Signature, Kernel), Box<dyn Error>> {
-    let vector = || TensorType::new(["n"], DLDataType::FLOAT32);
-    Ok(match name {
-        "two_tensors" => {
-            (Signature::builder(name).param("x", vector()).param("y", vector()).build()?, Kernel::symbol("kernel"))
-        }
-        "axpb" => {
-            let signature = Signature::builder(name)
-                .param("a", ScalarType::Float32)
-                .param("b", ScalarType::Float32)
-                .param("x", vector())
-                .param("y", vector())
-                .build()?;
-            let kernel = Kernel::body(|body| {
-                let (x, y, a, b) = (body.tensor("x"), body.tensor("y"), body.arg("a"), body.arg("b"));
-                body.for_range(0, body.dim("n"), |i| y.store([i], a * x.load([i]) + b));
-            });
-            (signature, kernel)
-        }
-        other => return Err(format!("expected two_tensors or axpb, got `{other}`").into()),
-    })
+    let kernel = cli.body.kernel(&cli.signature);
+    let stage_text = |stage| explain(&cli.signature, &kernel, stage, backend, cli.opt);
+    if let Some(stage) = cli.emit {
+        return Ok(stage_text(stage)?);
+    }
+    let mut text = String::new();
+    for &stage in Stage::of(backend) {
+        text.push_str(&format!("=== {stage} ===\n\n{}\n", stage_text(stage)?));
+    }
+    Ok(text)
 }

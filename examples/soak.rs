@@ -4,11 +4,13 @@
 //! soak --compile-cycles N         compile, call and drop N wrappers on one engine; memory must not grow
 //! soak --threads T --loop N       T threads at once compile, call (rightly and wrongly) and drop, N times each
 //! ```
+//!
+//! `--backend llvm` does it with LLVM, where the build has it.
 
 use std::error::Error;
 
 use tvm_ffi_codegen::runtime::{Function, Tensor};
-use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature, TensorType};
+use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, Signature, TensorType};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -21,6 +23,7 @@ fn main() -> Result<()> {
     let mut cycles = None;
     let mut threads = 2;
     let mut rounds = None;
+    let mut backend = Backend::default();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|n| n.parse::<usize>().ok()).ok_or(format!("{arg} needs a number"));
@@ -28,6 +31,7 @@ fn main() -> Result<()> {
             "--compile-cycles" => cycles = Some(number()?),
             "--threads" => threads = number()?,
             "--loop" => rounds = Some(number()?),
+            "--backend" => backend = args.next().ok_or("--backend needs a name")?.parse()?,
             _ => return Err(format!("unknown argument {arg}").into()),
         }
     }
@@ -35,10 +39,10 @@ fn main() -> Result<()> {
         return Err("give --compile-cycles N, or --threads T --loop N".into());
     }
     if let Some(cycles) = cycles {
-        compile_cycles(cycles)?;
+        compile_cycles(backend, cycles)?;
     }
     if let Some(rounds) = rounds {
-        run_threads(threads, rounds)?;
+        run_threads(backend, threads, rounds)?;
     }
     Ok(())
 }
@@ -98,8 +102,8 @@ impl Data {
     }
 }
 
-fn compile_cycles(cycles: usize) -> Result<()> {
-    let engine = Engine::new()?;
+fn compile_cycles(backend: Backend, cycles: usize) -> Result<()> {
+    let engine = Engine::builder().backend(backend).build()?;
     let signature = signature()?;
     let data = Data::new()?;
     let warm = WARM_CYCLES.min(cycles / 2);
@@ -114,7 +118,7 @@ fn compile_cycles(cycles: usize) -> Result<()> {
         data.check(&function, add)?;
     }
     let time = start.elapsed();
-    println!("{cycles} cycles of compile, call and drop on one engine in {:.1} s", time.as_secs_f64());
+    println!("{cycles} cycles of compile, call and drop on one {backend} engine in {:.1} s", time.as_secs_f64());
     match (before, resident_kib()) {
         (Some(before), Some(after)) => {
             println!("resident memory: {before} KiB after {warm} cycles, {after} KiB at the end");
@@ -136,8 +140,8 @@ fn resident_kib() -> Option<u64> {
     status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok())
 }
 
-fn run_threads(threads: usize, rounds: usize) -> Result<()> {
-    let engine = Engine::new()?;
+fn run_threads(backend: Backend, threads: usize, rounds: usize) -> Result<()> {
+    let engine = Engine::builder().backend(backend).build()?;
     let signature = signature()?;
     // one function that all threads share, besides those that each compiles
     let shared = compile(&engine, &signature, 0.5)?;
@@ -168,6 +172,6 @@ fn run_threads(threads: usize, rounds: usize) -> Result<()> {
         }
         Ok::<(), Box<dyn Error + Send + Sync>>(())
     })?;
-    println!("{threads} threads, {rounds} rounds each: every result and every error is right");
+    println!("{backend}, {threads} threads, {rounds} rounds each: every result and every error is right");
     Ok(())
 }

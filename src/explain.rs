@@ -23,6 +23,18 @@ pub enum Stage {
     Asm,
 }
 
+impl Stage {
+    /// The stages of a backend, in order.
+    pub const fn of(backend: Backend) -> &'static [Stage] {
+        match backend {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => &[Stage::Ir, Stage::Clif, Stage::Asm],
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => &[Stage::Ir, Stage::Llvm, Stage::Asm],
+        }
+    }
+}
+
 impl FromStr for Stage {
     type Err = String;
 

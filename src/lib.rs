@@ -24,7 +24,7 @@
 //! | look inside | [`explain`](mod@explain), [`ir`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]
-#![cfg_attr(not(feature = "cranelift"), doc = "```ignore")]
+#![cfg_attr(not(feature = "cranelift"), doc = "```text")]
 //! use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature, TensorType, runtime::Tensor};
 //!
 //! let scale = Signature::builder("scale")
@@ -57,13 +57,6 @@
 // Without a backend there is no engine to link to.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
 
-#[cfg(any(
-    all(feature = "llvm19-1", any(feature = "llvm20-1", feature = "llvm21-1", feature = "llvm22-1")),
-    all(feature = "llvm20-1", any(feature = "llvm21-1", feature = "llvm22-1")),
-    all(feature = "llvm21-1", feature = "llvm22-1"),
-))]
-compile_error!("one LLVM version at a time: enable only one of the features llvm19-1, llvm20-1, llvm21-1 and llvm22-1");
-
 pub mod backend;
 #[cfg(feature = "_engine")]
 pub mod embed;
@@ -88,3 +81,8 @@ pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 #[cfg(all(doctest, feature = "cranelift"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The same of what it links to.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/signatures.md")]
+struct Signatures;

@@ -62,6 +62,20 @@ impl Default for Backend {
     }
 }
 
+#[cfg(feature = "_engine")]
+impl std::str::FromStr for Backend {
+    type Err = String;
+
+    /// Reads `cranelift` or `llvm`, as far as the crate's features have them.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = |backend: &Backend| backend.to_string().to_lowercase();
+        Backend::ALL.iter().copied().find(|backend| name(backend) == text).ok_or_else(|| {
+            let known: Vec<_> = Backend::ALL.iter().map(name).collect();
+            format!("no backend `{text}` in this build, which has {}", known.join(" and "))
+        })
+    }
+}
+
 /// How much a backend optimises. Every backend gives these the same meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OptLevel {
@@ -75,10 +89,39 @@ pub enum OptLevel {
     Full,
 }
 
+impl std::str::FromStr for OptLevel {
+    type Err = String;
+
+    /// Reads `none`, `speed` or `full`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(OptLevel::None),
+            "speed" => Ok(OptLevel::Speed),
+            "full" => Ok(OptLevel::Full),
+            other => Err(format!("expected none, speed or full, got `{other}`")),
+        }
+    }
+}
+
 impl OptLevel {
     /// The level that a module gets: as [`Speed`](Self::Speed) says, code with loops gets everything.
     pub fn for_module(self, module: &Module) -> OptLevel {
         let loops = || module.functions.values().any(|f| !f.cold && f.body.as_ref().is_some_and(Function::has_loop));
         if self == OptLevel::Speed && loops() { OptLevel::Full } else { self }
+    }
+}
+
+#[cfg(all(test, feature = "_engine"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_and_levels_have_names() {
+        for &backend in Backend::ALL {
+            assert_eq!(backend.to_string().to_lowercase().parse(), Ok(backend));
+        }
+        assert!("gcc".parse::<Backend>().is_err_and(|e| e.starts_with("no backend `gcc` in this build")));
+        assert_eq!("full".parse(), Ok(OptLevel::Full));
+        assert!("3".parse::<OptLevel>().is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Wrappers in a module that the caller owns: one call adds them next to the caller's own kernels.
 //!
 //! This is where lowering and a backend meet outside the engine; both know nothing of each other. There is a twin for each
-//! kind of module: `embed::cranelift` for a `cranelift_module::Module`, `embed::llvm` for an `inkwell::module::Module`.
+//! kind of module: [`cranelift`] for a `cranelift_module::Module`, `llvm` for an `inkwell::module::Module`.
 
 #[cfg(feature = "cranelift")]
 pub mod cranelift;

@@ -94,44 +94,37 @@ fn code_knows_where_it_lies() {
     assert!(code.code_size() > 0);
 }
 
+#[cfg(target_os = "linux")]
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-fn growth(cycles: usize) -> isize {
-    let engine = engine(OptLevel::Speed);
-    let signature = Signature::builder("f")
-        .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
-        .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
-        .build()
-        .unwrap();
+#[cfg(target_os = "linux")]
+fn cycles(engine: &Engine, count: usize) {
+    let tensor = || TensorType::new(["n"], DLDataType::FLOAT32);
+    let signature = Signature::builder("f").param("x", tensor()).param("y", tensor()).build().unwrap();
     let x = Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap();
-    let mut before = 0;
-    for i in 0..cycles + 500 {
-        if i == 500 {
-            before = resident();
-        }
+    for _ in 0..count {
         // SAFETY: there is no kernel.
         let function = unsafe { engine.compile(&signature, &Kernel::check_only()) }.unwrap();
         function.call((&x, &x)).unwrap();
     }
-    resident() as isize - before as isize
 }
 
+/// The long version is `cargo xtask soak`.
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_is_given_back() {
-    let grown = growth(1_000);
-    assert!(grown < 4 << 20, "grew by {grown} bytes");
-}
-
-/// The full count: `cargo test --release --features llvm22-1 --lib twenty_thousand -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes a minute"]
-#[cfg(target_os = "linux")]
-fn twenty_thousand_cycles_are_flat() {
-    let grown = growth(20_000);
-    println!("20,000 cycles: grew by {} KiB", grown / 1024);
-    assert!(grown < 4 << 20, "grew by {grown} bytes");
+    const LIMIT: usize = 4 << 20;
+    let engine = engine(OptLevel::Speed);
+    cycles(&engine, 500);
+    let growth = || {
+        let before = resident();
+        cycles(&engine, 1_000);
+        resident().saturating_sub(before)
+    };
+    // What other tests take meanwhile is not ours: one quiet round is enough.
+    let rounds: Vec<usize> = (0..5).map(|_| growth()).take_while(|&grown| grown >= LIMIT).collect();
+    assert!(rounds.len() < 5, "grew by {rounds:?} bytes");
 }

@@ -27,7 +27,7 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
-    /// The long soaks: 100,000 compilations on one engine, two threads, and longer runs under valgrind.
+    /// The long soaks: 100,000 compilations on one engine, two threads, LLVM, and longer runs under valgrind.
     Soak {
         /// Only this step; may be given more than once.
         #[arg(long, value_name = "STEP")]

@@ -2,7 +2,7 @@
 
 use crate::command::{Cmd, Output, Tests, cargo, root};
 use crate::run::{Failure, Step};
-use crate::tools::{CLANG_22, CLIPPY, LLVM_19, LLVM_22, RUSTFMT, VALGRIND};
+use crate::tools::{CLANG_22, CLIPPY, CXX, LLVM_19, LLVM_22, RUSTFMT, VALGRIND};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -19,8 +19,8 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "test", about: "tests and doc tests of the workspace", needs: &[], run: test },
     Step { name: "test-minimal", about: "tests without default features", needs: &[], run: test_minimal },
-    Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19], run: llvm },
-    Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19], run: llvm_19 },
+    Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
+    Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
@@ -30,6 +30,12 @@ pub const TEST: &[Step] = &[
 pub const SOAK: &[Step] = &[
     Step { name: "cycles", about: "100,000 compilations on one engine", needs: &[], run: soak_cycles },
     Step { name: "threads", about: "two threads, 10,000 rounds each", needs: &[], run: soak_threads },
+    Step {
+        name: "llvm",
+        about: "20,000 compilations with LLVM, and two threads",
+        needs: &[LLVM_22, CXX],
+        run: soak_llvm_long,
+    },
     Step { name: "helgrind", about: "no data races, longer", needs: &[VALGRIND], run: soak_helgrind },
 ];
 
@@ -40,7 +46,7 @@ pub const BENCH: &[Step] = &[
     Step {
         name: "llvm",
         about: "LLVM beside Cranelift and against clang",
-        needs: &[LLVM_22, CLANG_22],
+        needs: &[LLVM_22, CXX, CLANG_22],
         run: bench_llvm,
     },
 ];
@@ -64,8 +70,10 @@ fn fmt() -> Result {
     all([cargo(&["fmt", "--all", "--check"])])
 }
 
+/// What ends a run of clippy.
+const DENY: [&str; 3] = ["--", "-D", "warnings"];
+
 fn clippy() -> Result {
-    const DENY: [&str; 3] = ["--", "-D", "warnings"];
     let sets: [&[&str]; 2] = [
         &["clippy", "--workspace", "--all-targets"],
         &["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--no-default-features"],
@@ -98,29 +106,22 @@ fn test_minimal() -> Result {
 }
 
 fn llvm() -> Result {
-    all([
-        cargo(&["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--features", "llvm22-1", "--", "-D", "warnings"]),
-        cargo(&[
-            "clippy",
-            "-p",
-            "tvm-ffi-codegen",
-            "--all-targets",
-            "--no-default-features",
-            "--features",
-            "llvm22-1",
-            "--",
-            "-D",
-            "warnings",
-        ]),
+    let all_targets = ["clippy", "-p", "tvm-ffi-codegen", "--all-targets"];
+    let sets: [&[&str]; 2] = [&["--features", "llvm22-1"], &["--no-default-features", "--features", "llvm22-1"]];
+    let lints = sets.map(|set| cargo(&[&all_targets, set, &DENY].concat()));
+    let rest = [
         cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         cargo(&["test", "-p", "tvm-ffi-codegen", "--features", "llvm22-1"]),
-    ])
+        soak_llvm(&["--compile-cycles", "2000"]),
+        soak_llvm(&["--threads", "2", "--loop", "200"]),
+    ];
+    all(lints.into_iter().chain(rest))
 }
 
 fn llvm_19() -> Result {
     all([
-        cargo(&["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--features", "llvm19-1", "--", "-D", "warnings"]),
+        cargo(&[&["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--features", "llvm19-1"], &DENY[..]].concat()),
         cargo(&["test", "-p", "tvm-ffi-codegen", "--lib", "--features", "llvm19-1"]),
     ])
 }
@@ -128,6 +129,12 @@ fn llvm_19() -> Result {
 /// The soak example, in release.
 fn soak_example(args: &[&str]) -> Cmd {
     cargo(&[&["run", "--release", "--example", "soak", "--"], args].concat())
+}
+
+/// The same with LLVM.
+fn soak_llvm(args: &[&str]) -> Cmd {
+    let llvm = ["run", "--release", "--example", "soak", "--features", "llvm22-1", "--", "--backend", "llvm"];
+    cargo(&[&llvm, args].concat())
 }
 
 /// The soak example under a tool of valgrind.
@@ -154,6 +161,10 @@ fn soak_cycles() -> Result {
 
 fn soak_threads() -> Result {
     all([soak_example(&["--threads", "2", "--loop", "10000"])])
+}
+
+fn soak_llvm_long() -> Result {
+    all([soak_llvm(&["--compile-cycles", "20000"]), soak_llvm(&["--threads", "2", "--loop", "2000"])])
 }
 
 fn soak_helgrind() -> Result {

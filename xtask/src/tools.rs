@@ -33,6 +33,8 @@ pub const LLVM_22: Tool =
 /// As [`LLVM_22`]; its shared library is also the other LLVM in the test of two in one process.
 pub const LLVM_19: Tool =
     Tool { name: "LLVM 19", probe: &["llvm-config-19", "--version"], source: Source::Apt("llvm-19-dev") };
+/// The C++ library to link with, which comes with its compiler: `llvm-sys` links it, and LLVM's packages don't bring it.
+pub const CXX: Tool = Tool { name: "g++", probe: &["g++", "--version"], source: Source::Apt("g++") };
 /// What the benchmark of LLVM compares with.
 pub const CLANG_22: Tool =
     Tool { name: "clang 22", probe: &["clang-22", "--version"], source: Source::Apt("clang-22") };
