@@ -315,10 +315,11 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
     let dims = vec((dim(), stride), 0..5);
     let dtype = (0u8..18, any::<u8>(), any::<u16>()).prop_map(|(code, bits, lanes)| DLDataType::new(code, bits, lanes));
     let align = proptest::option::of((0u32..32).prop_map(|bit| 1 << bit));
-    let tensor = (dims, dtype, device, any::<bool>(), align).prop_map(|(dims, dtype, device, strided, align)| {
+    let flags = (any::<bool>(), any::<bool>());
+    let tensor = (dims, dtype, device, flags, align).prop_map(|(dims, dtype, device, (strided, noalias), align)| {
         let (shape, strides): (Vec<Dim>, Vec<Dim>) = dims.into_iter().unzip();
         let layout = if strided { Layout::Strides(strides) } else { Layout::Contiguous };
-        TensorType { shape, dtype, device, layout, align }
+        TensorType { shape, dtype, device, layout, align, noalias }
     });
     let param = prop_oneof![tensor.prop_map(ParamType::from), scalar().prop_map(ParamType::from)];
     let named = ("[A-Z][a-zA-Z0-9_]{0,6}", param);

@@ -18,5 +18,5 @@ pub use inst::{
 };
 pub use module::{BlockData, Data, FuncDecl, Function, InstData, Linkage, Module, SlotData, ValueData, ValueDef};
 pub use print::DisplayFunction;
-pub use types::{AbiParam, Extension, FuncSig, Type};
+pub use types::{AbiParam, Extension, FuncSig, PointerFacts, Type};
 pub use verify::{Place, Problem, Rule, VerifiedModule, VerifyError, verify};

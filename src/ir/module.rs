@@ -6,7 +6,7 @@
 use cranelift_entity::PrimaryMap;
 
 use super::inst::{Block, DataRef, FuncRef, Inst, Op, SigRef, StackSlot, Terminator, Value};
-use super::types::{FuncSig, Type};
+use super::types::{FuncSig, PointerFacts, Type};
 
 /// Who can see a function or data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -32,6 +32,8 @@ pub struct FuncDecl {
     pub body: Option<Function>,
     /// Hardly ever called; placed and optimised accordingly.
     pub cold: bool,
+    /// What is known of each parameter; empty where nothing is of any.
+    pub param_facts: Vec<PointerFacts>,
 }
 
 /// Static read-only data.
@@ -62,7 +64,8 @@ impl Module {
 
     /// Declares a function whose body follows, or comes from elsewhere.
     pub fn declare(&mut self, name: impl Into<String>, signature: FuncSig, linkage: Linkage) -> FuncRef {
-        self.functions.push(FuncDecl { name: name.into(), signature, linkage, body: None, cold: false })
+        let name = name.into();
+        self.functions.push(FuncDecl { name, signature, linkage, body: None, cold: false, param_facts: Vec::new() })
     }
 
     /// The import of that name, declared if it is not yet there.

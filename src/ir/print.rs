@@ -78,7 +78,7 @@ fn write_function(f: &mut Formatter<'_>, module: &Module, decl: &FuncDecl) -> fm
         Linkage::Export => "export",
     };
     let cold = if decl.cold { " cold" } else { "" };
-    write!(f, "{linkage} fn {}{}{cold}", Symbol(&decl.name), decl.signature)?;
+    write!(f, "{linkage} fn {}{}{cold}", Symbol(&decl.name), Prototype(decl))?;
     let Some(func) = &decl.body else {
         return f.write_str("\n");
     };
@@ -97,6 +97,22 @@ fn write_function(f: &mut Formatter<'_>, module: &Module, decl: &FuncDecl) -> fm
         write_block(f, module, func, block, data)?;
     }
     f.write_str("}\n")
+}
+
+/// A signature with the facts of its parameters.
+struct Prototype<'a>(&'a FuncDecl);
+
+impl Display for Prototype<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let FuncDecl { signature, param_facts, .. } = self.0;
+        f.write_char('(')?;
+        for (i, param) in signature.params.iter().enumerate() {
+            let sep = if i == 0 { "" } else { ", " };
+            write!(f, "{sep}{param}{}", param_facts.get(i).copied().unwrap_or_default())?;
+        }
+        f.write_char(')')?;
+        signature.ret.iter().try_for_each(|ret| write!(f, " -> {ret}"))
+    }
 }
 
 fn write_block(f: &mut Formatter<'_>, module: &Module, func: &Function, block: Block, data: &BlockData) -> fmt::Result {

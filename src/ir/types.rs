@@ -120,6 +120,50 @@ impl fmt::Display for AbiParam {
     }
 }
 
+/// What is known of a pointer parameter when its function is called, and holds until it returns. By default nothing is.
+///
+/// The interpreter traps where it sees that a fact doesn't hold, which it can't of `noalias` and `readonly`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PointerFacts {
+    /// It isn't null.
+    pub nonnull: bool,
+    /// What the function reads or writes through it is, if it is written at all, accessed in no other way.
+    pub noalias: bool,
+    /// Nothing is written through it.
+    pub readonly: bool,
+    /// So many bytes there can be read at any time; 0 where that isn't known.
+    pub dereferenceable: u32,
+    /// It is a multiple of this, a power of two.
+    pub align: u32,
+}
+
+impl PointerFacts {
+    /// Nothing is known.
+    pub const NONE: PointerFacts =
+        PointerFacts { nonnull: false, noalias: false, readonly: false, dereferenceable: 0, align: 1 };
+}
+
+impl Default for PointerFacts {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl fmt::Display for PointerFacts {
+    /// Each fact after a space.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (holds, name) in [(self.nonnull, "nonnull"), (self.noalias, "noalias"), (self.readonly, "readonly")] {
+            if holds {
+                write!(f, " {name}")?;
+            }
+        }
+        if self.dereferenceable > 0 {
+            write!(f, " dereferenceable {}", self.dereferenceable)?;
+        }
+        if self.align != 1 { write!(f, " align {}", self.align) } else { Ok(()) }
+    }
+}
+
 /// The signature of a function, in the target's C calling convention.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FuncSig {

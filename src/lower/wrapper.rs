@@ -4,12 +4,12 @@ use super::body;
 use super::error::LowerError;
 use super::fast::Conditions;
 use super::kernel::{self, Kernel, KernelReturn, Kind};
-use super::messages::Messages;
 use super::support::Support;
 use super::tensor::{Tensor, TensorVars};
 use super::{Lowering, program, scalar};
 use crate::ir::{
-    AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value,
+    AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, PointerFacts,
+    Type, Value,
 };
 use crate::spec::{ParamType, ScalarType, Signature};
 use std::mem::offset_of;
@@ -40,16 +40,9 @@ pub(super) enum Arg {
     Tensor(TensorVars),
 }
 
-/// What a body reports: a row of the table and up to two values for it.
-pub(super) struct Failure {
-    pub row: u32,
-    pub values: [Option<Value>; 2],
-}
-
 /// The state of lowering one wrapper.
 pub(super) struct Lowerer<'m> {
     pub b: FunctionBuilder<'m>,
-    pub texts: &'m mut Messages,
     support: Support,
     messages: DataRef,
     /// The packed arguments: the caller's, or those that `bind` has made of them.
@@ -58,8 +51,6 @@ pub(super) struct Lowerer<'m> {
     pub conditions: Conditions,
     /// Where a condition doesn't hold.
     doubt: Block,
-    /// Where a body raises: takes (row, first, second).
-    fail: Option<Block>,
     pub bound: Vec<Bound>,
     /// The first `DLDevice` of each kind, as one `I64`.
     pub devices: Vec<(DLDeviceType, Value)>,
@@ -76,7 +67,12 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         let function = signature.name().to_owned();
         return Err(LowerError::TooLarge { function, bytes: scratch.bytes, most: MOST_SCRATCH });
     }
+    let body = match &kernel.0 {
+        Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
+        _ => None,
+    };
     let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
+    into.module.functions[func].param_facts = facts(signature);
     let mut b = FunctionBuilder::new(&mut into.module, func);
     // start(args, num_args): entered with the caller's arguments, and after a doubt with those that `bind` accepts
     let (start, doubt) = (b.block(), b.cold_block());
@@ -84,13 +80,11 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     let num_args = b.block_param(start, Type::I32);
     let mut l = Lowerer {
         b,
-        texts: &mut into.texts,
         support: into.support,
         messages: into.messages,
         args,
         conditions: Conditions::default(),
         doubt,
-        fail: None,
         bound: Vec::new(),
         devices: Vec::new(),
     };
@@ -100,8 +94,8 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     l.b.switch_to(start);
     let args = l.decode(signature, num_args);
     match &kernel.0 {
-        Kind::CheckOnly => l.succeed(),
-        Kind::Body(build) => body::lower(&mut l, signature, &args, &**build)?,
+        Kind::CheckOnly => succeed(&mut l.b),
+        Kind::Body(_) => l.call_body(body, signature, &args),
         Kind::Symbol { name, .. } => {
             let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
             let callee = l.b.module().import(name, kernel::flat_signature(signature, returns));
@@ -119,6 +113,42 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         }
     }
     Ok(l.b.finish())
+}
+
+/// Size and alignment of a `TVMFFIAny`.
+const ANY: PointerFacts = PointerFacts { align: align_of::<TVMFFIAny>() as u32, ..PointerFacts::NONE };
+
+/// What the ABI says of the place for a value: it is there.
+pub(super) fn result_facts() -> PointerFacts {
+    PointerFacts { nonnull: true, dereferenceable: ANY_SIZE as u32, ..ANY }
+}
+
+/// What the ABI says of a wrapper's parameters. The arguments may be NULL where there are none.
+fn facts(signature: &Signature) -> Vec<PointerFacts> {
+    let result = if signature.ret().is_some() { result_facts() } else { PointerFacts::NONE };
+    vec![PointerFacts::NONE, PointerFacts { readonly: true, ..ANY }, PointerFacts::NONE, result]
+}
+
+/// Returns 0.
+pub(super) fn succeed(b: &mut FunctionBuilder<'_>) {
+    let zero = b.iconst(Type::I32, 0);
+    b.ret(Some(zero));
+}
+
+/// Writes the result: type index and zero padding in one store, then the whole payload (contract 6).
+pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: ScalarType, value: Value) {
+    let (index, payload) = match ty {
+        ScalarType::Bool => (TypeIndex::BOOL, b.convert(ConvertOp::ZExt, Type::I64, value)),
+        ScalarType::Float64 => (TypeIndex::FLOAT, value),
+        ScalarType::Float32 => (TypeIndex::FLOAT, b.convert(ConvertOp::FPromote, Type::F64, value)),
+        ScalarType::Handle => (TypeIndex::OPAQUE_PTR, value),
+        _ if ty.bits() == 64 => (TypeIndex::INT, value),
+        _ if ty.is_signed_int() => (TypeIndex::INT, b.convert(ConvertOp::SExt, Type::I64, value)),
+        _ => (TypeIndex::INT, b.convert(ConvertOp::ZExt, Type::I64, value)),
+    };
+    let index = b.i64(i64::from(index.0));
+    b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
+    b.store(payload, result, PAYLOAD, MemFlags::ALIGNED);
 }
 
 impl Lowerer<'_> {
@@ -184,11 +214,6 @@ impl Lowerer<'_> {
         self.b.ret(Some(code));
     }
 
-    /// The value of a symbol.
-    pub(super) fn symbol(&self, name: &str) -> Option<Value> {
-        self.bound.iter().find(|b| b.name == name).map(|b| b.value)
-    }
-
     /// The type index of argument `i`.
     pub(super) fn type_index(&mut self, i: usize) -> Value {
         self.b.load(Type::I32, self.args, ANY_SIZE * i as i32 + TYPE_INDEX, MemFlags::ALIGNED)
@@ -197,47 +222,6 @@ impl Lowerer<'_> {
     /// The payload of argument `i`, read as `ty`.
     pub(super) fn payload(&mut self, i: usize, ty: Type) -> Value {
         self.b.load(ty, self.args, ANY_SIZE * i as i32 + PAYLOAD, MemFlags::ALIGNED)
-    }
-
-    /// A body's check: goes on where `cond` holds; elsewhere `failure`, run in a cold block, says what to raise.
-    pub(super) fn check(&mut self, cond: Value, failure: impl FnOnce(&mut Self) -> Failure) {
-        let (ok, bad) = (self.b.block(), self.b.cold_block());
-        self.b.branch(cond, ok, bad, Hint::Likely);
-        self.b.switch_to(bad);
-        let failure = failure(self);
-        self.raise(failure);
-        self.b.switch_to(ok);
-    }
-
-    /// Ends the current block by raising.
-    pub(super) fn raise(&mut self, failure: Failure) {
-        let row = self.b.iconst(Type::I32, i64::from(failure.row));
-        let [first, second] = failure.values.map(|value| value.unwrap_or_else(|| self.b.i64(0)));
-        let fail = self.fail_block();
-        self.b.jump(fail, &[row, first, second]);
-    }
-
-    /// The one way out for a body's errors.
-    fn fail_block(&mut self) -> Block {
-        if let Some(fail) = self.fail {
-            return fail;
-        }
-        let here = self.b.current();
-        let fail = self.b.cold_block();
-        let row = self.b.block_param(fail, Type::I32);
-        let values = [self.b.block_param(fail, Type::I64), self.b.block_param(fail, Type::I64)];
-        self.b.switch_to(fail);
-        let context = self.b.slot(16, 8);
-        let context = self.b.stack_addr(context);
-        for (i, value) in values.into_iter().enumerate() {
-            self.b.store(value, context, 8 * i as i32, MemFlags::ALIGNED);
-        }
-        let messages = self.b.data_addr(self.messages, 0);
-        let code = self.b.call(self.support.report, &[messages, row, context]);
-        self.b.ret(code);
-        self.b.switch_to(here);
-        self.fail = Some(fail);
-        fail
     }
 
     /// The arguments of a kernel of convention `flat`.
@@ -266,33 +250,20 @@ impl Lowerer<'_> {
                     ScalarType::Bool => self.b.icmp_imm(IntCC::Ne, value, 0),
                     _ => value,
                 };
-                self.store_result(ty, value);
-                self.succeed();
+                let result = self.b.param(3);
+                store_result(&mut self.b, result, ty, value);
+                succeed(&mut self.b);
             }
-            _ => self.succeed(),
+            _ => succeed(&mut self.b),
         }
     }
 
-    /// Returns 0.
-    pub(super) fn succeed(&mut self) {
-        let zero = self.b.iconst(Type::I32, 0);
-        self.b.ret(Some(zero));
-    }
-
-    /// Writes the result: type index and zero padding in one store, then the whole payload (contract 6).
-    pub(super) fn store_result(&mut self, ty: ScalarType, value: Value) {
-        let result = self.b.param(3);
-        let (index, payload) = match ty {
-            ScalarType::Bool => (TypeIndex::BOOL, self.b.convert(ConvertOp::ZExt, Type::I64, value)),
-            ScalarType::Float64 => (TypeIndex::FLOAT, value),
-            ScalarType::Float32 => (TypeIndex::FLOAT, self.b.convert(ConvertOp::FPromote, Type::F64, value)),
-            ScalarType::Handle => (TypeIndex::OPAQUE_PTR, value),
-            _ if ty.bits() == 64 => (TypeIndex::INT, value),
-            _ if ty.is_signed_int() => (TypeIndex::INT, self.b.convert(ConvertOp::SExt, Type::I64, value)),
-            _ => (TypeIndex::INT, self.b.convert(ConvertOp::ZExt, Type::I64, value)),
-        };
-        let index = self.b.i64(i64::from(index.0));
-        self.b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
-        self.b.store(payload, result, PAYLOAD, MemFlags::ALIGNED);
+    /// A body has written the result itself; its status is passed up.
+    fn call_body(&mut self, body: Option<FuncRef>, signature: &Signature, args: &[Arg]) {
+        let Some(body) = body else { return };
+        let mut values = self.flat_args(args);
+        values.extend(signature.ret().map(|_| self.b.param(3)));
+        let code = self.b.call(body, &values);
+        self.b.ret(code);
     }
 }

@@ -5,6 +5,7 @@
 //! param     := name ":" ( scalar | tensor )
 //! tensor    := "Tensor" "(" dims "," dtype { "," keyword } [ "," ] ")"
 //! keyword   := "strides" "=" dims | "device" "=" string | "align" "=" number
+//!            | "noalias" "=" ( "True" | "False" )
 //! dims      := "[" [ dim { "," dim } [ "," ] ] "]"
 //! dim       := number | name
 //! ```
@@ -152,20 +153,21 @@ impl<'a> Parser<'a> {
         let mut seen: Vec<&str> = Vec::new();
         while !self.eat(Token::Close) {
             let pos = self.tokens.peek().0;
-            let keyword = self.name("`strides=`, `device=`, `align=` or `)`")?;
+            let keyword = self.name("`strides=`, `device=`, `align=`, `noalias=` or `)`")?;
             if seen.contains(&keyword) {
                 return Err(self.error(pos, format!("`{keyword}` is given twice")));
             }
             seen.push(keyword);
-            if !["strides", "device", "align"].contains(&keyword) {
-                let problem = format!("expected `strides`, `device` or `align`, found `{keyword}`");
+            if !["strides", "device", "align", "noalias"].contains(&keyword) {
+                let problem = format!("expected `strides`, `device`, `align` or `noalias`, found `{keyword}`");
                 return Err(self.error(pos, problem));
             }
             self.expect(Token::Equals)?;
             match keyword {
                 "strides" => tensor.layout = Layout::Strides(self.dims("a list of strides, such as `[s, 1]`")?),
                 "device" => tensor.device = self.device()?,
-                _ => tensor.align = Some(self.align()?),
+                "align" => tensor.align = Some(self.align()?),
+                _ => tensor.noalias = self.truth()?,
             }
             self.separator(Token::Close)?;
         }
@@ -217,6 +219,16 @@ impl<'a> Parser<'a> {
         let align = align.map_err(|_| self.error(pos, format!("expected a number of bytes, found `{digits}`")))?;
         self.tokens.next();
         Ok(align)
+    }
+
+    fn truth(&mut self) -> Parsed<bool> {
+        match self.tokens.peek() {
+            (_, Token::Name(name @ ("True" | "False"))) => {
+                self.tokens.next();
+                Ok(name == "True")
+            }
+            _ => Err(self.expected("`True` or `False`")),
+        }
     }
 
     fn number(&self, digits: &str) -> Parsed<i64> {
@@ -300,6 +312,7 @@ mod tests {
         );
         round_trip("f(x: Tensor([], float8_e4m3fn), y: Tensor([0], float4_e2m1fnx2, strides=[-1]))");
         round_trip("f(x: Tensor([9223372036854775807], int8xvscalex4, device=\"cpu:0\"))");
+        round_trip("f(x: Tensor([n], float32, align=16, noalias=True), y: Tensor([n], float32, noalias=True))");
         for ty in ScalarType::ALL {
             round_trip(&format!("f(a: {ty}) -> {ty}"));
         }
@@ -330,10 +343,12 @@ mod tests {
             ("f(x: Tensor([n]))", 16, "expected `,`, found `)`"),
             ("f(x: Tensor([n], 32))", 18, "expected a dtype, found `32`"),
             ("f(x: Tensor([n], f33x0))", 18, "expected a dtype, found `f33x0`: Invalid lanes"),
-            ("f(x: Tensor([n], f32, size=3))", 23, "expected `strides`, `device` or `align`, found `size`"),
+            ("f(x: Tensor([n], f32, size=3))", 23, "expected `strides`, `device`, `align` or `noalias`, found `size`"),
             ("f(x: Tensor([n], f32, align=3, align=3))", 32, "`align` is given twice"),
             ("f(x: Tensor([n], f32, align=-1))", 29, "expected a number of bytes, found `-1`"),
             ("f(x: Tensor([n], f32, align=n))", 29, "expected a number of bytes, found `n`"),
+            ("f(x: Tensor([n], f32, noalias))", 30, "expected `=`, found `)`"),
+            ("f(x: Tensor([n], f32, noalias=1))", 31, "expected `True` or `False`, found `1`"),
             ("f(x: Tensor([n], f32, device=cuda))", 30, "expected a device in quotes, such as `\"cuda:1\"`, found"),
             ("f(x: Tensor([n], f32, device=\"tpu\"))", 30, "\"tpu\" is no kind of device"),
             ("f(x: Tensor([n], f32, device=\"cuda:\"))", 30, "expected a device number, found \"\""),

@@ -220,6 +220,8 @@ pub struct TensorType {
     pub layout: Layout,
     /// Alignment of the first element's address, in bytes; `None` for the element's own.
     pub align: Option<u32>,
+    /// No other argument's memory overlaps this one's elements. The caller's promise, which isn't checked.
+    pub noalias: bool,
 }
 
 impl TensorType {
@@ -231,6 +233,7 @@ impl TensorType {
             device: Device::CPU,
             layout: Layout::Contiguous,
             align: None,
+            noalias: false,
         }
     }
 
@@ -249,6 +252,13 @@ impl TensorType {
     /// The same with the first element's address a multiple of `bytes`.
     pub fn aligned(mut self, bytes: u32) -> Self {
         self.align = Some(bytes);
+        self
+    }
+
+    /// The same with the caller's promise that no other argument's memory overlaps its elements, as C's `restrict`. A body
+    /// may then be compiled without looking for overlaps at run time.
+    pub fn noalias(mut self) -> Self {
+        self.noalias = true;
         self
     }
 
@@ -281,6 +291,9 @@ impl fmt::Display for TensorType {
         }
         if let Some(align) = self.align {
             write!(f, ", align={align}")?;
+        }
+        if self.noalias {
+            f.write_str(", noalias=True")?;
         }
         f.write_str(")")
     }

@@ -98,7 +98,11 @@ impl Compiler {
         module.verify().map_err(|e| refused(&e.to_string(), &module))?;
 
         let before = options.llvm_ir.then(|| module.print_to_string().to_string());
-        pipeline::run(&module, machine, level).map_err(|message| refused(&message, &module))?;
+        let brief = match self.target.opt_level() {
+            OptLevel::Full => Vec::new(),
+            _ => translator.without_loops(),
+        };
+        pipeline::run(&module, machine, level, &brief).map_err(|message| refused(&message, &module))?;
         let llvm_ir = before.map(|before| (before, module.print_to_string().to_string()));
         // Generating code changes the module, so that the text comes from a copy.
         let asm = match options.asm {

@@ -5,7 +5,7 @@ use inkwell::context::ContextRef;
 use inkwell::values::{CallSiteValue, FunctionValue, InstructionValue, MetadataValue};
 
 use super::types::Types;
-use crate::ir::{Extension, FuncDecl, FuncSig, Hint};
+use crate::ir::{Extension, FuncDecl, FuncSig, Hint, PointerFacts};
 
 /// How much likelier the usual way of a branch is: clang's value for `__builtin_expect`.
 const LIKELY: u64 = 2000;
@@ -61,10 +61,28 @@ impl<'ctx> Facts<'ctx> {
     /// What a caller has to know of a function.
     pub(super) fn declare(&self, function: FunctionValue<'ctx>, decl: &FuncDecl) {
         self.extensions(&decl.signature, |at, attribute| function.add_attribute(at, attribute));
+        for (index, facts) in (0u32..).zip(&decl.param_facts) {
+            self.pointer(facts, |attribute| function.add_attribute(AttributeLoc::Param(index), attribute));
+        }
         if decl.cold {
             for name in ["cold", "minsize", "optsize", "noinline"] {
                 function.add_attribute(AttributeLoc::Function, enum_attribute(self.context, name, 0));
             }
+        }
+    }
+
+    fn pointer(&self, facts: &PointerFacts, mut add: impl FnMut(Attribute)) {
+        let mut add = |name, value| add(enum_attribute(self.context, name, value));
+        for (holds, name) in [(facts.nonnull, "nonnull"), (facts.noalias, "noalias"), (facts.readonly, "readonly")] {
+            if holds {
+                add(name, 0);
+            }
+        }
+        if facts.dereferenceable > 0 {
+            add("dereferenceable", u64::from(facts.dereferenceable));
+        }
+        if facts.align > 1 {
+            add("align", u64::from(facts.align));
         }
     }
 

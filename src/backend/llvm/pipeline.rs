@@ -2,11 +2,13 @@
 
 use std::ffi::{CStr, CString};
 
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::transforms::pass_builder::LLVMRunPasses;
 use inkwell::module::Module as LlvmModule;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::TargetMachine;
+use inkwell::values::FunctionValue;
 
 use crate::backend::OptLevel;
 
@@ -16,12 +18,38 @@ const SHORT: &str = "function(early-cse)";
 /// clang's pipeline at `-O3`.
 const FULL: &str = "default<O3>";
 
-pub(super) fn run(module: &LlvmModule<'_>, machine: &TargetMachine, level: OptLevel) -> Result<(), String> {
-    let passes = match level {
-        OptLevel::None => return Ok(()),
-        OptLevel::Speed => SHORT,
-        OptLevel::Full => FULL,
-    };
+/// Optimises a module; `brief` are the functions of it that gain nothing from the full pipeline, and get the short one.
+pub(super) fn run(
+    module: &LlvmModule<'_>,
+    machine: &TargetMachine,
+    level: OptLevel,
+    brief: &[FunctionValue<'_>],
+) -> Result<(), String> {
+    match level {
+        OptLevel::None => Ok(()),
+        OptLevel::Speed => passes(module, machine, SHORT),
+        OptLevel::Full if brief.is_empty() => passes(module, machine, FULL),
+        OptLevel::Full => {
+            passes(module, machine, SHORT)?;
+            // The pass manager leaves out such functions, and the inliner changes nothing in them.
+            let [optnone, noinline] = ["optnone", "noinline"].map(Attribute::get_named_enum_kind_id);
+            let here = AttributeLoc::Function;
+            let context = module.get_context();
+            for function in brief {
+                function.add_attribute(here, context.create_enum_attribute(optnone, 0));
+                function.add_attribute(here, context.create_enum_attribute(noinline, 0));
+            }
+            let result = passes(module, machine, FULL);
+            for function in brief {
+                function.remove_enum_attribute(here, optnone);
+                function.remove_enum_attribute(here, noinline);
+            }
+            result
+        }
+    }
+}
+
+fn passes(module: &LlvmModule<'_>, machine: &TargetMachine, passes: &str) -> Result<(), String> {
     let options = PassBuilderOptions::create();
     options.set_loop_vectorization(true);
     options.set_loop_slp_vectorization(true);

@@ -10,7 +10,7 @@ use inkwell::values::{FunctionValue, PointerValue, UnnamedAddress};
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
-use crate::ir::{DataRef, FuncRef, Linkage, Module, Op};
+use crate::ir::{DataRef, FuncDecl, FuncRef, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
 pub(super) struct ModuleTranslator<'a, 'ctx> {
@@ -79,6 +79,16 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             }
         }
         called
+    }
+
+    /// Exported functions without loops: wrappers, whose good path `simplifycfg` and the vectoriser make slower. Others may be
+    /// gone once the passes are through.
+    pub(super) fn without_loops(&self) -> Vec<FunctionValue<'ctx>> {
+        let straight = |decl: &FuncDecl| {
+            decl.linkage == Linkage::Export && !decl.cold && decl.body.as_ref().is_some_and(|body| !body.has_loop())
+        };
+        let wanted = self.ir.functions.iter().filter(|(_, decl)| straight(decl));
+        wanted.filter_map(|(func, _)| self.functions[func]).collect()
     }
 
     fn define(&mut self, func: FuncRef) {

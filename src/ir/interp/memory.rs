@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{self, NonNull};
 
 use crate::ir::module::Function;
-use crate::ir::types::Type;
+use crate::ir::types::{PointerFacts, Type};
 
 use super::TrapReason;
 
@@ -102,6 +102,13 @@ fn check(ty: Type, address: u64, aligned: bool) -> Result<(), TrapReason> {
     } else {
         Ok(())
     }
+}
+
+/// Whether an address is what is known of it, as far as it shows.
+pub(super) fn holds(facts: PointerFacts, address: u64) -> bool {
+    (!facts.nonnull || address != 0)
+        && (facts.dereferenceable == 0 || address >= NULL_PAGE)
+        && address.is_multiple_of(u64::from(facts.align))
 }
 
 /// Reads a value.

@@ -22,7 +22,7 @@ use self::memory::{FrameLayout, Region};
 use super::inst::{Block, BlockCall, DataRef, FuncRef, Op, Terminator, Value};
 use super::module::{Function, Module};
 use super::print::DisplayInst;
-use super::types::{FuncSig, Type};
+use super::types::{FuncSig, PointerFacts, Type};
 use super::verify::VerifiedModule;
 
 /// Steps that a run may take if [`Interpreter::with_fuel`] doesn't say.
@@ -131,6 +131,13 @@ pub enum TrapReason {
     NullAccess(u64),
     /// A load or store that claims to be aligned, at an address that isn't.
     Misaligned(u64),
+    /// A pointer parameter that is not what the function's facts say of it.
+    BrokenFact {
+        /// The facts.
+        facts: PointerFacts,
+        /// The address.
+        address: u64,
+    },
 }
 
 impl Display for TrapReason {
@@ -140,6 +147,7 @@ impl Display for TrapReason {
             TrapReason::DivisionOverflow => f.write_str("division of the least integer by -1"),
             TrapReason::NullAccess(address) => write!(f, "access through null at {address:#x}"),
             TrapReason::Misaligned(address) => write!(f, "an access that claims alignment at {address:#x}"),
+            TrapReason::BrokenFact { facts, address } => write!(f, "{address:#x} is said to be{facts}"),
         }
     }
 }
@@ -334,6 +342,13 @@ impl<'a, H: Host> Interpreter<'a, H> {
         let (Some(code), Some(block)) = (&decl.body, decl.body.as_ref().and_then(Function::entry)) else {
             return Err(InterpError::NoSuchFunction { name: decl.name.clone() });
         };
+        for (i, (&facts, &address)) in decl.param_facts.iter().zip(&self.block_args).enumerate() {
+            if !memory::holds(facts, address) {
+                let reason = TrapReason::BrokenFact { facts, address };
+                let function = decl.name.clone();
+                return Err(InterpError::Trap { function, location: format!("parameter {i}"), reason });
+            }
+        }
         if self.callers.len() >= MAX_DEPTH {
             return Err(InterpError::TooDeep { function: decl.name.clone(), limit: MAX_DEPTH });
         }

@@ -29,6 +29,11 @@
 //! 18. No `Bool` is loaded or stored, and no store claims read-only memory.
 //! 19. A call gives its callee as many arguments as that has parameters, of their types.
 //! 20. An offset into data is at most the data's length.
+//!
+//! And of each function again:
+//!
+//! 21. There are facts of no parameter, or of as many as there are; of one that isn't a pointer they say nothing, and their
+//!     alignments are powers of two.
 
 mod dominators;
 mod function;
@@ -41,8 +46,8 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Deref;
 
 use super::inst::{Block, FuncRef, Inst};
-use super::module::{Linkage, Module};
-use super::types::{Extension, FuncSig, Type};
+use super::module::{FuncDecl, Linkage, Module};
+use super::types::{Extension, FuncSig, PointerFacts, Type};
 
 /// The verifier's rules, numbered as in the list at the head of its source and in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -87,6 +92,8 @@ pub enum Rule {
     Calls,
     /// Offsets into data are at most its length.
     DataOffsets,
+    /// Facts are of pointer parameters.
+    Facts,
 }
 
 impl Rule {
@@ -118,6 +125,7 @@ impl Rule {
             Rule::Memory => "no bool is loaded or stored, and no store is read-only",
             Rule::Calls => "call arguments are those of the callee",
             Rule::DataOffsets => "an offset into data is at most its length",
+            Rule::Facts => "facts are of pointer parameters, their alignments powers of two",
         }
     }
 }
@@ -267,6 +275,7 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
         };
         check_symbol(&mut names, &decl.name, &mut report);
         check_signature(&decl.signature, "", &mut report);
+        check_facts(decl, &mut report);
         match (&decl.body, decl.linkage) {
             (None, Linkage::Import) => {}
             (Some(_), Linkage::Import) => report(Rule::Bodies, "the import has a body".into()),
@@ -299,6 +308,20 @@ fn check_symbol<'m>(names: &mut HashSet<&'m str>, name: &'m str, report: &mut im
     }
     if !names.insert(name) {
         report(Rule::Symbols, "the name is taken".into());
+    }
+}
+
+fn check_facts(decl: &FuncDecl, report: &mut impl FnMut(Rule, String)) {
+    let (facts, params) = (&decl.param_facts, &decl.signature.params);
+    if !facts.is_empty() && facts.len() != params.len() {
+        report(Rule::Facts, format!("there are facts of {} parameters, and {} parameters", facts.len(), params.len()));
+    }
+    for (i, (facts, param)) in facts.iter().zip(params).enumerate() {
+        if param.ty != Type::Ptr && *facts != PointerFacts::NONE {
+            report(Rule::Facts, format!("parameter {i} is {}, and said to be{facts}", param.ty));
+        } else if !facts.align.is_power_of_two() {
+            report(Rule::Facts, format!("parameter {i} is aligned to {}", facts.align));
+        }
     }
 }
 

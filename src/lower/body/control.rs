@@ -1,11 +1,10 @@
 //! Control flow of a body: loops, conditionals, returning and raising.
 
 use super::expr::{Expr, Operand};
+use super::function::{Failure, Lowerer};
 use super::{Body, ir_type};
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
 use crate::lower::messages::{Part, Tag};
-
-use crate::lower::wrapper::{Failure, Lowerer};
 use crate::spec::ScalarType;
 
 impl Body<'_> {
@@ -155,8 +154,7 @@ impl Body<'_> {
         };
         let value = self.placeholder(ty).coerce("ret", value.into());
         self.emit(|l| {
-            l.store_result(ty, value.value);
-            l.succeed();
+            l.succeed_with(ty, value.value);
             unreachable(l);
         });
     }

@@ -1,12 +1,11 @@
 //! Values of a body: constants and operands, arithmetic, comparisons, conversions and mathematics.
 
+use super::function::{Failure, Lowerer};
 use super::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
 use crate::lower::kernel::import_conflict;
 use crate::lower::messages::Part;
-
-use crate::lower::wrapper::{Failure, Lowerer};
 use crate::spec::ScalarType;
 
 /// A value in a body, of a known scalar type. The operators `+ - * / %` and unary `-` work on it, with another

@@ -6,17 +6,20 @@
 
 mod control;
 mod expr;
+mod function;
 mod ops;
 mod tensor;
 
 use std::cell::RefCell;
 
 use super::error::{BodyMistake, LowerError};
-use super::wrapper::{Arg, Lowerer};
-use crate::ir::{Type, Value};
+use super::Lowering;
+use super::wrapper::Arg;
+use crate::ir::{FuncRef, Type, Value};
 use crate::spec::{ParamType, ScalarType, Signature};
 
 use expr::Ops;
+use function::Lowerer;
 pub use expr::{Expr, Operand};
 pub use tensor::TensorRef;
 
@@ -66,8 +69,22 @@ impl Ops for Body<'_> {
     }
 }
 
-/// Builds the body at the lowerer's current block and returns from the function.
+/// Defines the function of a body; the wrapper calls it with its checked arguments.
 pub(super) fn lower(
+    into: &mut Lowering,
+    signature: &Signature,
+    build: &dyn Fn(&Body<'_>),
+) -> Result<FuncRef, LowerError> {
+    let taken = into.module.function_named(&function::symbol(signature)).is_some();
+    if taken {
+        return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
+    }
+    let (func, built) = function::define(into, signature, |l, args| fill(l, signature, args, build));
+    built.map(|()| func)
+}
+
+/// Builds the body at the lowerer's current block and returns from the function.
+fn fill(
     l: &mut Lowerer<'_>,
     signature: &Signature,
     args: &[Arg],

@@ -1,10 +1,10 @@
 //! Tensors in a body: sizes, and loads and stores by index or by pointer.
 
 use super::expr::{Expr, Operand, Ops};
+use super::function::Lowerer;
 use super::{Body, memory_type};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::tensor::TensorVars;
-use crate::lower::wrapper::Lowerer;
 use crate::spec::{ScalarType, TensorType};
 
 /// A tensor parameter in a body. Indices are not checked: the body keeps within the shape.
