@@ -1,5 +1,5 @@
 //! The good path of a tensor argument: contract 1 to 5 and 7, in the shape that callers nearly always use: an
-//! `ffi.Tensor` with strides, compact as it stands. Everything else is a doubt for [`super::support::bind`].
+//! `ffi.Tensor` or `DLTensor*` with strides, compact as it stands. Everything else is a doubt for [`super::support::bind`].
 //!
 //! No load here may count as of memory that doesn't change: the second time around, it is what `bind` has just written.
 //!
@@ -10,7 +10,7 @@ use std::mem::offset_of;
 
 use super::program::dtype_word;
 use super::wrapper::{Bound, Lowerer};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{Device, Dim, Layout, TensorType};
 use tvm_ffi_runtime::abi::{DLDevice, DLTensor, TVMFFIObject, TypeIndex};
 
@@ -22,7 +22,7 @@ pub(super) const SHAPE: i32 = offset_of!(DLTensor, shape) as i32;
 pub(super) const STRIDES: i32 = offset_of!(DLTensor, strides) as i32;
 pub(super) const BYTE_OFFSET: i32 = offset_of!(DLTensor, byte_offset) as i32;
 /// An object's `DLTensor` follows its header (c_api.h, kTVMFFITensor).
-const HEADER: i32 = size_of::<TVMFFIObject>() as i32;
+const HEADER: i64 = size_of::<TVMFFIObject>() as i64;
 
 // Neighbours that are compared in one load.
 const _: () = assert!(NDIM + 4 == DTYPE && NDIM % 8 == 0);
@@ -46,26 +46,33 @@ pub(super) struct Tensor<'a> {
     ty: &'a TensorType,
     /// Where it has to be, by what the whole signature says.
     device: Device,
-    /// The `ffi.Tensor` object.
-    object: Value,
+    /// Its `DLTensor`.
+    base: Value,
     shape: Option<Value>,
     strides: Option<Value>,
 }
 
 impl<'a> Tensor<'a> {
-    /// Step 1: the argument is an `ffi.Tensor`.
+    /// Step 1: the argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`.
     pub(super) fn argument(l: &mut Lowerer<'_>, arg: usize, ty: &'a TensorType, device: Device) -> Self {
         let type_index = l.type_index(arg);
-        let object = l.payload(arg, Type::Ptr);
-        let is_object = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::TENSOR.0));
-        let there = l.b.icmp_imm(IntCC::Ne, object, 0);
-        l.conditions.holds(is_object);
+        let payload = l.payload(arg, Type::Ptr);
+        let there = l.b.icmp_imm(IntCC::Ne, payload, 0);
         l.conditions.holds(there);
-        Tensor { ty, device, object, shape: None, strides: None }
+        let (other, join) = (l.b.cold_block(), l.b.block());
+        let base = l.b.block_param(join, Type::Ptr);
+        let inside = l.b.ptr_add_imm(payload, HEADER);
+        let is_object = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::TENSOR.0));
+        l.b.branch_with(is_object, (join, &[inside]), (other, &[]), Hint::Likely);
+        l.b.switch_to(other);
+        let is_pointer = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
+        l.b.branch_with(is_pointer, (join, &[payload]), (l.doubt, &[]), Hint::Likely);
+        l.b.switch_to(join);
+        Tensor { ty, device, base, shape: None, strides: None }
     }
 
     fn load(&self, l: &mut Lowerer<'_>, ty: Type, offset: i32) -> Value {
-        l.b.load(ty, self.object, HEADER + offset, MemFlags::ALIGNED)
+        l.b.load(ty, self.base, offset, MemFlags::ALIGNED)
     }
 
     /// Step 2: ndim, dtype and device, and there are a shape and strides.

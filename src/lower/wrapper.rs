@@ -8,8 +8,8 @@ use super::support::Support;
 use super::tensor::{Tensor, TensorVars};
 use super::{Lowering, program, scalar};
 use crate::ir::{
-    AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, PointerFacts,
-    Type, Value,
+    AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
+    PointerFacts, Type, Value,
 };
 use crate::spec::{ParamType, ScalarType, Signature};
 use std::mem::offset_of;
@@ -50,7 +50,7 @@ pub(super) struct Lowerer<'m> {
     /// Conditions of the good path that are still to be branched on.
     pub conditions: Conditions,
     /// Where a condition doesn't hold.
-    doubt: Block,
+    pub doubt: Block,
     pub bound: Vec<Bound>,
     /// The first `DLDevice` of each kind, as one `I64`.
     pub devices: Vec<(DLDeviceType, Value)>,
