@@ -8,8 +8,8 @@ use super::support::Support;
 use super::tensor::{Tensor, TensorVars};
 use super::{Lowering, program, scalar};
 use crate::ir::{
-    AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, PointerFacts,
-    Type, Value,
+    AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
+    PointerFacts, Type, Value,
 };
 use crate::spec::{ParamType, ScalarType, Signature};
 use std::mem::offset_of;

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::ir::{
-    AbiParam, Block, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts,
-    Type, Value,
+    AbiParam, Block, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts, Type,
+    Value,
 };
 use crate::lower::Lowering;
 use crate::lower::kernel::{KernelReturn, flat_signature};

@@ -1,4 +1,4 @@
-//! The body builder: a kernel written by the compiler in terms of its parameters, compiled into the wrapper.
+//! The body builder: a kernel written by the compiler in terms of its parameters, compiled with the wrapper, which calls it.
 //!
 //! A body sees the parameters after all checks. It is written once and runs on every backend and on the interpreter. A
 //! mistake (a name that isn't there, operands of two types) is noted, and all of them come back as one
@@ -12,15 +12,15 @@ mod tensor;
 
 use std::cell::RefCell;
 
-use super::error::{BodyMistake, LowerError};
 use super::Lowering;
+use super::error::{BodyMistake, LowerError};
 use super::wrapper::Arg;
 use crate::ir::{FuncRef, Type, Value};
 use crate::spec::{ParamType, ScalarType, Signature};
 
 use expr::Ops;
-use function::Lowerer;
 pub use expr::{Expr, Operand};
+use function::Lowerer;
 pub use tensor::TensorRef;
 
 /// A kernel's body under construction. See [`Kernel::body`](super::Kernel::body).
@@ -84,12 +84,7 @@ pub(super) fn lower(
 }
 
 /// Builds the body at the lowerer's current block and returns from the function.
-fn fill(
-    l: &mut Lowerer<'_>,
-    signature: &Signature,
-    args: &[Arg],
-    build: &dyn Fn(&Body<'_>),
-) -> Result<(), LowerError> {
+fn fill(l: &mut Lowerer<'_>, signature: &Signature, args: &[Arg], build: &dyn Fn(&Body<'_>)) -> Result<(), LowerError> {
     let body = Body { signature, args, state: RefCell::new(State { lowerer: l, mistakes: Vec::new() }) };
     build(&body);
     let mut mistakes = body.state.into_inner().mistakes;
