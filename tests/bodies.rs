@@ -543,3 +543,30 @@ fn pointers() {
     let call = Call::new([tensor().with([1, 2, 3].map(Number::Int)).into(), tensor().into()]);
     assert_eq!(prepared.elements(&call)[1], "[3, 2, 1]");
 }
+
+/// Constant sizes, strides, alignment and the promise that nothing overlaps are facts that a body is compiled with.
+#[test]
+fn sizes_and_strides_of_the_signature() {
+    let signature = "f(x: Tensor([3, n], float32, strides=[s, 1], noalias=True), y: Tensor([n, 3], float32, align=4, \
+                     noalias=True), z: Tensor([2], int64, noalias=True)) -> int64";
+    let program = program(signature, |b| {
+        let (x, y, z) = (b.tensor("x"), b.tensor("y"), b.tensor("z"));
+        b.for_range(0, x.size(0), |i| {
+            b.for_range(0, y.size(0), |j| y.store([j, i], x.load([i, j])));
+        });
+        z.store([0], x.stride(0));
+        z.store([1], z.size(0));
+        b.ret(b.dim("n") * 10 + x.size(0));
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    let values: Vec<f32> = (0..15).map(|v| v as f32).collect();
+    for n in 0..=5 {
+        let x = TensorSpec::new(F32, vec![3, n]).with(floats(&values[..3 * n as usize]));
+        let z = TensorSpec::new(DLDataType::INT64, vec![2]);
+        let got = prepared.elements(&Call::new([x.into(), TensorSpec::new(F32, vec![n, 3]).into(), z.into()]));
+        let n = n as usize;
+        let want: Vec<f32> = (0..n).flat_map(|j| [values[j], values[n + j], values[2 * n + j]]).collect();
+        assert_close(&got[1], &want.iter().map(|v| f64::from(*v)).collect::<Vec<_>>(), 0.0, &format!("{n}"));
+        assert_eq!(got[2], format!("[{n}, 2]"));
+    }
+}

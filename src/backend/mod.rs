@@ -4,7 +4,7 @@
 //! signatures nor the rules of the TVM FFI ABI: whatever a wrapper checks or says is in the IR already, so two
 //! backends can't differ on it. Each one is also usable alone, to add a wrapper to a module that the caller owns.
 
-use crate::ir::{Function, Module};
+use crate::ir::{FuncDecl, Function, Module};
 
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
@@ -81,8 +81,8 @@ impl std::str::FromStr for Backend {
 pub enum OptLevel {
     /// The least time to compile.
     None,
-    /// Fast code where time to compile pays: a module without loops, as a wrapper is, gets what such code gains
-    /// from; one with a loop, as a body is, gets [`Full`](Self::Full).
+    /// Fast code where time to compile pays: a function without loops, as a wrapper is, gets what such code gains
+    /// from; one with a loop, as many a body is, gets what [`Full`](Self::Full) gives.
     #[default]
     Speed,
     /// The fastest code that the backend makes, whatever the module. With LLVM this inlines and vectorises.
@@ -106,8 +106,13 @@ impl std::str::FromStr for OptLevel {
 impl OptLevel {
     /// The level that a module gets: as [`Speed`](Self::Speed) says, code with loops gets everything.
     pub fn for_module(self, module: &Module) -> OptLevel {
-        let loops = || module.functions.values().any(|f| !f.cold && f.body.as_ref().is_some_and(Function::has_loop));
+        let loops = || module.functions.values().any(Self::gains);
         if self == OptLevel::Speed && loops() { OptLevel::Full } else { self }
+    }
+
+    /// Whether a function gains much by being optimised: it loops on its usual path, and has one.
+    pub(crate) fn gains(function: &FuncDecl) -> bool {
+        !function.cold && function.body.as_ref().is_some_and(Function::has_loop)
     }
 }
 

@@ -47,11 +47,12 @@ impl CraneliftJit {
     #[inline(never)]
     pub(super) fn compile(&self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, EngineError> {
         let mut compiler = self.pool.take().unwrap_or_default();
-        let isa = match self.level.for_module(module) {
-            OptLevel::None | OptLevel::Speed => &self.plain,
-            OptLevel::Full => &self.optimising,
+        let (isa, straight) = match self.level {
+            OptLevel::None => (&self.plain, &self.plain),
+            OptLevel::Speed => (&self.optimising, &self.plain),
+            OptLevel::Full => (&self.optimising, &self.optimising),
         };
-        let compiled = compiler.compile(module, &**isa, options);
+        let compiled = compiler.compile_by_loops(module, &**isa, &**straight, options);
         if !compiler.is_bloated() {
             self.pool.give(compiler);
         }

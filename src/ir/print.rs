@@ -375,14 +375,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::ir::{AbiParam, FuncSig, FunctionBuilder, StackSlot};
+    use crate::ir::{AbiParam, FuncSig, FunctionBuilder, PointerFacts, StackSlot};
 
     const GOLDEN: &str = r#"import fn TVMFFIErrorSetRaisedFromCStr(ptr, ptr)
 import fn "odd name"(i8 zext) -> i32 sext
 
 data0 "kind" align 1 = "Type\"Error\"\x00"
 
-export fn __tvm_ffi_add_one(ptr, ptr, i32, ptr) -> i32 {
+export fn __tvm_ffi_add_one(ptr, ptr readonly align 8, i32, ptr nonnull noalias dereferenceable 16) -> i32 {
     slot0: 16 bytes align 8
     sig0 = (i32) -> i64
 
@@ -437,6 +437,9 @@ block0:
         let kind = m.add_data("kind", b"Type\"Error\"\0".to_vec(), 1);
         let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32));
         let func = m.declare("__tvm_ffi_add_one", sig, Linkage::Export);
+        let facts = PointerFacts { nonnull: true, noalias: true, dereferenceable: 16, ..PointerFacts::NONE };
+        let args = PointerFacts { readonly: true, align: 8, ..PointerFacts::NONE };
+        m.functions[func].param_facts = vec![PointerFacts::NONE, args, PointerFacts::NONE, facts];
         let helper = m.declare("helper", FuncSig::default(), Linkage::Local);
         m.functions[helper].cold = true;
         let mut b = FunctionBuilder::new(&mut m, helper);

@@ -49,7 +49,7 @@ impl Kernel {
         Kernel(Kind::CheckOnly)
     }
 
-    /// A body, written by `build` into the wrapper itself each time that it is lowered.
+    /// A body, written by `build` into the module of the wrapper each time that it is lowered.
     pub fn body(build: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
         Kernel(Kind::Body(Arc::new(build)))
     }

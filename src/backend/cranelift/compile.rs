@@ -11,6 +11,7 @@ use cranelift_module::{DataDescription, FuncId, ModuleReloc, ModuleRelocTarget};
 
 use super::Error;
 use super::translate::{self, FUNCTIONS, Scratch, Target};
+use crate::backend::OptLevel;
 use crate::ir::{FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
 
 /// A compiler that has compiled functions of more instructions than this is not kept: it holds too much memory.
@@ -167,6 +168,18 @@ impl Compiler {
         isa: &dyn TargetIsa,
         options: Options,
     ) -> Result<CompiledModule, Error> {
+        self.compile_by_loops(module, isa, isa, options)
+    }
+
+    /// As [`compile`](Self::compile), with `straight` for the functions that don't loop on their usual path. The two targets
+    /// differ at most in how much is optimised.
+    pub fn compile_by_loops(
+        &mut self,
+        module: &VerifiedModule,
+        isa: &dyn TargetIsa,
+        straight: &dyn TargetIsa,
+        options: Options,
+    ) -> Result<CompiledModule, Error> {
         let module: &Module = module;
         let target = Target::of(isa);
         let (data, data_size) = self.lay_out_data(module)?;
@@ -192,6 +205,7 @@ impl Compiler {
                 relocs: Vec::new(),
             };
             if let Some(body) = &decl.body {
+                let isa = if OptLevel::gains(decl) { isa } else { straight };
                 self.function(module, target, func_ref, decl, body, isa, options, &mut function)?;
             }
             out.functions.push(function);

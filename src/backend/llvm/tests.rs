@@ -37,6 +37,65 @@ fn a_body_over_tensors_is_vectorised() {
     assert!(!asm.contains("fmadd"), "{asm}");
 }
 
+/// `f(x, y)` over a matrix, with the tensors as `change` makes them.
+fn matrix(change: impl Fn(TensorType) -> TensorType) -> (Signature, Kernel) {
+    let tensor = || change(TensorType::new(["m", "n"], DLDataType::FLOAT32));
+    let signature = Signature::builder("f").param("x", tensor()).param("y", tensor()).build().unwrap();
+    let kernel = Kernel::body(|b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, b.dim("m"), |i| {
+            b.for_range(0, b.dim("n"), |j| y.store([i, j], x.load([i, j]) * 2.0f32));
+        });
+    });
+    (signature, kernel)
+}
+
+fn llvm_ir((signature, kernel): &(Signature, Kernel), level: OptLevel) -> String {
+    explain(signature, kernel, Stage::Llvm, Backend::Llvm, level).unwrap()
+}
+
+/// What a signature vouches for is known where the body is compiled.
+#[test]
+fn facts_of_tensors_reach_the_body() {
+    let text = llvm_ir(&matrix(|t| t), OptLevel::Speed);
+    let body = text.lines().find(|line| line.contains("f-body") && line.contains("define")).unwrap();
+    assert!(body.contains("ptr nonnull readonly align 4") && !body.contains("noalias"), "{body}");
+    let text = llvm_ir(&matrix(|t| t.aligned(64).noalias()), OptLevel::Speed);
+    let body = text.lines().find(|line| line.contains("f-body") && line.contains("define")).unwrap();
+    assert!(body.contains("ptr noalias nonnull readonly align 64"), "{body}");
+
+    let tensor = TensorType::new([4, 4], DLDataType::FLOAT32);
+    let signature = Signature::builder("g").param("x", tensor).returns(ScalarType::Float32).build().unwrap();
+    let kernel = Kernel::body(|b| b.ret(b.tensor("x").load([1, 1])));
+    let text = llvm_ir(&(signature, kernel), OptLevel::None);
+    let body = text.lines().find(|line| line.contains("g-body") && line.contains("define")).unwrap();
+    assert!(body.contains("(ptr nonnull align 4 dereferenceable(64)"), "{body}");
+    assert!(body.contains("ptr nonnull align 8 dereferenceable(16)"), "{body}");
+    let wrapper = text.lines().find(|line| line.contains("@__tvm_ffi_g(") && line.contains("define")).unwrap();
+    assert!(wrapper.contains("ptr readonly align 8 %1, i32 %2, ptr nonnull align 8 dereferenceable(16)"), "{wrapper}");
+}
+
+/// The vectoriser looks for overlaps at run time, unless the signature says that there are none.
+#[test]
+fn noalias_tensors_need_no_overlap_check() {
+    for level in [OptLevel::Speed, OptLevel::Full] {
+        let text = llvm_ir(&matrix(|t| t), level);
+        assert!(text.contains("fmul <") && text.contains("diff.check"), "{text}");
+        let text = llvm_ir(&matrix(TensorType::noalias), level);
+        assert!(text.contains("fmul <") && !text.contains("diff.check") && !text.contains("memcheck"), "{text}");
+    }
+}
+
+/// The good path stays as it was written: branches, and loads no wider than the fields.
+#[test]
+fn a_wrapper_gains_nothing_from_vectors() {
+    let (signature, kernel) = axpb();
+    let text = llvm_ir(&(signature, kernel), OptLevel::Speed);
+    let (_, wrapper) = text.split_once("@__tvm_ffi_axpb(").unwrap();
+    assert!(!wrapper.contains("masked.load") && !wrapper.contains(".peel"), "{wrapper}");
+    assert!(!wrapper.contains("optnone") && !wrapper.contains("noinline"), "{wrapper}");
+}
+
 #[test]
 fn each_stage_can_be_seen() {
     let (signature, kernel) = axpb();

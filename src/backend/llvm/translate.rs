@@ -10,6 +10,7 @@ use inkwell::values::{FunctionValue, PointerValue, UnnamedAddress};
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
+use crate::backend::OptLevel;
 use crate::ir::{DataRef, FuncDecl, FuncRef, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
@@ -85,7 +86,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
     /// gone once the passes are through.
     pub(super) fn without_loops(&self) -> Vec<FunctionValue<'ctx>> {
         let straight = |decl: &FuncDecl| {
-            decl.linkage == Linkage::Export && !decl.cold && decl.body.as_ref().is_some_and(|body| !body.has_loop())
+            decl.linkage == Linkage::Export && !decl.cold && decl.body.is_some() && !OptLevel::gains(decl)
         };
         let wanted = self.ir.functions.iter().filter(|(_, decl)| straight(decl));
         wanted.filter_map(|(func, _)| self.functions[func]).collect()

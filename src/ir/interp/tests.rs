@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, verify};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, PointerFacts, verify};
 
 /// Functions by name; the address is the place in the list, plus 1.
 #[derive(Default)]
@@ -394,4 +394,35 @@ fn runs_that_do_not_fit_are_errors() {
     for args in [&[][..], &[Datum::Ptr(1)], &[Datum::I64(1), Datum::I64(1)]] {
         assert!(matches!(run("f", args), Err(InterpError::Arguments { .. })));
     }
+}
+
+#[test]
+fn broken_facts_trap() {
+    let call = |facts: PointerFacts, address: u64| {
+        let mut module = Module::new();
+        let inner = module.declare("inner", FuncSig::new([Type::I64, Type::Ptr], None), Linkage::Local);
+        module.functions[inner].param_facts = vec![PointerFacts::NONE, facts];
+        let mut b = FunctionBuilder::new(&mut module, inner);
+        b.ret(None);
+        b.finish();
+        let f = module.declare("f", FuncSig::new([Type::Ptr], Some(Type::I64)), Linkage::Export);
+        let mut b = FunctionBuilder::new(&mut module, f);
+        let one = b.i64(1);
+        b.call(inner, &[one, b.param(0)]);
+        b.ret(Some(one));
+        b.finish();
+        run(module, &[Datum::Ptr(address)]).map(Option::unwrap)
+    };
+    let none = PointerFacts::NONE;
+    let nonnull = PointerFacts { nonnull: true, ..none };
+    let aligned = PointerFacts { align: 16, ..none };
+    let readable = PointerFacts { dereferenceable: 4, ..none };
+    for (facts, good, bad) in [(nonnull, 1, 0), (aligned, 32, 8), (aligned, 0, 4), (readable, 1 << 20, 16)] {
+        assert_eq!(call(facts, good), Ok(Datum::I64(1)));
+        let result = call(facts, bad);
+        let shown = result.clone().unwrap_err().to_string();
+        assert!(shown.ends_with("in inner, parameter 1"), "{shown}");
+        assert_eq!(trap(result), TrapReason::BrokenFact { facts, address: bad });
+    }
+    assert_eq!(call(none, 0), Ok(Datum::I64(1)));
 }

@@ -5,7 +5,7 @@
 use super::*;
 use crate::ir::{
     AbiParam, BinaryOp, Block, BlockCall, BlockData, ConvertOp, DataRef, FloatCC, Function, FunctionBuilder, Hint,
-    InstData, IntCC, MemFlags, Op, SigRef, StackSlot, Terminator, UnaryOp, Value, ValueData, ValueDef,
+    InstData, IntCC, MemFlags, Op, PointerFacts, SigRef, StackSlot, Terminator, UnaryOp, Value, ValueData, ValueDef,
 };
 
 const ALL: [Type; 8] = [Type::Bool, Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64, Type::Ptr];
@@ -508,4 +508,17 @@ fn rule_20_data_offsets() {
     assert!(at(4).is_empty());
     assert_eq!(at(5), [Rule::DataOffsets]);
     assert_eq!(at(u32::MAX), [Rule::DataOffsets]);
+}
+
+#[test]
+fn rule_21_facts() {
+    let with = |facts: &[PointerFacts]| changed(|m, f| m.functions[f].param_facts = facts.to_vec());
+    let some = PointerFacts { nonnull: true, noalias: true, readonly: true, dereferenceable: 8, align: 16 };
+    assert_eq!(with(&[PointerFacts::NONE, some]), []);
+    assert_eq!(with(&[some, PointerFacts::NONE]), [Rule::Facts]);
+    assert_eq!(with(&[PointerFacts::NONE]), [Rule::Facts]);
+    assert_eq!(with(&[PointerFacts::NONE; 3]), [Rule::Facts]);
+    for align in [0, 3] {
+        assert_eq!(with(&[PointerFacts::NONE, PointerFacts { align, ..some }]), [Rule::Facts]);
+    }
 }

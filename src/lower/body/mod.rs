@@ -1,4 +1,4 @@
-//! The body builder: a kernel written by the compiler in terms of its parameters, compiled into the wrapper.
+//! The body builder: a kernel written by the compiler in terms of its parameters, compiled with the wrapper, which calls it.
 //!
 //! A body sees the parameters after all checks. It is written once and runs on every backend and on the interpreter. A
 //! mistake (a name that isn't there, operands of two types) is noted, and all of them come back as one
