@@ -8,7 +8,7 @@
 //! the session's own lock. What we add is the list of free libraries, under a lock, and each library belongs to
 //! one loaded module at a time.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CString, c_void};
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
-use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
+use inkwell::llvm_sys::error::LLVMErrorRef;
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetExecutionSession,
     LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
@@ -25,6 +25,7 @@ use inkwell::llvm_sys::orc2::*;
 
 use super::code::Memory;
 use super::error::EngineError;
+use crate::backend::llvm::take_error;
 
 /// After this many loads, names that no module uses any more are dropped.
 const SWEEP: usize = 256;
@@ -106,18 +107,9 @@ impl Drop for Inner {
     }
 }
 
-/// LLVM's error as text; null is success.
+/// LLVM's error as ours; null is success.
 fn check(error: LLVMErrorRef) -> Result<(), EngineError> {
-    if error.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the error is ours, and taking its message consumes it; the message is freed as LLVM wants it to be.
-    unsafe {
-        let text = LLVMGetErrorMessage(error);
-        let message = CStr::from_ptr(text).to_string_lossy().into_owned();
-        LLVMDisposeErrorMessage(text);
-        Err(EngineError::Link { message })
-    }
+    take_error(error).map_err(|message| EngineError::Link { message })
 }
 
 extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {

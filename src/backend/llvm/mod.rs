@@ -17,6 +17,7 @@ mod types;
 pub use compile::{CompiledModule, Compiler, Options, compile};
 pub(crate) use define::add_to;
 pub use error::Error;
+pub(crate) use pipeline::take_error;
 pub use target::{Target, TargetOptions};
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn passes(module: &LlvmModule<'_>, machine: &TargetMachine, passes: &str) -> Res
 }
 
 /// LLVM's error as text; null is success.
-fn take_error(error: LLVMErrorRef) -> Result<(), String> {
+pub(crate) fn take_error(error: LLVMErrorRef) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
