@@ -57,12 +57,16 @@ fn llvm_ir((signature, kernel): &(Signature, Kernel), level: OptLevel) -> String
 /// What a signature vouches for is known where the body is compiled.
 #[test]
 fn facts_of_tensors_reach_the_body() {
+    // what is said of the first parameter; versions of LLVM order it differently and find out more
+    let first =
+        |line: &str| line.split(['(', '%']).nth(1).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let says = |line: &str, facts: &[&str]| facts.iter().all(|fact| first(line).iter().any(|word| word == fact));
     let text = llvm_ir(&matrix(|t| t), OptLevel::Speed);
     let body = text.lines().find(|line| line.contains("f-body") && line.contains("define")).unwrap();
-    assert!(body.contains("ptr nonnull readonly align 4") && !body.contains("noalias"), "{body}");
+    assert!(says(body, &["ptr", "nonnull", "readonly", "align", "4"]) && !body.contains("noalias"), "{body}");
     let text = llvm_ir(&matrix(|t| t.aligned(64).noalias()), OptLevel::Speed);
     let body = text.lines().find(|line| line.contains("f-body") && line.contains("define")).unwrap();
-    assert!(body.contains("ptr noalias nonnull readonly align 64"), "{body}");
+    assert!(says(body, &["ptr", "noalias", "nonnull", "readonly", "align", "64"]), "{body}");
 
     let tensor = TensorType::new([4, 4], DLDataType::FLOAT32);
     let signature = Signature::builder("g").param("x", tensor).returns(ScalarType::Float32).build().unwrap();
