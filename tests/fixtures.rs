@@ -147,7 +147,11 @@ impl File<'_> {
         self.calls += 1;
         let expected = lines.next_if(|(number, raw)| split_line(*number, raw).is_some_and(|l| l.key == "expect"));
         let expected_text = expected.map(|(_, raw)| raw.split_once(':').map_or("", |(_, e)| e).trim());
-        let outcome = parse_call(line.value).and_then(|call| Ok((prepared.run(&call)?, call)));
+        let outcome = parse_call(line.value).and_then(|call| {
+            let outcome = prepared.run(&call)?;
+            outcome.follows_contract(signature, &call)?;
+            Ok((outcome, call))
+        });
         let actual = match outcome {
             Ok((outcome, call)) => show(&outcome, &call, signature),
             Err(e) => {

@@ -1,4 +1,5 @@
-//! Random signatures and random calls, right and wrong: all executors agree, and a right call succeeds.
+//! Random signatures and random calls, right and wrong: all executors agree with each other and with the model of the
+//! contract, and a right call succeeds.
 //!
 //! `PROPTEST_CASES` says how many signatures (each gets several calls), `TVM_FFI_CODEGEN_SEED` repeats a run.
 
@@ -13,7 +14,9 @@ use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::Layout;
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Kernel, ParamType, ScalarType, Signature, TensorType};
 
+use crate::support::args::Form;
 use crate::support::exec::{Prepared, Program};
+use crate::support::model::{self, Prediction};
 use crate::support::value::{Call, Data, Strides, TensorSpec, Value};
 
 /// Signatures in a default run.
@@ -261,10 +264,19 @@ fn ids_agree(signature: &Signature, id: i32) -> bool {
     })
 }
 
+/// Whether no tensor with elements has an address that leads nowhere.
+fn elements_are_there(call: &Call) -> bool {
+    call.args.iter().all(|(_, value)| match value {
+        Value::Tensor(TensorSpec { data: Data::Address(_), shape, .. }) => shape.contains(&0),
+        _ => true,
+    })
+}
+
 #[test]
-fn executors_agree_on_random_calls() {
+fn executors_and_the_model_agree_on_random_calls() {
     let strategy = (signature(), vec(plan(), CALLS));
-    let (accepted, kinds) = (Cell::new(0), RefCell::new(HashSet::new()));
+    let (accepted, refused, untrusted) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let kinds = RefCell::new(HashSet::new());
     run(SIGNATURES, &strategy, |(signature, plans)| {
         let program = Program::new(signature.clone(), kernel(&signature)).map_err(TestCaseError::fail)?;
         let mut prepared = Prepared::new(&program).map_err(TestCaseError::fail)?;
@@ -273,6 +285,14 @@ fn executors_agree_on_random_calls() {
             let mut call = Call::new(signature.params().iter().zip(0i64..).map(arg));
             let right = changes.is_empty() && ids_agree(&signature, id);
             changes.into_iter().for_each(|change| apply(&mut call, change));
+            let predicted = model::predict(&signature, &call, Form::DlTensor).filter(|predicted| {
+                // a body is told that elements are there
+                signature.ret().is_none() || matches!(predicted, Prediction::Refused(_)) || elements_are_there(&call)
+            });
+            let Some(predicted) = predicted else {
+                untrusted.set(untrusted.get() + 1);
+                continue;
+            };
             let outcome =
                 prepared.run(&call).map_err(|e| TestCaseError::fail(format!("{signature}\n{call:?}\n{e}")))?;
             let told = match outcome.code {
@@ -288,15 +308,30 @@ fn executors_agree_on_random_calls() {
                 _ => false,
             };
             prop_assert!(told, "{signature}\n{call:?}\n{outcome:?}");
+            if let Err(difference) = outcome.follows_contract(&signature, &call) {
+                return Err(TestCaseError::fail(format!("{signature}\n{call:?}\n{difference}")));
+            }
+            if let Prediction::Accepted(model::Accepted { first_scalar: Some(scalar), .. }) = predicted
+                && signature.ret().is_some()
+            {
+                prop_assert!(
+                    model::same_result(scalar, outcome.result),
+                    "{signature}\n{call:?}\n{scalar:?} {outcome:?}"
+                );
+            }
             match &outcome.error {
                 None => accepted.set(accepted.get() + 1),
-                Some((_, message)) => drop(kinds.borrow_mut().insert(kind_of(message))),
+                Some((_, message)) => {
+                    refused.set(refused.get() + 1);
+                    kinds.borrow_mut().insert(kind_of(message));
+                }
             }
             prop_assert!(!right || outcome.code == Ok(0), "a right call fails: {signature}\n{call:?}\n{outcome:?}");
         }
         Ok(())
     });
-    println!("{} calls accepted; refused for {:?}", accepted.get(), kinds.borrow());
+    let (accepted, refused, untrusted) = (accepted.get(), refused.get(), untrusted.get());
+    println!("{accepted} calls accepted, {refused} refused, {untrusted} not made; refused for {:?}", kinds.borrow());
 }
 
 /// What was wrong, without names: `shape`, `type of`, ...

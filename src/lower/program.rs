@@ -33,7 +33,7 @@ pub(super) mod record {
 
 /// Words of a scalar's record, after the common ones.
 pub(super) mod scalar {
-    /// For an integer, 64 less its width in bits.
+    /// For a number, 64 less its width in bits.
     pub const UNUSED_BITS: i32 = 3;
     /// For a narrow integer, its type and range as text.
     pub const RANGE: i32 = 4;

@@ -14,6 +14,7 @@ use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel, Signature};
 
 use super::args::{Arguments, Form};
 use super::kernels;
+use super::model::{self, Prediction};
 use super::value::Call;
 
 /// A wrapper, lowered once for all executors.
@@ -160,6 +161,32 @@ pub struct Outcome {
     pub changed: Vec<(usize, String)>,
     /// Whether reference counts are as before.
     pub counts_kept: bool,
+}
+
+impl Outcome {
+    /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a native
+    /// kernel receives. Whatever a kernel then does is its own affair.
+    pub fn follows_contract(&self, signature: &Signature, call: &Call) -> Result<(), String> {
+        for form in [Form::DlTensor, Form::Object] {
+            let predicted = model::predict(signature, call, form);
+            let follows = match &predicted {
+                Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
+                Some(Prediction::Accepted(accepted)) => {
+                    let refused = self.error.as_ref().is_some_and(|(_, text)| text.starts_with("Mismatched "));
+                    let words = self.received.len() == accepted.words.len()
+                        && accepted.words.iter().zip(&self.received).all(|(want, got)| want.is_none_or(|w| w == *got));
+                    !refused && (self.received.is_empty() || signature.params().is_empty() || words)
+                }
+                None => false,
+            };
+            if !follows {
+                let Outcome { code, error, received, .. } = self;
+                let outcome = format!("code {code:?}, {error:?}, a kernel that received {received:x?}");
+                return Err(format!("tensors as {form:?}: the contract says {predicted:x?}, and there is {outcome}"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What the result holds before a call: None by its type index, the rest is garbage.

@@ -4,6 +4,7 @@ pub mod args;
 pub mod element;
 pub mod exec;
 pub mod kernels;
+pub mod model;
 pub mod value;
 
 use tvm_ffi_codegen::Signature;

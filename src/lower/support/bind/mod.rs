@@ -288,7 +288,13 @@ impl Binder<'_, '_> {
             let is_int = s.is_either(type_index, i64::from(TypeIndex::INT.0), i64::from(TypeIndex::BOOL.0));
             let ok = s.or(is_float, is_int);
             s.require_accepted(ok);
-            let converted = s.b.convert(ConvertOp::SIntToFloat, Type::F64, payload);
+            let double = s.b.convert(ConvertOp::SIntToFloat, Type::F64, payload);
+            // rounded once: a `float32` doesn't come by way of `float64`
+            let single = s.b.convert(ConvertOp::SIntToFloat, Type::F32, payload);
+            let single = s.b.convert(ConvertOp::FPromote, Type::F64, single);
+            let unused = s.word(rec, scalar::UNUSED_BITS);
+            let is_double = s.is(unused, 0);
+            let converted = s.b.select(is_double, double, single);
             let converted = s.b.convert(ConvertOp::Bitcast, Type::I64, converted);
             let value = s.b.select(is_float, payload, converted);
             s.accept(to, TypeIndex::FLOAT, value);
