@@ -64,12 +64,9 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
     let symbols = [BIND_SYMBOL, REPORT_SYMBOL].map(|name| (name, report as *const u8));
     let load = || jit.load_with(&verified, LoadOptions { symbols: &symbols, keep_alive: Vec::new() });
     load()?;
-    // as the engine compiles it: code without loops gains nothing from the optimiser
-    let level = match OptLevel::Speed.for_module(&verified) {
-        OptLevel::Speed => OptLevel::None,
-        level => level,
-    };
-    let isa = host_isa(&IsaOptions { opt_level: level, ..IsaOptions::default() })?;
+    // as the engine compiles it: functions without loops gain nothing from the optimiser
+    let isa = |opt_level| host_isa(&IsaOptions { opt_level, ..IsaOptions::default() });
+    let (optimising, plain) = (isa(OptLevel::Full)?, isa(OptLevel::None)?);
     let mut compiler = Compiler::new();
 
     samples.each(criterion, &format!("{name}/signature"), add_one_signature);
@@ -82,7 +79,9 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
         }
         modules.pop().map(ir::verify)
     });
-    samples.each(criterion, &format!("{name}/compile"), || compiler.compile(&verified, &*isa, Options::default()));
+    samples.each(criterion, &format!("{name}/compile"), || {
+        compiler.compile_by_loops(&verified, &*optimising, &*plain, Options::default())
+    });
     samples.each(criterion, &format!("{name}/compile and load"), load);
     Ok(())
 }
