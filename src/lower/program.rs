@@ -5,7 +5,7 @@
 
 use super::messages::Messages;
 use crate::spec::{Device, Dim, Layout, Param, ParamType, ScalarType, Signature, TensorType};
-use tvm_ffi_runtime::abi::{DLDataType, DLTensor, TVMFFIAny};
+use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType, DLTensor, TVMFFIAny};
 
 /// Words of the header.
 pub(super) mod header {
@@ -97,7 +97,7 @@ pub(super) struct Scratch {
 pub(super) const NOTE: i64 = 32;
 
 /// The layout after the arguments: symbols, devices, then for each tensor its `DLTensor` and its strides.
-pub(super) fn scratch(signature: &Signature, symbols: usize, devices: usize) -> Scratch {
+fn scratch(signature: &Signature, symbols: usize, devices: usize) -> Scratch {
     let mut bytes = signature.params().len() * size_of::<TVMFFIAny>() + (symbols + devices) * NOTE as usize;
     for param in signature.params() {
         if let ParamType::Tensor(tensor) = &param.ty {
@@ -112,39 +112,65 @@ pub(super) fn dtype_word(dtype: DLDataType) -> u32 {
     u32::from(dtype.code) | u32::from(dtype.bits) << 8 | u32::from(dtype.lanes) << 16
 }
 
-/// Where a tensor has to be. One without an id shares that of every tensor of its kind, so if one of them states it, it is known;
-/// where several state different ones, the others share one among themselves.
-pub(super) fn device(signature: &Signature, tensor: &TensorType) -> Device {
-    let mut stated = signature.params().iter().filter_map(|param| match &param.ty {
-        ParamType::Tensor(other) if other.device.device_type == tensor.device.device_type => other.device.id,
-        _ => None,
-    });
-    let first = stated.next();
-    let shared = first.filter(|id| stated.all(|other| other == *id));
-    Device { id: tensor.device.id.or(shared), ..tensor.device }
+/// The kinds of devices that a signature names, in order of appearance, each with the id that tensors without one share.
+pub(super) struct Devices(Vec<(DLDeviceType, Shared)>);
+
+/// What the stated ids of one kind of device say about the tensors without.
+#[derive(Clone, Copy, PartialEq)]
+enum Shared {
+    /// None is stated: the first tensor says it.
+    Open,
+    /// All that state one state this one.
+    Stated(i32),
+    /// Different ones are stated: the tensors without share one among themselves.
+    Mixed,
+}
+
+impl Devices {
+    pub(super) fn of(signature: &Signature) -> Self {
+        let mut kinds: Vec<(DLDeviceType, Shared)> = Vec::new();
+        for param in signature.params() {
+            let ParamType::Tensor(tensor) = &param.ty else { continue };
+            let Device { device_type, id } = tensor.device;
+            let at = kinds.iter().position(|(known, _)| *known == device_type).unwrap_or_else(|| {
+                kinds.push((device_type, Shared::Open));
+                kinds.len() - 1
+            });
+            let shared = &mut kinds[at].1;
+            *shared = match (*shared, id) {
+                (before, None) => before,
+                (Shared::Open, Some(id)) => Shared::Stated(id),
+                (Shared::Stated(known), Some(id)) if known == id => Shared::Stated(id),
+                (_, Some(_)) => Shared::Mixed,
+            };
+        }
+        Devices(kinds)
+    }
+
+    /// Where a tensor has to be, and the number of its kind of device.
+    pub(super) fn place(&self, tensor: &TensorType) -> (Device, u32) {
+        // every kind of the signature is there
+        let slot = self.0.iter().position(|(kind, _)| *kind == tensor.device.device_type).unwrap_or(0);
+        let shared = match self.0.get(slot) {
+            Some((_, Shared::Stated(id))) => Some(*id),
+            _ => None,
+        };
+        (Device { id: tensor.device.id.or(shared), ..tensor.device }, slot as u32)
+    }
 }
 
 /// Writes a signature's program into the table; gives its offset and the scratch memory that it needs.
-pub(super) fn encode(texts: &mut Messages, signature: &Signature) -> (u32, Scratch) {
+pub(super) fn encode(texts: &mut Messages, signature: &Signature, devices: &Devices) -> (u32, Scratch) {
     let symbols = signature.symbols();
-    let mut devices = Vec::new();
     let calling = texts.text(&format!(" when calling: `{signature}`, expected "));
-    let mut words = vec![signature.params().len() as u32, calling, symbols.len() as u32, 0];
+    let mut words = vec![signature.params().len() as u32, calling, symbols.len() as u32, devices.0.len() as u32];
     for param in signature.params() {
         match &param.ty {
             ParamType::Scalar(ty) => encode_scalar(texts, &mut words, param, *ty),
-            ParamType::Tensor(ty) => {
-                let slot = devices.iter().position(|d| *d == ty.device.device_type).unwrap_or_else(|| {
-                    devices.push(ty.device.device_type);
-                    devices.len() - 1
-                });
-                let place = (device(signature, ty), slot as u32);
-                encode_tensor(texts, &mut words, param, ty, place, &symbols);
-            }
+            ParamType::Tensor(ty) => encode_tensor(texts, &mut words, param, ty, devices.place(ty), &symbols),
         }
     }
-    words[header::DEVICES as usize] = devices.len() as u32;
-    (texts.words(&words), scratch(signature, symbols.len(), devices.len()))
+    (texts.words(&words), scratch(signature, symbols.len(), devices.0.len()))
 }
 
 fn encode_scalar(texts: &mut Messages, words: &mut Vec<u32>, param: &Param, ty: ScalarType) {
@@ -155,15 +181,9 @@ fn encode_scalar(texts: &mut Messages, words: &mut Vec<u32>, param: &Param, ty: 
         _ if ty.is_signed_int() => Kind::Signed,
         _ => Kind::Unsigned,
     };
-    let bits = ty.bits();
-    let range = match kind {
-        Kind::Signed if bits < 64 => format!("{ty} ({} to {})", -(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
-        Kind::Unsigned if bits < 64 => format!("{ty} (0 to {})", (1i64 << bits) - 1),
-        _ => String::new(),
-    };
     let name = texts.text(&param.name);
-    let range = if range.is_empty() { 0 } else { texts.text(&range) };
-    words.extend([kind as u32, name, texts.text(ty.name()), 64 - bits, range]);
+    let range = ty.narrow_range().map(|(least, greatest)| texts.text(&format!("{ty} ({least} to {greatest})")));
+    words.extend([kind as u32, name, texts.text(ty.name()), 64 - ty.bits(), range.unwrap_or(0)]);
 }
 
 fn encode_tensor(

@@ -4,9 +4,10 @@ use super::body;
 use super::error::LowerError;
 use super::fast::Conditions;
 use super::kernel::{self, Kernel, KernelReturn, Kind};
+use super::program::{self, Devices, Scratch};
 use super::support::Support;
 use super::tensor::{Tensor, TensorVars};
-use super::{Lowering, program, scalar};
+use super::{Lowering, scalar};
 use crate::ir::{
     AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     PointerFacts, Type, Value,
@@ -62,7 +63,8 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         ret: Some(AbiParam::signed(Type::I32)),
         ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
     };
-    let (program, scratch) = program::encode(&mut into.texts, signature);
+    let devices = Devices::of(signature);
+    let (program, scratch) = program::encode(&mut into.texts, signature, &devices);
     if scratch.bytes > MOST_SCRATCH {
         let function = signature.name().to_owned();
         return Err(LowerError::TooLarge { function, bytes: scratch.bytes, most: MOST_SCRATCH });
@@ -92,10 +94,14 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     l.b.jump(start, &[given.0, given.1]);
     l.on_doubt(program, scratch, start, num_args);
     l.b.switch_to(start);
-    let args = l.decode(signature, num_args);
+    let args = l.decode(signature, &devices, num_args);
     match &kernel.0 {
         Kind::CheckOnly => succeed(&mut l.b),
-        Kind::Body(_) => l.call_body(body, signature, &args),
+        Kind::Body(_) => {
+            if let Some(body) = body {
+                l.call_body(body, signature, &args);
+            }
+        }
         Kind::Symbol { name, .. } => {
             let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
             let callee = l.b.module().import(name, kernel::flat_signature(signature, returns));
@@ -153,7 +159,7 @@ pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: Scala
 
 impl Lowerer<'_> {
     /// The good path's checks. The order in which errors are reported is not theirs but `bind`'s.
-    fn decode(&mut self, signature: &Signature, num_args: Value) -> Vec<Arg> {
+    fn decode(&mut self, signature: &Signature, devices: &Devices, num_args: Value) -> Vec<Arg> {
         enum Step<'a> {
             Scalar(ScalarType, Value),
             Tensor(Tensor<'a>),
@@ -171,7 +177,7 @@ impl Lowerer<'_> {
             steps.push(match &param.ty {
                 ParamType::Scalar(ty) => Step::Scalar(*ty, scalar::decode(self, i, *ty)),
                 ParamType::Tensor(ty) => {
-                    let device = program::device(signature, ty);
+                    let (device, _) = devices.place(ty);
                     Step::Tensor(Tensor::argument(self, i, ty, device))
                 }
             });
@@ -199,7 +205,7 @@ impl Lowerer<'_> {
     }
 
     /// Where a condition doesn't hold: `bind` raises what is wrong, or makes arguments with which to start again.
-    fn on_doubt(&mut self, program: u32, scratch: program::Scratch, start: Block, num_args: Value) {
+    fn on_doubt(&mut self, program: u32, scratch: Scratch, start: Block, num_args: Value) {
         self.b.switch_to(self.doubt);
         let table = self.b.data_addr(self.messages, 0);
         let program = self.b.iconst(Type::I32, i64::from(program));
@@ -259,8 +265,7 @@ impl Lowerer<'_> {
     }
 
     /// A body has written the result itself; its status is passed up.
-    fn call_body(&mut self, body: Option<FuncRef>, signature: &Signature, args: &[Arg]) {
-        let Some(body) = body else { return };
+    fn call_body(&mut self, body: FuncRef, signature: &Signature, args: &[Arg]) {
         let mut values = self.flat_args(args);
         values.extend(signature.ret().map(|_| self.b.param(3)));
         let code = self.b.call(body, &values);

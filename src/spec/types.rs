@@ -88,6 +88,16 @@ impl ScalarType {
         }
     }
 
+    /// The least and the greatest value of an integer of less than 64 bits; `None` for other types.
+    pub const fn narrow_range(self) -> Option<(i64, i64)> {
+        match self.bits() {
+            64.. => None,
+            bits if self.is_signed_int() => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            bits if self.is_unsigned_int() => Some((0, (1 << bits) - 1)),
+            _ => None,
+        }
+    }
+
     /// The scalar type that holds one element of `dtype`, if there is one.
     pub fn of_dtype(dtype: DLDataType) -> Option<ScalarType> {
         let all = [

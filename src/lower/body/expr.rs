@@ -445,18 +445,17 @@ fn to_float(b: &mut ir::FunctionBuilder<'_>, v: Value, from: ScalarType, to: Sca
 
 fn to_int(b: &mut ir::FunctionBuilder<'_>, v: Value, to: ScalarType) -> Value {
     let op = if to.is_signed_int() { ConvertOp::FloatToSInt } else { ConvertOp::FloatToUInt };
-    if to.bits() >= 32 {
+    let Some((least, greatest)) = to.narrow_range().filter(|_| to.bits() < 32) else {
         return b.convert(op, ir_type(to), v);
-    }
+    };
     // saturate at the narrow type's bounds, which 32 bits hold
     let wide = b.convert(op, ir::Type::I32, v);
+    let greatest = b.iconst(ir::Type::I32, greatest);
     let clamped = if to.is_signed_int() {
-        let (least, greatest) = (-(1i64 << (to.bits() - 1)), (1i64 << (to.bits() - 1)) - 1);
-        let (least, greatest) = (b.iconst(ir::Type::I32, least), b.iconst(ir::Type::I32, greatest));
+        let least = b.iconst(ir::Type::I32, least);
         let low = b.binary(BinaryOp::SMax, wide, least);
         b.binary(BinaryOp::SMin, low, greatest)
     } else {
-        let greatest = b.iconst(ir::Type::I32, (1i64 << to.bits()) - 1);
         b.binary(BinaryOp::UMin, wide, greatest)
     };
     b.convert(ConvertOp::Truncate, ir_type(to), clamped)
