@@ -6,28 +6,14 @@ use std::sync::Arc;
 use tvm_ffi_runtime::Tensor;
 
 use super::*;
+use crate::backend::llvm::tests::axpb;
 use crate::backend::{Backend, OptLevel};
-use crate::{DLDataType, Kernel, ScalarType, Signature, TensorType};
+use crate::{DLDataType, Kernel, Signature, TensorType};
 
 const LEVELS: [OptLevel; 3] = [OptLevel::None, OptLevel::Speed, OptLevel::Full];
 
 fn engine(level: OptLevel) -> Engine {
     Engine::builder().backend(Backend::Llvm).opt_level(level).build().unwrap()
-}
-
-fn axpb() -> (Signature, Kernel) {
-    let signature = Signature::builder("axpb")
-        .param("a", ScalarType::Float32)
-        .param("b", ScalarType::Float32)
-        .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
-        .param("y", TensorType::new(["n"], DLDataType::FLOAT32))
-        .build()
-        .unwrap();
-    let kernel = Kernel::body(|b| {
-        let (x, y, p, q) = (b.tensor("x"), b.tensor("y"), b.arg("a"), b.arg("b"));
-        b.for_range(0, b.dim("n"), |i| y.store([i], p * x.load([i]) + q));
-    });
-    (signature, kernel)
 }
 
 #[test]

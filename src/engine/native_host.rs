@@ -71,7 +71,7 @@ impl Host for NativeHost {
         if address == 0 {
             return Err(format!("call of a null pointer as {sig}"));
         }
-        let words: Vec<u64> = args.iter().map(|&arg| to_word(arg)).collect();
+        let words: Vec<u64> = args.iter().map(|&arg| arg.bits()).collect();
         let mut result = 0u64;
         let trampoline = self.trampoline(sig)?;
         // SAFETY: that is how `build` makes it, and `self.trampolines` keeps it.
@@ -79,31 +79,6 @@ impl Host for NativeHost {
         let callee = std::ptr::with_exposed_provenance(address as usize);
         // SAFETY: the caller vouches for the callee; the arrays are as long as the signature says.
         unsafe { trampoline(callee, words.as_ptr(), &raw mut result) };
-        Ok(sig.ret.map(|ret| from_word(ret.ty, result)))
-    }
-}
-
-fn to_word(datum: Datum) -> u64 {
-    match datum {
-        Datum::Bool(v) => u64::from(v),
-        Datum::I8(v) => u64::from(v),
-        Datum::I16(v) => u64::from(v),
-        Datum::I32(v) => u64::from(v),
-        Datum::I64(v) | Datum::Ptr(v) => v,
-        Datum::F32(v) => u64::from(v.to_bits()),
-        Datum::F64(v) => v.to_bits(),
-    }
-}
-
-fn from_word(ty: Type, word: u64) -> Datum {
-    match ty {
-        Type::Bool => Datum::Bool(word & 1 != 0),
-        Type::I8 => Datum::I8(word as u8),
-        Type::I16 => Datum::I16(word as u16),
-        Type::I32 => Datum::I32(word as u32),
-        Type::I64 => Datum::I64(word),
-        Type::F32 => Datum::F32(f32::from_bits(word as u32)),
-        Type::F64 => Datum::F64(f64::from_bits(word)),
-        Type::Ptr => Datum::Ptr(word),
+        Ok(sig.ret.map(|ret| Datum::from_bits(ret.ty, result)))
     }
 }

@@ -35,6 +35,24 @@ unsafe fn write_tensor(out: *mut TVMFFIObjectHandle, tensor: Tensor) {
     unsafe { out.write(tensor.into_object().into_raw().cast()) };
 }
 
+/// Writes what `import` makes with the checked alignment; nothing is taken over where the other arguments are wrong.
+///
+/// # Safety
+/// `out` must be NULL or writable.
+unsafe fn import_to(
+    out: *mut TVMFFIObjectHandle,
+    require_alignment: i32,
+    import: impl FnOnce(usize) -> Result<Tensor>,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        let tensor = import(alignment_of(require_alignment)?)?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe { write_tensor(out, tensor) };
+        Ok(())
+    })
+}
+
 /// Takes over a managed tensor without a version.
 ///
 /// # Safety
@@ -46,16 +64,10 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPack(
     require_contiguous: i32,
     out: *mut TVMFFIObjectHandle,
 ) -> c_int {
-    guard(|| {
-        let out = required_out(out, "out")?;
-        let alignment = alignment_of(require_alignment)?;
-        // SAFETY: promised by the caller; `out` is not NULL.
-        unsafe {
-            let tensor = Tensor::from_dlpack(from, alignment, require_contiguous != 0)?;
-            write_tensor(out, tensor);
-        }
-        Ok(())
-    })
+    // SAFETY: promised by the caller.
+    let import = |alignment| unsafe { Tensor::from_dlpack(from, alignment, require_contiguous != 0) };
+    // SAFETY: promised by the caller.
+    unsafe { import_to(out, require_alignment, import) }
 }
 
 /// Takes over a managed tensor with a version.
@@ -69,16 +81,10 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
     require_contiguous: i32,
     out: *mut TVMFFIObjectHandle,
 ) -> c_int {
-    guard(|| {
-        let out = required_out(out, "out")?;
-        let alignment = alignment_of(require_alignment)?;
-        // SAFETY: promised by the caller; `out` is not NULL.
-        unsafe {
-            let tensor = Tensor::from_dlpack_versioned(from, alignment, require_contiguous != 0)?;
-            write_tensor(out, tensor);
-        }
-        Ok(())
-    })
+    // SAFETY: promised by the caller.
+    let import = |alignment| unsafe { Tensor::from_dlpack_versioned(from, alignment, require_contiguous != 0) };
+    // SAFETY: promised by the caller.
+    unsafe { import_to(out, require_alignment, import) }
 }
 
 /// Exports a tensor without a version.

@@ -21,4 +21,4 @@ pub(crate) use pipeline::take_error;
 pub use target::{Target, TargetOptions};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,7 +12,8 @@ use crate::explain::{Stage, explain};
 use crate::ir::*;
 use crate::{DLDataType, Kernel, ScalarType, Signature, TensorType};
 
-fn axpb() -> (Signature, Kernel) {
+/// `y[i] = a * x[i] + b`, also for the engine's tests.
+pub(crate) fn axpb() -> (Signature, Kernel) {
     let signature = Signature::builder("axpb")
         .param("a", ScalarType::Float32)
         .param("b", ScalarType::Float32)
