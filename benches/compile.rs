@@ -7,7 +7,7 @@ mod support;
 use criterion::Criterion;
 use support::{Result, Samples, add_one_body, add_one_signature};
 use tvm_ffi_codegen::backend::OptLevel;
-use tvm_ffi_codegen::backend::cranelift::{Compiler, IsaOptions, Options, host_isa};
+use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
 use tvm_ffi_codegen::engine::LoadOptions;
 use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, Routines, lower};
 use tvm_ffi_codegen::{Engine, Kernel, ir};
@@ -64,9 +64,8 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
     let symbols = [BIND_SYMBOL, REPORT_SYMBOL].map(|name| (name, report as *const u8));
     let load = || jit.load_with(&verified, LoadOptions { symbols: &symbols, keep_alive: Vec::new() });
     load()?;
-    // as the engine compiles it: functions without loops gain nothing from the optimiser
     let isa = |opt_level| host_isa(&IsaOptions { opt_level, ..IsaOptions::default() });
-    let (optimising, plain) = (isa(OptLevel::Full)?, isa(OptLevel::None)?);
+    let isas = ByLoops::new(OptLevel::Speed, isa)?;
     let mut compiler = Compiler::new();
 
     samples.each(criterion, &format!("{name}/signature"), add_one_signature);
@@ -80,7 +79,7 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
         modules.pop().map(ir::verify)
     });
     samples.each(criterion, &format!("{name}/compile"), || {
-        compiler.compile_by_loops(&verified, &*optimising, &*plain, Options::default())
+        compiler.compile_by_loops(&verified, &isas, Options::default())
     });
     samples.each(criterion, &format!("{name}/compile and load"), load);
     Ok(())

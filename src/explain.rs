@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::backend::{Backend, OptLevel};
-use crate::engine::EngineError;
+use crate::engine::{EngineError, verified};
 use crate::ir;
 use crate::lower::{self, Kernel, Routines};
 use crate::spec::Signature;
@@ -92,7 +92,7 @@ pub fn explain(
     if stage == Stage::Ir {
         return Ok(module.to_string());
     }
-    let module = ir::verify(module).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))?;
+    let module = verified(module)?;
     match backend {
         #[cfg(feature = "cranelift")]
         Backend::Cranelift => cranelift(&module, stage, level),
@@ -103,13 +103,14 @@ pub fn explain(
 
 #[cfg(feature = "cranelift")]
 fn cranelift(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> Result<String, ExplainError> {
-    use crate::backend::cranelift::{Compiler, IsaOptions, Options, host_isa};
+    use crate::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
     if stage == Stage::Llvm {
         return Err(ExplainError::NoSuchStage { stage, backend: Backend::Cranelift });
     }
-    let isa = host_isa(&IsaOptions { opt_level, ..IsaOptions::default() }).map_err(EngineError::from)?;
+    let isa = |opt_level| host_isa(&IsaOptions { opt_level, ..IsaOptions::default() });
+    let isas = ByLoops::new(opt_level, isa).map_err(EngineError::from)?;
     let options = Options { disasm: true, ..Options::default() };
-    let compiled = Compiler::new().compile(module, &*isa, options).map_err(EngineError::from)?;
+    let compiled = Compiler::new().compile_by_loops(module, &isas, options).map_err(EngineError::from)?;
     let mut out = String::new();
     for function in compiled.functions() {
         // CLIF, an empty line, and the machine code

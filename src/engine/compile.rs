@@ -102,7 +102,7 @@ impl EngineBuilder {
 }
 
 /// Lowering makes valid IR, so anything else is our mistake; the message carries the listing.
-fn verified(module: ir::Module) -> Result<VerifiedModule, EngineError> {
+pub(crate) fn verified(module: ir::Module) -> Result<VerifiedModule, EngineError> {
     ir::verify(module).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))
 }
 

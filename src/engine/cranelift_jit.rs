@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::default_libcall_names;
 use target_lexicon::Triple;
@@ -14,15 +13,12 @@ use super::jit::{Loader, Resolve};
 use super::memory::Arena;
 use super::pool::Pool;
 use crate::backend::OptLevel;
-use crate::backend::cranelift::{Bindings, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
+use crate::backend::cranelift::{Bindings, ByLoops, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
 use crate::ir::VerifiedModule;
 
 /// Compiles with Cranelift and loads.
 pub(super) struct CraneliftJit {
-    level: OptLevel,
-    /// For code without loops, which gains nothing from Cranelift's optimiser, and costs half as much more with it.
-    plain: OwnedTargetIsa,
-    optimising: OwnedTargetIsa,
+    isas: ByLoops,
     pool: Pool<Box<Compiler>>,
 }
 
@@ -34,12 +30,7 @@ impl CraneliftJit {
             options.verifier = verifier.unwrap_or(options.verifier);
             if baseline { isa_for(&Triple::host(), &options) } else { host_isa(&options) }
         };
-        Ok(CraneliftJit {
-            level: opt_level,
-            plain: isa(OptLevel::None)?,
-            optimising: isa(OptLevel::Full)?,
-            pool: Pool::default(),
-        })
+        Ok(CraneliftJit { isas: ByLoops::new(opt_level, isa)?, pool: Pool::default() })
     }
 
     /// Compiles a module without loading it, with a compiler of the pool. A frame of its own, so that a tool that
@@ -47,12 +38,7 @@ impl CraneliftJit {
     #[inline(never)]
     pub(super) fn compile(&self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, EngineError> {
         let mut compiler = self.pool.take().unwrap_or_default();
-        let (isa, straight) = match self.level {
-            OptLevel::None => (&self.plain, &self.plain),
-            OptLevel::Speed => (&self.optimising, &self.plain),
-            OptLevel::Full => (&self.optimising, &self.optimising),
-        };
-        let compiled = compiler.compile_by_loops(module, &**isa, &**straight, options);
+        let compiled = compiler.compile_by_loops(module, &self.isas, options);
         if !compiler.is_bloated() {
             self.pool.give(compiler);
         }
@@ -77,7 +63,7 @@ impl CraneliftJit {
 
         // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
         let functions = catch_unwind(AssertUnwindSafe(|| {
-            let mut builder = JITBuilder::with_isa(Arc::clone(&self.plain), default_libcall_names());
+            let mut builder = JITBuilder::with_isa(Arc::clone(&self.isas.straight), default_libcall_names());
             builder.symbols(names.into_iter().zip(addresses));
             builder.memory_provider(Box::new(arena));
             let mut module = JITModule::new(builder);

@@ -9,8 +9,8 @@ use cranelift_codegen::isa::unwind::UnwindInfo;
 use cranelift_codegen::{CodegenError, ir as clif};
 use cranelift_module::{DataDescription, FuncId, ModuleReloc, ModuleRelocTarget};
 
-use super::Error;
 use super::translate::{self, FUNCTIONS, Scratch, Target};
+use super::{ByLoops, Error};
 use crate::backend::OptLevel;
 use crate::ir::{FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
 
@@ -168,12 +168,20 @@ impl Compiler {
         isa: &dyn TargetIsa,
         options: Options,
     ) -> Result<CompiledModule, Error> {
-        self.compile_by_loops(module, isa, isa, options)
+        self.compile_with(module, isa, isa, options)
     }
 
-    /// As [`compile`](Self::compile), with `straight` for the functions that don't loop on their usual path. The two targets
-    /// differ at most in how much is optimised.
+    /// As [`compile`](Self::compile), each function for the target that its loops call for.
     pub fn compile_by_loops(
+        &mut self,
+        module: &VerifiedModule,
+        isas: &ByLoops,
+        options: Options,
+    ) -> Result<CompiledModule, Error> {
+        self.compile_with(module, &*isas.looping, &*isas.straight, options)
+    }
+
+    fn compile_with(
         &mut self,
         module: &VerifiedModule,
         isa: &dyn TargetIsa,

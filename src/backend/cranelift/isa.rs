@@ -32,6 +32,29 @@ impl Default for IsaOptions {
     }
 }
 
+/// One target twice: as [`OptLevel::Speed`] says, how much a function gains from being optimised depends on its loops.
+pub struct ByLoops {
+    /// For functions that loop on their usual path.
+    pub looping: OwnedTargetIsa,
+    /// For the others.
+    pub straight: OwnedTargetIsa,
+}
+
+impl ByLoops {
+    /// What a level means; `isa` makes the target at [`OptLevel::None`] or [`OptLevel::Full`].
+    ///
+    /// # Errors
+    /// As `isa`.
+    pub fn new(level: OptLevel, isa: impl Fn(OptLevel) -> Result<OwnedTargetIsa, Error>) -> Result<Self, Error> {
+        let (looping, straight) = match level {
+            OptLevel::None => (OptLevel::None, OptLevel::None),
+            OptLevel::Speed => (OptLevel::Full, OptLevel::None),
+            OptLevel::Full => (OptLevel::Full, OptLevel::Full),
+        };
+        Ok(ByLoops { looping: isa(looping)?, straight: isa(straight)? })
+    }
+}
+
 /// The machine that this process runs on, with every feature that its CPU has.
 pub fn host_isa(options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
     let host = Triple::host();

@@ -18,4 +18,4 @@ mod tests;
 pub use compile::{CompiledFunction, CompiledModule, Compiler, Options, compile};
 pub use define::{Bindings, Defined};
 pub use error::Error;
-pub use isa::{IsaOptions, host_isa, isa_for};
+pub use isa::{ByLoops, IsaOptions, host_isa, isa_for};
