@@ -1,17 +1,12 @@
-//! Building a signature: every mistake is found and reported at once.
+//! Building a signature; what is wrong with one.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use tvm_ffi_runtime::abi::DLDataType;
-
-use super::signature::{Param, ParamType, Signature};
-use super::types::{Dim, Layout, ScalarType, TensorType};
-
-/// The most parameters that a signature may have.
-const MAX_PARAMS: usize = 4096;
-/// The most dimensions that a tensor may have; NumPy's limit too.
-const MAX_RANK: usize = 64;
+use super::check::Checker;
+use super::dim::{CompareOp, Constraint, Dim};
+use super::param::{DefaultValue, Param, ParamType};
+use super::policy::DTypePolicy;
+use super::signature::Signature;
 
 /// One mistake in a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,25 +48,54 @@ impl std::error::Error for SignatureError {}
 /// Collects a signature's parts. See [`Signature::builder`].
 #[derive(Clone, Debug)]
 pub struct SignatureBuilder {
-    name: String,
-    params: Vec<Param>,
-    ret: Option<ScalarType>,
+    signature: Signature,
 }
 
 impl SignatureBuilder {
     pub(super) fn new(name: String) -> Self {
-        SignatureBuilder { name, params: Vec::new(), ret: None }
+        let signature = Signature {
+            name,
+            params: Vec::new(),
+            ret: None,
+            constraints: Vec::new(),
+            dtype_policy: DTypePolicy::EXACT,
+        };
+        SignatureBuilder { signature }
     }
 
     /// Adds a parameter.
     pub fn param(mut self, name: impl Into<String>, ty: impl Into<ParamType>) -> Self {
-        self.params.push(Param { name: name.into(), ty: ty.into() });
+        self.signature.params.push(Param { name: name.into(), ty: ty.into(), default: None });
+        self
+    }
+
+    /// Adds a parameter that a call may leave out, if it leaves out all that follow.
+    pub fn param_or(
+        mut self,
+        name: impl Into<String>,
+        ty: impl Into<ParamType>,
+        default: impl Into<DefaultValue>,
+    ) -> Self {
+        let default = Some(default.into());
+        self.signature.params.push(Param { name: name.into(), ty: ty.into(), default });
         self
     }
 
     /// States what the function returns; nothing, unless called.
-    pub fn returns(mut self, ty: ScalarType) -> Self {
-        self.ret = Some(ty);
+    pub fn returns(mut self, ty: impl Into<ParamType>) -> Self {
+        self.signature.ret = Some(ty.into()).filter(|ty| *ty != ParamType::None);
+        self
+    }
+
+    /// Adds what has to hold once all symbols are bound.
+    pub fn constraint(mut self, left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
+        self.signature.constraints.push(Constraint { left: left.into(), op, right: right.into() });
+        self
+    }
+
+    /// States which dtypes tensors may have in place of the stated ones; none, unless called.
+    pub fn dtype_policy(mut self, policy: DTypePolicy) -> Self {
+        self.signature.dtype_policy = policy;
         self
     }
 
@@ -79,136 +103,12 @@ impl SignatureBuilder {
     ///
     /// # Errors
     /// Every mistake of the signature, each with its path.
-    pub fn build(self) -> Result<Signature, SignatureError> {
-        let mut check = Checker::default();
-        check.signature(&self);
-        match check.mistakes.is_empty() {
-            true => Ok(Signature { name: self.name, params: self.params, ret: self.ret }),
-            false => Err(SignatureError { name: self.name, mistakes: check.mistakes }),
-        }
-    }
-}
-
-#[derive(Default)]
-struct Checker {
-    mistakes: Vec<Mistake>,
-}
-
-/// A letter or underscore, then letters, digits, underscores.
-fn is_identifier(name: &str) -> bool {
-    is_symbol_name(name) && !name.contains(['.', '$'])
-}
-
-/// As an identifier, with `.` and `$` inside, which object files and loaders take too.
-fn is_symbol_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$'))
-}
-
-impl Checker {
-    fn mistake(&mut self, path: impl Into<String>, problem: impl Into<String>) {
-        self.mistakes.push(Mistake { path: path.into(), problem: problem.into() });
-    }
-
-    fn signature(&mut self, sig: &SignatureBuilder) {
-        if !is_symbol_name(&sig.name) {
-            let problem = "expected a letter or `_`, then letters, digits, `_`, `.` or `$`";
-            self.mistake("name", format!("{problem}, got {:?}", sig.name));
-        }
-        if sig.params.len() > MAX_PARAMS {
-            self.mistake("params", format!("expected at most {MAX_PARAMS} parameters, got {}", sig.params.len()));
-        }
-        let mut names: HashMap<&str, usize> = HashMap::new();
-        for (i, param) in sig.params.iter().enumerate() {
-            if !is_identifier(&param.name) {
-                let path = format!("params[{i}].name");
-                self.mistake(path, format!("expected an identifier, got {:?}", param.name));
-            } else if let Some(first) = names.insert(&param.name, i) {
-                let path = format!("params[{i}].name");
-                self.mistake(path, format!("`{}` is already the name of params[{first}]", param.name));
-            }
-        }
-        let names: HashSet<&str> = names.into_keys().collect();
-        for (i, param) in sig.params.iter().enumerate() {
-            if let ParamType::Tensor(tensor) = &param.ty {
-                let path = if is_identifier(&param.name) { param.name.clone() } else { format!("params[{i}]") };
-                self.tensor(&path, tensor, &names);
-            }
-        }
-    }
-
-    fn tensor(&mut self, path: &str, tensor: &TensorType, params: &HashSet<&str>) {
-        let rank = tensor.shape.len();
-        if rank > MAX_RANK {
-            self.mistake(format!("{path}.shape"), format!("expected at most {MAX_RANK} dimensions, got {rank}"));
-        }
-        for (d, dim) in tensor.shape.iter().enumerate() {
-            let path = format!("{path}.shape[{d}]");
-            match dim {
-                Dim::Const(size) if *size < 0 => {
-                    self.mistake(path, format!("expected a size of at least 0, got {size}"));
-                }
-                Dim::Const(_) => {}
-                Dim::Symbol(name) => self.symbol(path, name, params),
-            }
-        }
-        self.constant_sizes(path, &tensor.shape);
-        self.dtype(path, tensor.dtype);
-        if tensor.device.device_type.name().is_none() {
-            let problem = format!("{} is not a device type of DLPack 1.x", tensor.device.device_type.0);
-            self.mistake(format!("{path}.device"), problem);
-        }
-        if let Some(id) = tensor.device.id
-            && id < 0
-        {
-            self.mistake(format!("{path}.device"), format!("expected a device id of at least 0, got {id}"));
-        }
-        if let Layout::Strides(strides) = &tensor.layout {
-            if strides.len() != rank {
-                let problem = format!("expected one for each of {rank} dimensions, got {}", strides.len());
-                self.mistake(format!("{path}.strides"), problem);
-            }
-            for (d, stride) in strides.iter().enumerate() {
-                if let Dim::Symbol(name) = stride {
-                    self.symbol(format!("{path}.strides[{d}]"), name, params);
-                }
-            }
-        }
-        if let Some(align) = tensor.align
-            && !align.is_power_of_two()
-        {
-            self.mistake(format!("{path}.align"), format!("expected a power of two, got {align}"));
-        }
-    }
-
-    /// The product of the sizes that are constant has to fit, unless one of them is 0.
-    fn constant_sizes(&mut self, path: &str, shape: &[Dim]) {
-        let sizes = || shape.iter().filter_map(|d| if let Dim::Const(size) = d { Some(*size) } else { None });
-        if sizes().any(|size| size <= 0) {
-            return;
-        }
-        if sizes().try_fold(1i64, i64::checked_mul).is_none() {
-            self.mistake(format!("{path}.shape"), "the number of elements overflows 64 bits");
-        }
-    }
-
-    fn symbol(&mut self, path: String, name: &str, params: &HashSet<&str>) {
-        if !is_identifier(name) {
-            self.mistake(path, format!("expected a number or an identifier, got {name:?}"));
-        } else if params.contains(name) {
-            self.mistake(path, format!("`{name}` is already the name of a parameter"));
-        }
-    }
-
-    fn dtype(&mut self, path: &str, dtype: DLDataType) {
-        // the text has to parse back: an unknown code, no bits or no lanes have no text
-        let round_trips = dtype.to_string().parse() == Ok(dtype);
-        if !round_trips || dtype.bits == 0 || dtype.lanes == 0 {
-            let problem = format!(
-                "code {}, {} bits, {} lanes is not an element type of DLPack 1.x",
-                dtype.code, dtype.bits, dtype.lanes
-            );
-            self.mistake(format!("{path}.dtype"), problem);
+    pub fn build(mut self) -> Result<Signature, SignatureError> {
+        self.signature.params.iter_mut().for_each(Param::settle_default);
+        let mistakes = Checker::check(&self.signature);
+        match mistakes.is_empty() {
+            true => Ok(self.signature),
+            false => Err(SignatureError { name: self.signature.name, mistakes }),
         }
     }
 }

@@ -1,15 +1,26 @@
 //! What a compiler states of a function: its signature.
 //!
 //! A [`Signature`] is made by a [`SignatureBuilder`], which reports all mistakes at once, each with its path. Its
-//! `Display` is the text form that error messages show, and its `FromStr` reads that form back. Nothing here knows how any of it is checked at run time.
+//! `Display` is the text form that error messages show, and its `FromStr` reads that form back. Nothing here knows how any of it is
+//! checked at run time.
 
 mod builder;
+mod check;
+mod dim;
+mod param;
+mod policy;
+mod scalar;
 mod signature;
+mod tensor;
 mod text;
 mod token;
-mod types;
 
 pub use builder::{Mistake, SignatureBuilder, SignatureError};
-pub use signature::{Param, ParamType, Signature};
+pub use check::{MAX_CONTAINER_DEPTH, MAX_DIM_DEPTH, MAX_RANK, MAX_TYPE_DEPTH};
+pub use dim::{CompareOp, Constraint, Dim, DimOp};
+pub use param::{DefaultValue, Param, ParamType};
+pub use policy::DTypePolicy;
+pub use scalar::ScalarType;
+pub use signature::Signature;
+pub use tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
 pub use text::{ParseError, SyntaxError};
-pub use types::{Device, Dim, Layout, ScalarType, TensorType};

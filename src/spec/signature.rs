@@ -1,55 +1,21 @@
 //! A checked signature.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::builder::SignatureBuilder;
-use super::types::{Dim, Layout, ScalarType, TensorType};
+use super::dim::{Constraint, Dim};
+use super::param::{Param, ParamType};
+use super::policy::DTypePolicy;
 
-/// The type of a parameter.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum ParamType {
-    /// A number, truth value or opaque pointer.
-    Scalar(ScalarType),
-    /// A tensor: an `ffi.Tensor` or a `DLTensor*`.
-    Tensor(TensorType),
-}
-
-impl From<ScalarType> for ParamType {
-    fn from(ty: ScalarType) -> Self {
-        ParamType::Scalar(ty)
-    }
-}
-
-impl From<TensorType> for ParamType {
-    fn from(ty: TensorType) -> Self {
-        ParamType::Tensor(ty)
-    }
-}
-
-impl fmt::Display for ParamType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ParamType::Scalar(ty) => ty.fmt(f),
-            ParamType::Tensor(ty) => ty.fmt(f),
-        }
-    }
-}
-
-/// A named parameter.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Param {
-    /// Its name, unique in the signature.
-    pub name: String,
-    /// Its type.
-    pub ty: ParamType,
-}
-
-/// A function's interface, free of mistakes. Made by [`Signature::builder`].
+/// A function's interface, free of mistakes. Made by [`Signature::builder`], or read from its text.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Signature {
     pub(super) name: String,
     pub(super) params: Vec<Param>,
-    pub(super) ret: Option<ScalarType>,
+    pub(super) ret: Option<ParamType>,
+    pub(super) constraints: Vec<Constraint>,
+    pub(super) dtype_policy: DTypePolicy,
 }
 
 impl Signature {
@@ -84,43 +50,93 @@ impl Signature {
         &self.params
     }
 
-    /// What the function returns; `None` for nothing.
-    pub fn ret(&self) -> Option<ScalarType> {
-        self.ret
+    /// The parameters that a call passes arguments for, in order: all but [`ParamType::EnvStream`].
+    pub fn passed(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|param| param.is_passed())
     }
 
-    /// The symbols of dimensions and strides, in order of first appearance.
-    pub fn symbols(&self) -> Vec<&str> {
-        let mut symbols: Vec<&str> = Vec::new();
+    /// The least and the greatest number of arguments of a call.
+    pub fn arity(&self) -> (usize, usize) {
+        let least = self.passed().filter(|param| param.default.is_none()).count();
+        (least, self.passed().count())
+    }
+
+    /// What the function returns; `None` for nothing.
+    pub fn ret(&self) -> Option<&ParamType> {
+        self.ret.as_ref()
+    }
+
+    /// What has to hold once all symbols are bound.
+    pub fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    /// Which dtypes tensors may have in place of the stated ones.
+    pub fn dtype_policy(&self) -> DTypePolicy {
+        self.dtype_policy
+    }
+
+    /// The names in dimensions, strides and constraints, in order of first appearance: symbols, and integer parameters that are used as
+    /// ones.
+    pub fn names_in_dims(&self) -> Vec<&str> {
+        let mut names = Names::default();
         for param in &self.params {
-            let ParamType::Tensor(tensor) = &param.ty else { continue };
-            let strides = match &tensor.layout {
-                Layout::Contiguous => &[][..],
-                Layout::Strides(strides) => strides,
-            };
-            for dim in tensor.shape.iter().chain(strides) {
-                if let Dim::Symbol(name) = dim
-                    && !symbols.contains(&name.as_str())
-                {
-                    symbols.push(name);
-                }
-            }
+            param.ty.for_each_dim(&mut |dim| names.add(dim));
         }
-        symbols
+        for constraint in &self.constraints {
+            names.add(&constraint.left);
+            names.add(&constraint.right);
+        }
+        if let Some(ret) = &self.ret {
+            ret.for_each_dim(&mut |dim| names.add(dim));
+        }
+        names.ordered
+    }
+
+    /// The symbols of dimensions and strides that are not parameters, in order of first appearance.
+    pub fn symbols(&self) -> Vec<&str> {
+        let params: HashSet<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
+        let mut names = self.names_in_dims();
+        names.retain(|name| !params.contains(name));
+        names
+    }
+}
+
+#[derive(Default)]
+struct Names<'a> {
+    ordered: Vec<&'a str>,
+    seen: HashSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn add(&mut self, dim: &'a Dim) {
+        dim.for_each_symbol(&mut |name| {
+            if self.seen.insert(name) {
+                self.ordered.push(name);
+            }
+        });
     }
 }
 
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.name)?;
-        for (i, param) in self.params.iter().enumerate() {
-            let sep = if i == 0 { "" } else { ", " };
-            write!(f, "{sep}{}: {}", param.name, param.ty)?;
+        let mut sep = "";
+        for param in &self.params {
+            write!(f, "{sep}{param}")?;
+            sep = ", ";
+        }
+        if self.dtype_policy != DTypePolicy::EXACT {
+            write!(f, "{sep}dtype_policy=\"{}\"", self.dtype_policy)?;
         }
         f.write_str(")")?;
-        match self.ret {
-            Some(ret) => write!(f, " -> {ret}"),
-            None => Ok(()),
+        if let Some(ret) = &self.ret {
+            write!(f, " -> {ret}")?;
         }
+        for (i, constraint) in self.constraints.iter().enumerate() {
+            let sep = if i == 0 { " where " } else { ", " };
+            write!(f, "{sep}{constraint}")?;
+        }
+        Ok(())
     }
 }

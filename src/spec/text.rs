@@ -16,12 +16,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tvm_ffi_runtime::abi::DLDeviceType;
+use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 
 use super::builder::SignatureError;
-use super::signature::{ParamType, Signature};
+use super::param::ParamType;
+use super::signature::Signature;
 use super::token::{Pos, Token, Tokens};
-use super::types::{Device, Dim, Layout, ScalarType, TensorType};
+use super::dim::Dim;
+use super::scalar::ScalarType;
+use super::tensor::{Device, DeviceId, Layout, TensorType};
 
 /// A place in a signature's text where it is not what it should be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,7 +150,7 @@ impl<'a> Parser<'a> {
         let shape = self.dims("a list of sizes, such as `[n, 4]`")?;
         self.expect(Token::Comma)?;
         let (pos, name) = (self.tokens.peek().0, self.name("a dtype")?);
-        let dtype = name.parse().map_err(|e| self.error(pos, format!("expected a dtype, found `{name}`: {e}")))?;
+        let dtype: DLDataType = name.parse().map_err(|e| self.error(pos, format!("expected a dtype, found `{name}`: {e}")))?;
         let mut tensor = TensorType::new(shape, dtype);
         self.separator(Token::Close)?;
         let mut seen: Vec<&str> = Vec::new();
@@ -203,12 +206,12 @@ impl<'a> Parser<'a> {
             kind.parse().map_err(|_| self.error(pos, format!("{kind:?} is no kind of device")))?;
         let number = |id: &str| id.parse().ok().filter(|_| !id.starts_with('+'));
         let id = match id.map(|id| number(id).ok_or(id)) {
-            None => None,
-            Some(Ok(id)) => Some(id),
+            None => DeviceId::Shared,
+            Some(Ok(id)) => DeviceId::Fixed(id),
             Some(Err(id)) => return Err(self.error(pos, format!("expected a device number, found {id:?}"))),
         };
         self.tokens.next();
-        Ok(Device { device_type, id })
+        Ok(Device::Kind(device_type, id))
     }
 
     fn align(&mut self) -> Parsed<u32> {
@@ -323,7 +326,7 @@ mod tests {
         let text = " f\t(x:Tensor([n,],f32,align=8,device=\"cuda\",strides=[ 1 ],),\n a :\r\n int8 , )->None ";
         let want = "f(x: Tensor([n], float32, strides=[1], device=\"cuda\", align=8), a: int8)";
         assert_eq!(text.parse::<Signature>().unwrap().to_string(), want);
-        assert_eq!("f()->bool".parse::<Signature>().unwrap().ret(), Some(ScalarType::Bool));
+        assert_eq!("f()->bool".parse::<Signature>().unwrap().ret(), Some(&ScalarType::Bool.into()));
     }
 
     #[test]

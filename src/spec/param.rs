@@ -1,0 +1,321 @@
+//! Types of parameters and results, and defaults.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use tvm_ffi_runtime::abi::{DLDataType, DLDevice};
+
+use super::dim::Dim;
+use super::scalar::ScalarType;
+use super::tensor::{Device, TensorType, write_dims};
+
+/// The type of a parameter, or of a result.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ParamType {
+    /// A number, truth value or opaque pointer.
+    Scalar(ScalarType),
+    /// A tensor.
+    Tensor(TensorType),
+    /// A text, in UTF-8.
+    Str,
+    /// Bytes.
+    Bytes,
+    /// An element type, or its name.
+    DType,
+    /// A device.
+    Device,
+    /// An `ffi.Shape`, or integers in an Array or List; of any length, or with these sizes.
+    Shape(Option<Vec<Dim>>),
+    /// Whatever comes.
+    Any,
+    /// Nothing.
+    None,
+    /// This integer, and no other.
+    Int(i64),
+    /// This truth value, and not the other.
+    Bool(bool),
+    /// An `ffi.Function`.
+    Function,
+    /// An `ffi.Module`.
+    Module,
+    /// An object of the type of this key, or of one derived from it.
+    Object(String),
+    /// That, or None.
+    Optional(Box<ParamType>),
+    /// An `ffi.Array` of these, each in its place.
+    Tuple(Vec<ParamType>),
+    /// An `ffi.Array` or `ffi.List` of any length.
+    Array(Box<ParamType>),
+    /// The same; says that the function may change it.
+    List(Box<ParamType>),
+    /// An `ffi.Map` or `ffi.Dict`: keys and values.
+    Map(Box<ParamType>, Box<ParamType>),
+    /// The same; says that the function may change it.
+    Dict(Box<ParamType>, Box<ParamType>),
+    /// No argument: the current stream of the device of the first tensor on a device.
+    EnvStream,
+}
+
+impl ParamType {
+    /// That, or None.
+    pub fn optional(self) -> Self {
+        ParamType::Optional(Box::new(self))
+    }
+
+    /// An `ffi.Array` of `element`.
+    pub fn array(element: impl Into<ParamType>) -> Self {
+        ParamType::Array(Box::new(element.into()))
+    }
+
+    /// An `ffi.List` of `element`.
+    pub fn list(element: impl Into<ParamType>) -> Self {
+        ParamType::List(Box::new(element.into()))
+    }
+
+    /// An `ffi.Map`.
+    pub fn map(key: impl Into<ParamType>, value: impl Into<ParamType>) -> Self {
+        ParamType::Map(Box::new(key.into()), Box::new(value.into()))
+    }
+
+    /// An `ffi.Dict`.
+    pub fn dict(key: impl Into<ParamType>, value: impl Into<ParamType>) -> Self {
+        ParamType::Dict(Box::new(key.into()), Box::new(value.into()))
+    }
+
+    /// An `ffi.Array` of these, each in its place.
+    pub fn tuple(items: impl IntoIterator<Item = ParamType>) -> Self {
+        ParamType::Tuple(items.into_iter().collect())
+    }
+
+    /// An object of the type of this key, or of one derived from it.
+    pub fn object(type_key: impl Into<String>) -> Self {
+        ParamType::Object(type_key.into())
+    }
+
+    /// The scalar type, if it is one.
+    pub fn as_scalar(&self) -> Option<ScalarType> {
+        match self {
+            ParamType::Scalar(ty) => Some(*ty),
+            _ => None,
+        }
+    }
+
+    /// The types directly inside, in order.
+    pub fn inner(&self) -> Vec<&ParamType> {
+        match self {
+            ParamType::Optional(inner) | ParamType::Array(inner) | ParamType::List(inner) => vec![inner],
+            ParamType::Map(key, value) | ParamType::Dict(key, value) => vec![key, value],
+            ParamType::Tuple(items) => items.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Calls `f` for each tensor, from left to right.
+    pub fn for_each_tensor<'a>(&'a self, f: &mut dyn FnMut(&'a TensorType)) {
+        if let ParamType::Tensor(tensor) = self {
+            f(tensor);
+        }
+        for inner in self.inner() {
+            inner.for_each_tensor(f);
+        }
+    }
+
+    /// Calls `f` for each size and stride, from left to right; of a tensor, sizes first.
+    pub fn for_each_dim<'a>(&'a self, f: &mut dyn FnMut(&'a Dim)) {
+        match self {
+            ParamType::Tensor(tensor) => tensor.for_each_dim(f),
+            ParamType::Shape(Some(dims)) => dims.iter().for_each(f),
+            _ => self.inner().into_iter().for_each(|inner| inner.for_each_dim(f)),
+        }
+    }
+}
+
+impl From<ScalarType> for ParamType {
+    fn from(ty: ScalarType) -> Self {
+        ParamType::Scalar(ty)
+    }
+}
+
+impl From<TensorType> for ParamType {
+    fn from(ty: TensorType) -> Self {
+        ParamType::Tensor(ty)
+    }
+}
+
+fn write_types(f: &mut fmt::Formatter<'_>, name: &str, types: &[&ParamType]) -> fmt::Result {
+    write!(f, "{name}[")?;
+    for (i, ty) in types.iter().enumerate() {
+        let sep = if i == 0 { "" } else { ", " };
+        write!(f, "{sep}{ty}")?;
+    }
+    f.write_str("]")
+}
+
+impl fmt::Display for ParamType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            ParamType::Scalar(ty) => return ty.fmt(f),
+            ParamType::Tensor(ty) => return ty.fmt(f),
+            ParamType::Shape(Some(dims)) => {
+                f.write_str("Shape(")?;
+                write_dims(f, dims)?;
+                return f.write_str(")");
+            }
+            ParamType::Int(value) => return write!(f, "Int({value})"),
+            ParamType::Bool(value) => return write!(f, "Bool({})", if *value { "True" } else { "False" }),
+            ParamType::Object(key) => return write!(f, "Object(\"{key}\")"),
+            ParamType::Optional(_) => return write_types(f, "Optional", &self.inner()),
+            ParamType::Tuple(_) => return write_types(f, "Tuple", &self.inner()),
+            ParamType::Array(_) => return write_types(f, "Array", &self.inner()),
+            ParamType::List(_) => return write_types(f, "List", &self.inner()),
+            ParamType::Map(..) => return write_types(f, "Map", &self.inner()),
+            ParamType::Dict(..) => return write_types(f, "Dict", &self.inner()),
+            ParamType::Str => "str",
+            ParamType::Bytes => "bytes",
+            ParamType::DType => "dtype",
+            ParamType::Device => "device",
+            ParamType::Shape(None) => "Shape",
+            ParamType::Any => "Any",
+            ParamType::None => "None",
+            ParamType::Function => "Function",
+            ParamType::Module => "Module",
+            ParamType::EnvStream => "EnvStream",
+        };
+        f.write_str(name)
+    }
+}
+
+/// What a parameter is where the call leaves it out.
+#[derive(Clone, Debug)]
+pub enum DefaultValue {
+    /// Nothing.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A text; for a parameter of type `bytes` its UTF-8.
+    Str(String),
+    /// An element type.
+    DType(DLDataType),
+    /// A device.
+    Device(DLDevice),
+}
+
+impl DefaultValue {
+    /// Its identity: two numbers are the same if their bits are, so that a NaN is itself.
+    fn key(&self) -> (u8, u64, &str) {
+        match self {
+            DefaultValue::None => (0, 0, ""),
+            DefaultValue::Bool(value) => (1, u64::from(*value), ""),
+            DefaultValue::Int(value) => (2, *value as u64, ""),
+            DefaultValue::Float(value) => (3, value.to_bits(), ""),
+            DefaultValue::Str(text) => (4, 0, text),
+            DefaultValue::DType(v) => (5, u64::from(v.code) | u64::from(v.bits) << 8 | u64::from(v.lanes) << 16, ""),
+            DefaultValue::Device(v) => (6, u64::from(v.device_type.0 as u32) | u64::from(v.device_id as u32) << 32, ""),
+        }
+    }
+}
+
+impl PartialEq for DefaultValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for DefaultValue {}
+
+impl Hash for DefaultValue {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl fmt::Display for DefaultValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DefaultValue::None => f.write_str("None"),
+            DefaultValue::Bool(value) => f.write_str(if *value { "True" } else { "False" }),
+            DefaultValue::Int(value) => write!(f, "{value}"),
+            DefaultValue::Float(value) if value.is_nan() => f.write_str("nan"),
+            DefaultValue::Float(value) => write!(f, "{value:?}"),
+            DefaultValue::Str(text) => write!(f, "\"{text}\""),
+            DefaultValue::DType(dtype) => write!(f, "\"{dtype}\""),
+            DefaultValue::Device(device) => {
+                write!(f, "\"{}\"", Device::numbered(device.device_type, device.device_id))
+            }
+        }
+    }
+}
+
+macro_rules! default_from {
+    ($($variant:ident($from:ty);)*) => {
+        $(
+            impl From<$from> for DefaultValue {
+                fn from(value: $from) -> Self {
+                    DefaultValue::$variant(value.into())
+                }
+            }
+        )*
+    };
+}
+default_from! {
+    Bool(bool);
+    Int(i64);
+    Int(i32);
+    Float(f64);
+    Str(&str);
+    Str(String);
+    DType(DLDataType);
+    Device(DLDevice);
+}
+
+/// A named parameter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Param {
+    /// Its name, unique in the signature.
+    pub name: String,
+    /// Its type.
+    pub ty: ParamType,
+    /// What it is where the call leaves it out; all parameters after it have one too.
+    pub default: Option<DefaultValue>,
+}
+
+impl Param {
+    /// Gives the default the parameter's own type, where the two go together: a number for a float is one, and a name for a dtype.
+    pub(super) fn settle_default(&mut self) {
+        let Some(default) = &mut self.default else { return };
+        let ty = match &self.ty {
+            ParamType::Optional(inner) => inner,
+            ty => ty,
+        };
+        let settled = match (ty, &*default) {
+            (ParamType::Scalar(ty), DefaultValue::Int(value)) if ty.is_float() => {
+                Some(DefaultValue::Float(*value as f64))
+            }
+            (ParamType::DType, DefaultValue::Str(name)) => name.parse().ok().map(DefaultValue::DType),
+            _ => None,
+        };
+        if let Some(settled) = settled {
+            *default = settled;
+        }
+    }
+
+    /// Whether a call passes an argument for it.
+    pub fn is_passed(&self) -> bool {
+        self.ty != ParamType::EnvStream
+    }
+}
+
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.ty)?;
+        match &self.default {
+            Some(default) => write!(f, " = {default}"),
+            None => Ok(()),
+        }
+    }
+}

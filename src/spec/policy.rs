@@ -1,0 +1,71 @@
+//! Which dtypes may stand in for which.
+
+use std::fmt;
+use std::ops::BitOr;
+
+use tvm_ffi_runtime::abi::{DLDataType, kDLBool, kDLInt, kDLUInt};
+
+/// Which dtypes a tensor may have in place of the stated one. What the kernel sees is the stated one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DTypePolicy(u8);
+
+impl DTypePolicy {
+    /// None but the stated one.
+    pub const EXACT: DTypePolicy = DTypePolicy(0);
+    /// Integers of the same width, signed or not: `int8` for `uint8`.
+    pub const SIGN: DTypePolicy = DTypePolicy(1);
+    /// `uint8` for `bool`, and `bool` for `uint8`.
+    pub const BOOL: DTypePolicy = DTypePolicy(2);
+    /// 8-bit floats of one family: those whose name begins with `float8_e4m3`, and those with `float8_e5m2`.
+    pub const FP8: DTypePolicy = DTypePolicy(4);
+    /// Any with as many bits and lanes: `uint8` for `float8_e4m3fn`.
+    pub const STORAGE: DTypePolicy = DTypePolicy(8);
+
+    /// The policies and their names in the text form.
+    pub const NAMES: [(DTypePolicy, &'static str); 4] =
+        [(Self::SIGN, "sign"), (Self::BOOL, "bool"), (Self::FP8, "fp8"), (Self::STORAGE, "storage")];
+
+    /// Whether it allows all that `other` does.
+    pub const fn contains(self, other: DTypePolicy) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The codes of the dtypes that may stand in for `stated`, all of its bits and lanes, without its own; `None` for any code.
+    pub fn codes(self, stated: DLDataType) -> Option<Vec<u8>> {
+        if self.contains(Self::STORAGE) {
+            return None;
+        }
+        let byte = stated.bits == 8;
+        // float8_e4m3, _e4m3b11fnuz, _e4m3fn, _e4m3fnuz; float8_e5m2, _e5m2fnuz (dlpack.h)
+        let groups: [(DTypePolicy, bool, &[u8]); 4] = [
+            (Self::SIGN, true, &[kDLInt, kDLUInt]),
+            (Self::BOOL, byte, &[kDLUInt, kDLBool]),
+            (Self::FP8, byte, &[8, 9, 10, 11]),
+            (Self::FP8, byte, &[12, 13]),
+        ];
+        let mut codes = Vec::new();
+        for (policy, fits, group) in groups {
+            if self.contains(policy) && fits && group.contains(&stated.code) {
+                codes.extend(group.iter().filter(|code| **code != stated.code));
+            }
+        }
+        Some(codes)
+    }
+}
+
+impl BitOr for DTypePolicy {
+    type Output = DTypePolicy;
+
+    fn bitor(self, other: DTypePolicy) -> DTypePolicy {
+        DTypePolicy(self.0 | other.0)
+    }
+}
+
+/// `exact`, or names joined by `+`.
+impl fmt::Display for DTypePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Self::NAMES.iter().filter(|(p, _)| self.contains(*p)).map(|(_, name)| *name).collect();
+        f.write_str(if names.is_empty() { "exact" } else { "" })?;
+        f.write_str(&names.join("+"))
+    }
+}

@@ -1,0 +1,124 @@
+//! Scalar types.
+
+use std::fmt;
+
+use tvm_ffi_runtime::abi::DLDataType;
+
+/// A scalar parameter or result, named as in the text form.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)] // the names are the field's own
+pub enum ScalarType {
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Float32,
+    Float64,
+    Bool,
+    /// An opaque pointer (`void*`); `None` gives NULL.
+    Handle,
+}
+
+impl ScalarType {
+    /// Every scalar type.
+    pub const ALL: [ScalarType; 12] = [
+        ScalarType::Int8,
+        ScalarType::Int16,
+        ScalarType::Int32,
+        ScalarType::Int64,
+        ScalarType::UInt8,
+        ScalarType::UInt16,
+        ScalarType::UInt32,
+        ScalarType::UInt64,
+        ScalarType::Float32,
+        ScalarType::Float64,
+        ScalarType::Bool,
+        ScalarType::Handle,
+    ];
+
+    /// Its name in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ScalarType::Int8 => "int8",
+            ScalarType::Int16 => "int16",
+            ScalarType::Int32 => "int32",
+            ScalarType::Int64 => "int64",
+            ScalarType::UInt8 => "uint8",
+            ScalarType::UInt16 => "uint16",
+            ScalarType::UInt32 => "uint32",
+            ScalarType::UInt64 => "uint64",
+            ScalarType::Float32 => "float32",
+            ScalarType::Float64 => "float64",
+            ScalarType::Bool => "bool",
+            ScalarType::Handle => "handle",
+        }
+    }
+
+    /// A signed integer.
+    pub const fn is_signed_int(self) -> bool {
+        matches!(self, ScalarType::Int8 | ScalarType::Int16 | ScalarType::Int32 | ScalarType::Int64)
+    }
+
+    /// An unsigned integer; `bool` is none.
+    pub const fn is_unsigned_int(self) -> bool {
+        matches!(self, ScalarType::UInt8 | ScalarType::UInt16 | ScalarType::UInt32 | ScalarType::UInt64)
+    }
+
+    /// An integer of either sign.
+    pub const fn is_int(self) -> bool {
+        self.is_signed_int() || self.is_unsigned_int()
+    }
+
+    /// `float32` or `float64`.
+    pub const fn is_float(self) -> bool {
+        matches!(self, ScalarType::Float32 | ScalarType::Float64)
+    }
+
+    /// Width of a value in bits, as a C compiler stores it.
+    pub const fn bits(self) -> u32 {
+        match self {
+            ScalarType::Int8 | ScalarType::UInt8 | ScalarType::Bool => 8,
+            ScalarType::Int16 | ScalarType::UInt16 => 16,
+            ScalarType::Int32 | ScalarType::UInt32 | ScalarType::Float32 => 32,
+            ScalarType::Int64 | ScalarType::UInt64 | ScalarType::Float64 | ScalarType::Handle => 64,
+        }
+    }
+
+    /// The least and the greatest value of an integer of less than 64 bits; `None` for other types.
+    pub const fn narrow_range(self) -> Option<(i64, i64)> {
+        match self.bits() {
+            64.. => None,
+            bits if self.is_signed_int() => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            bits if self.is_unsigned_int() => Some((0, (1 << bits) - 1)),
+            _ => None,
+        }
+    }
+
+    /// The scalar type that holds one element of `dtype`, if there is one.
+    pub fn of_dtype(dtype: DLDataType) -> Option<ScalarType> {
+        let all = [
+            (DLDataType::INT8, ScalarType::Int8),
+            (DLDataType::INT16, ScalarType::Int16),
+            (DLDataType::INT32, ScalarType::Int32),
+            (DLDataType::INT64, ScalarType::Int64),
+            (DLDataType::UINT8, ScalarType::UInt8),
+            (DLDataType::UINT16, ScalarType::UInt16),
+            (DLDataType::UINT32, ScalarType::UInt32),
+            (DLDataType::UINT64, ScalarType::UInt64),
+            (DLDataType::FLOAT32, ScalarType::Float32),
+            (DLDataType::FLOAT64, ScalarType::Float64),
+            (DLDataType::BOOL, ScalarType::Bool),
+        ];
+        all.into_iter().find(|(d, _)| *d == dtype).map(|(_, s)| s)
+    }
+}
+
+impl fmt::Display for ScalarType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
