@@ -126,7 +126,10 @@ impl<'a> Checker<'a> {
                 self.mistake(path, format!("expected a type key without `\"`, got {key:?}"));
             }
             ParamType::EnvStream if place.depth > 0 => {
-                self.mistake(path, "expected a type that is passed, got EnvStream: it stands only for a whole parameter");
+                self.mistake(
+                    path,
+                    "expected a type that is passed, got EnvStream: it stands only for a whole parameter",
+                );
             }
             ParamType::Optional(inner) => {
                 if matches!(
@@ -338,11 +341,22 @@ impl<'a> Checker<'a> {
         match &tensor.dtype {
             DType::Exact(dtype) => self.dtype(path, *dtype),
             DType::Any => self.mistake(format!("{path}.dtype"), "expected a dtype, or the name of a dtype parameter"),
+            // the text form would read it as what it says itself
+            DType::Param(name) if name == "any" || name.parse::<DLDataType>().is_ok() => {
+                let problem = format!("expected the name of a dtype parameter that is no dtype itself, got `{name}`");
+                self.mistake(format!("{path}.dtype"), problem);
+            }
             DType::Param(name) => self.refers(&format!("{path}.dtype"), name, &ParamType::DType),
         }
         match &tensor.device {
             Device::Kind(kind, id) => self.device(path, *kind, *id),
-            Device::Any => self.mistake(format!("{path}.device"), "expected a device, or the name of a device parameter"),
+            Device::Any => {
+                self.mistake(format!("{path}.device"), "expected a device, or the name of a device parameter")
+            }
+            Device::Param(name) if name == "any" => {
+                let problem = "expected the name of a device parameter that isn't `any`, which is any device";
+                self.mistake(format!("{path}.device"), problem);
+            }
             Device::Param(name) => self.refers(&format!("{path}.device"), name, &ParamType::Device),
         }
         if tensor.layout != Layout::Contiguous {
@@ -397,7 +411,8 @@ impl<'a> Checker<'a> {
         }
         for name in signature.names_in_dims() {
             if !known.contains(name) && is_identifier(name) {
-                let problem = "nothing says its value: expected a dimension that is it alone, or that can be solved for it";
+                let problem =
+                    "nothing says its value: expected a dimension that is it alone, or that can be solved for it";
                 self.mistake(name, problem);
             }
         }
