@@ -390,23 +390,31 @@ impl<'a> Checker<'a> {
             param.ty.for_each_dim(&mut |dim| dims.push(dim));
         }
         let mut known: HashSet<&str> = self.params.keys().copied().collect();
-        loop {
-            let before = known.len();
-            for dim in &dims {
-                let mut unknown = Vec::new();
-                dim.for_each_symbol(&mut |name| {
-                    if !known.contains(name) {
-                        unknown.push(name);
-                    }
-                });
-                if let [name] = unknown[..]
-                    && dim.solved_for(name, Dim::Const(0)).is_some()
-                {
-                    known.insert(name);
+        // of each dimension, how many unknown symbols occur in it; of each of those, where
+        let mut unknown = vec![0; dims.len()];
+        let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (d, dim) in dims.iter().enumerate() {
+            dim.for_each_symbol(&mut |name| {
+                if !known.contains(name) {
+                    unknown[d] += 1;
+                    occurrences.entry(name).or_default().push(d);
                 }
-            }
-            if known.len() == before {
-                break;
+            });
+        }
+        let mut solvable: Vec<usize> = (0..dims.len()).filter(|d| unknown[*d] == 1).collect();
+        while let Some(d) = solvable.pop() {
+            let mut last = None;
+            dims[d].for_each_symbol(&mut |name| last = Some(name).filter(|name| !known.contains(name)).or(last));
+            if let Some(name) = last
+                && dims[d].solved_for(name, Dim::Const(0)).is_some()
+            {
+                known.insert(name);
+                for d in occurrences.remove(name).unwrap_or_default() {
+                    unknown[d] -= 1;
+                    if unknown[d] == 1 {
+                        solvable.push(d);
+                    }
+                }
             }
         }
         for name in signature.names_in_dims() {
