@@ -244,8 +244,7 @@ impl<'a> Checker<'a> {
         } else if let Some(param) = self.params.get(name)
             && !param.ty.as_scalar().is_some_and(ScalarType::is_int)
         {
-            let ty = &param.ty;
-            self.mistake(path, format!("`{name}` is already the name of a parameter, which is no integer but {ty}"));
+            self.mistake(path, format!("`{name}` is already the name of a parameter, which is no integer"));
         }
     }
 
