@@ -1,26 +1,7 @@
-//! The text form of a signature, read: the inverse of its `Display`.
+//! The text form of a signature, read: the inverse of its `Display`. The grammar is in `docs/signatures.md`.
 //!
-//! ```text
-//! signature  := name "(" [ item { "," item } [ "," ] ] ")" [ "->" type ] [ "where" constraint { "," constraint } ]
-//! item       := name ":" type [ "=" default ] | "dtype_policy" "=" string
-//! default    := [ "-" ] ( integer | float | "inf" ) | "nan" | "True" | "False" | "None" | string
-//! constraint := dim ( "==" | "!=" | "<" | "<=" | ">" | ">=" ) dim
-//! type       := scalar | tensor | "Shape" [ "(" dims ")" ] | "Int" "(" [ "-" ] integer ")" | "Bool" "(" truth ")"
-//!             | "Object" "(" string ")" | ( "Optional" | "Array" | "List" ) "[" type [ "," ] "]"
-//!             | ( "Map" | "Dict" ) "[" type "," type [ "," ] "]" | "Tuple" "[" [ type { "," type } [ "," ] ] "]"
-//!             | "str" | "bytes" | "dtype" | "device" | "Any" | "None" | "Function" | "Module" | "EnvStream"
-//! tensor     := "Tensor" "(" ( dims | "[" "..." "]" ) "," name { "," keyword } [ "," ] ")"
-//! keyword    := "strides" "=" ( dims | "any" ) | "device" "=" ( string | name ) | "align" "=" integer
-//!             | "noalias" "=" truth
-//! truth      := "True" | "False"
-//! dims       := "[" [ dim { "," dim } [ "," ] ] "]"
-//! dim        := product { ( "+" | "-" ) product }
-//! product    := operand { ( "*" | "//" | "%" ) operand }
-//! operand    := [ "-" ] integer | name | "(" dim ")"
-//! ```
-//!
-//! Whitespace is free between tokens, and no word is reserved: where one stands says what it is. What the grammar lets through and the builder doesn't, such as a name that is
-//! used twice, comes back as the builder's list of mistakes.
+//! No word is reserved: where one stands says what it is. What the grammar lets through and the builder doesn't, such as
+//! a name that is used twice, comes back as the builder's list of mistakes.
 
 use std::fmt;
 use std::str::FromStr;

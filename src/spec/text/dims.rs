@@ -45,8 +45,8 @@ impl Parser<'_> {
         Ok(self.operations(what, false, 0)?.0)
     }
 
-    /// Operations of one rank, from left to right; factors bind first. With them comes how deep they are nested: what is deeper
-    /// than the builder takes isn't made, as nothing could walk or even free it.
+    /// Operations of one rank, from left to right; factors bind first. With them comes how deep they are nested: what is
+    /// deeper than the builder takes isn't made, as nothing could walk or even free it.
     fn operations(&mut self, what: &str, factors: bool, parentheses: usize) -> Parsed<(Dim, usize)> {
         let (mut left, mut depth) = self.operand(what, factors, parentheses)?;
         while let (pos, Token::Op(op)) = self.tokens.peek()

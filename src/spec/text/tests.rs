@@ -79,7 +79,8 @@ fn whitespace_order_and_trailing_commas_are_free() {
     let text = " f\t(x:Tensor([n,],f32,align=8,device=\"cuda\",strides=[ 1 ],),\n a :\r\n int8 , )->None ";
     let want = "f(x: Tensor([n], float32, strides=[1], device=\"cuda\", align=8), a: int8)";
     assert_eq!(text.parse::<Signature>().unwrap().to_string(), want);
-    let text = "f(t:Tuple[int8,],o:Optional[ str, ],m:Map[str,Any,],n:Shape([a,]),x:Tensor([a*2],f32),dtype_policy=\"sign\",)\n where a>=-1";
+    let text = "f(t:Tuple[int8,],o:Optional[ str, ],m:Map[str,Any,],n:Shape([a,]),x:Tensor([a*2],f32),\
+                dtype_policy=\"sign\",)\n where a>=-1";
     let want = "f(t: Tuple[int8], o: Optional[str], m: Map[str, Any], n: Shape([a]), x: Tensor([a * 2], float32), \
                 dtype_policy=\"sign\") where a >= -1";
     assert_eq!(shown(text), want);
@@ -92,7 +93,8 @@ fn types_mean_what_they_say() {
     let open = TensorType { shape: TensorShape::Any, ..TensorType::new([0; 0], DType::Any) };
     assert_eq!(signature.params()[0].ty, open.on(Device::Any).with_any_strides().into());
 
-    let text = "f(o: Optional[Array[Map[str, int64]]], l: List[Dict[bytes, Any]], s: Shape([n]), i: Int(-3), k: Object(\"k\"))";
+    let text = "f(o: Optional[Array[Map[str, int64]]], l: List[Dict[bytes, Any]], s: Shape([n]), i: Int(-3), \
+                k: Object(\"k\"))";
     let signature: Signature = text.parse().unwrap();
     let types: Vec<_> = signature.params().iter().map(|param| param.ty.clone()).collect();
     let map = ParamType::map(ParamType::Str, ScalarType::Int64);
