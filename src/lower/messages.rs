@@ -33,6 +33,8 @@ pub(super) enum Tag {
     Bindings = 10,
     /// Those that have none.
     Unknown = 11,
+    /// A `DLDevice`, always with its number.
+    NumberedDevice = 12,
 }
 
 /// A part of a message.

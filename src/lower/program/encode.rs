@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::rpn::{self, Rpn, TARGET};
 use super::{
-    DEVICE_NOTE, Devices, Entry, Kind, SharedId, constant, constraint, default, flag, header, note, object, place_size,
-    scalar, shape, waiting,
+    Devices, Entry, Kind, ResultKind, SharedId, constant, constraint, default, flag, header, note, object, place_size,
+    result, scalar, shape, waiting,
 };
 use crate::lower::messages::Messages;
 use crate::spec::{
@@ -72,6 +72,7 @@ pub(in crate::lower) fn encode(
     }
     let records = std::mem::take(&mut e.words);
     let constraints = e.constraints(signature.constraints());
+    let (result_dims, first_result_dim) = e.result(signature);
     let defaults = e.defaults(signature);
     let (least, most) = signature.arity();
     let arity = if least == most { most.to_string() } else { format!("{least} to {most}") };
@@ -80,7 +81,7 @@ pub(in crate::lower) fn encode(
         passed as u32,
         least as u32,
         e.texts.text(&arity),
-        e.texts.text(&format!(" when calling: `{signature}`, expected ")),
+        e.texts.text(&calling(signature)),
         e.symbols.len() as u32,
         devices.slots() as u32,
         e.waiting as u32,
@@ -88,18 +89,63 @@ pub(in crate::lower) fn encode(
         defaults,
         signature.constraints().len() as u32,
         constraints,
+        result_dims,
+        first_result_dim,
         u32::from(options.verbatim),
     ];
     debug_assert_eq!(words.len() as i32, header::SIZE);
     words.extend(records);
     let waiting = e.waiting as i64 * (i64::from(waiting::PLACE) + place_size(e.deepest));
     let bytes = super::notes_offset(passed)
-        + e.symbols.len() as i64 * note_size
-        + devices.slots() as i64 * DEVICE_NOTE
+        + (e.symbols.len() + devices.slots()) as i64 * note_size
         + waiting
         + e.memory as i64;
     let scratch = Scratch { bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
     Encoded { offset: e.texts.words(&words), scratch, note_size }
+}
+
+/// Writes what a kernel that writes its result has to write; gives the offset.
+pub(in crate::lower) fn encode_result(texts: &mut Messages, signature: &Signature, ty: &ParamType) -> u32 {
+    use ParamType as P;
+    let one_of = |index: TypeIndex, other: TypeIndex| (ResultKind::OneOf, index, other, "");
+    let one = |index: TypeIndex| one_of(index, index);
+    let (kind, index, other, key) = match ty {
+        P::Scalar(ScalarType::Bool) | P::Bool(_) => one(TypeIndex::BOOL),
+        P::Scalar(ScalarType::Handle) => one(TypeIndex::OPAQUE_PTR),
+        P::Scalar(ty) if ty.is_float() => one(TypeIndex::FLOAT),
+        P::Scalar(_) | P::Int(_) => one(TypeIndex::INT),
+        P::Str => one_of(TypeIndex::STR, TypeIndex::SMALL_STR),
+        P::Bytes => one_of(TypeIndex::BYTES, TypeIndex::SMALL_BYTES),
+        P::DType => one(TypeIndex::DATA_TYPE),
+        P::Device => one(TypeIndex::DEVICE),
+        P::Tensor(_) => one(TypeIndex::TENSOR),
+        P::Shape(_) => one(TypeIndex::SHAPE),
+        P::Function => one(TypeIndex::FUNCTION),
+        P::Module => one(TypeIndex::MODULE),
+        P::Tuple(_) | P::Array(_) => one(TypeIndex::ARRAY),
+        P::List(_) => one(TypeIndex::LIST),
+        P::Map(..) => one(TypeIndex::MAP),
+        P::Dict(..) => one(TypeIndex::DICT),
+        P::None => one(TypeIndex::NONE),
+        P::Object(key) => (ResultKind::Key, TypeIndex::NONE, TypeIndex::NONE, key.as_str()),
+        // the others are no results
+        P::Any | P::Optional(_) | P::EnvStream => (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, ""),
+    };
+    let words = [
+        kind as u32,
+        texts.text(&expected(ty)),
+        texts.text(&calling(signature)),
+        index.0 as u32,
+        other.0 as u32,
+        texts.text(key),
+        key.len() as u32,
+    ];
+    debug_assert_eq!(words.len() as i32, result::SIZE);
+    texts.words(&words)
+}
+
+fn calling(signature: &Signature) -> String {
+    format!(" when calling: `{signature}`, expected ")
 }
 
 /// What a type is called where something else came.
@@ -189,7 +235,8 @@ impl<'a> Encoder<'a, '_> {
         if !ty.is_int() && !ty.is_float() {
             return;
         }
-        let range = ty.narrow_range().map(|(least, greatest)| self.texts.text(&format!("{ty} ({least} to {greatest})")));
+        let range =
+            ty.narrow_range().map(|(least, greatest)| self.texts.text(&format!("{ty} ({least} to {greatest})")));
         let symbol = symbol.filter(|name| ty.is_int() && self.symbols.contains_key(name));
         self.words.extend([64 - ty.bits(), range.unwrap_or(0), u32::from(symbol.is_some())]);
         self.entry(&Dim::Symbol(symbol.unwrap_or_default().to_owned()));
@@ -215,6 +262,7 @@ impl<'a> Encoder<'a, '_> {
 
     fn sequence(&mut self, index: TypeIndex, or_list: bool, element: &'a ParamType) {
         self.words.extend([u32::from(or_list), index.0 as u32]);
+        self.memory += size_of::<TVMFFIObject>() + size_of::<TVMFFISeqCell>();
         self.inside(element);
     }
 
@@ -343,6 +391,14 @@ impl<'a> Encoder<'a, '_> {
             all.extend(words);
         }
         self.texts.words(&all)
+    }
+
+    /// The sizes of a returned tensor: how many, and where.
+    fn result(&mut self, signature: &Signature) -> (u32, u32) {
+        let Some(ParamType::Tensor(tensor)) = signature.ret() else { return (0, 0) };
+        let dims = tensor.shape.dims().unwrap_or_default();
+        let words: Vec<u32> = dims.iter().map(|dim| self.expr(&dim.to_string(), dim, &[dim], false)).collect();
+        (words.len() as u32, self.texts.words(&words))
     }
 
     fn defaults(&mut self, signature: &Signature) -> u32 {

@@ -8,7 +8,7 @@ mod encode;
 mod rpn;
 
 pub(super) use devices::{Devices, SharedId};
-pub(super) use encode::{Encoded, Options, Scratch, dtype_word, encode};
+pub(super) use encode::{Encoded, Options, dtype_word, encode, encode_result};
 pub(super) use rpn::Rpn;
 
 use crate::lower::wrapper::ANY_SIZE;
@@ -29,17 +29,20 @@ pub(super) mod header {
     pub const DEVICES: i32 = 5;
     /// How many dimensions may wait for symbols.
     pub const WAITING: i32 = 6;
-    /// Bytes of a symbol's note.
+    /// Bytes of a note.
     pub const NOTE_SIZE: i32 = 7;
     /// Offset of the [`super::default`]s, one for each record from number `LEAST` on.
     pub const DEFAULTS: i32 = 8;
     /// Number of [`super::constraint`]s, and the offset of the first.
     pub const CONSTRAINTS: i32 = 9;
     pub const FIRST_CONSTRAINT: i32 = 10;
+    /// Number of dimensions of a returned tensor, and the offset of a word for each: that of its [`super::expr`].
+    pub const RESULT_DIMS: i32 = 11;
+    pub const FIRST_RESULT_DIM: i32 = 12;
     /// Not 0 where the caller's own arguments are passed on.
-    pub const VERBATIM: i32 = 11;
+    pub const VERBATIM: i32 = 13;
     /// Where the first record is.
-    pub const SIZE: i32 = 12;
+    pub const SIZE: i32 = 14;
 }
 
 /// Words that every record begins with.
@@ -208,6 +211,30 @@ pub(super) mod default {
     pub const SIZE: i32 = 3;
 }
 
+/// Words of what a kernel writes as its result, not behind a header: [`super::support::bind`]'s `take_result` reads it.
+pub(super) mod result {
+    /// [`super::ResultKind`].
+    pub const KIND: i32 = 0;
+    pub const TEXT: i32 = 1;
+    pub const CALLING: i32 = 2;
+    /// The type indices that it may have.
+    pub const INDEX: i32 = 3;
+    pub const OTHER_INDEX: i32 = 4;
+    /// The type key, and its length in bytes.
+    pub const KEY: i32 = 5;
+    pub const KEY_LEN: i32 = 6;
+    pub const SIZE: i32 = 7;
+}
+
+/// How a result's type is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(super) enum ResultKind {
+    Any,
+    OneOf,
+    Key,
+}
+
 /// Kinds of records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -273,14 +300,11 @@ pub(super) enum StepKind {
     Key,
 }
 
-/// A symbol's note: its value, and where it comes from; the place's name is NULL where it has no value.
+/// A symbol's or device slot's note: its value, and where it comes from; the place's name is NULL where it has no value.
 pub(super) mod note {
     pub const VALUE: i32 = 0;
     pub const PLACE: i32 = 8;
 }
-
-/// A device slot's note: the device, and the name of the tensor that it comes from, or NULL.
-pub(super) const DEVICE_NOTE: i64 = 16;
 
 /// A dimension that waits: its entry (NULL once it is done), what came, the argument's number, whether it is a size, its place.
 pub(super) mod waiting {

@@ -1,17 +1,14 @@
 //! `check`: one argument, or what is inside of one.
 
-use super::{
-    Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALUE_ERROR, of,
-};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
-use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{Kind, constant, note, place, record, scalar};
-use crate::lower::program::entry;
+use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALUE_ERROR};
+use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::lower::messages::Part;
+use crate::lower::program::{Kind, constant, entry, note, place, record, scalar};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
-use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
 use std::mem::offset_of;
+use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
 
 /// An argument that is looked at.
 #[derive(Clone, Copy)]
@@ -42,13 +39,13 @@ pub(super) fn check(r: &mut Binder<'_, '_>) {
     let mut on = |which: Kind, then: fn(&mut Binder<'_, '_>, Arg)| {
         let is = r.is(kind, which as i64);
         let (yes, no) = (r.b.block(), r.b.block());
-        r.b.branch(is, yes, no, crate::ir::Hint::None);
+        r.b.branch(is, yes, no, Hint::None);
         r.b.switch_to(yes);
         then(r, arg);
         r.succeed();
         r.b.switch_to(no);
     };
-    on(Kind::Tensor, Binder::tensor);
+    on(Kind::Tensor, |r, arg| r.tensor(arg));
     on(Kind::Optional, |r, arg| {
         let none = r.is(arg.index, i64::from(TypeIndex::NONE.0));
         r.when_else(
@@ -62,12 +59,12 @@ pub(super) fn check(r: &mut Binder<'_, '_>) {
     });
     on(Kind::Signed, |r, arg| r.int(arg, true));
     on(Kind::Unsigned, |r, arg| r.int(arg, false));
-    on(Kind::Float, Binder::float);
-    on(Kind::Bool, Binder::bool);
-    on(Kind::Handle, Binder::handle);
-    on(Kind::Str, Binder::str);
-    on(Kind::Bytes, Binder::bytes);
-    on(Kind::DType, Binder::dtype);
+    on(Kind::Float, |r, arg| r.float(arg));
+    on(Kind::Bool, |r, arg| r.bool(arg));
+    on(Kind::Handle, |r, arg| r.handle(arg));
+    on(Kind::Str, |r, arg| r.str(arg));
+    on(Kind::Bytes, |r, arg| r.bytes(arg));
+    on(Kind::DType, |r, arg| r.dtype(arg));
     on(Kind::Device, |r, arg| {
         r.require_index(arg, &[TypeIndex::DEVICE]);
         r.accept_same(arg);
@@ -81,14 +78,14 @@ pub(super) fn check(r: &mut Binder<'_, '_>) {
         r.require_index(arg, &[TypeIndex::NONE]);
         r.accept(arg.to, TypeIndex::NONE, None);
     });
-    on(Kind::Int, Binder::constant_int);
+    on(Kind::Int, |r, arg| r.constant_int(arg));
     on(Kind::True, |r, arg| r.constant_bool(arg, true));
     on(Kind::False, |r, arg| r.constant_bool(arg, false));
-    on(Kind::Shape, Binder::shape);
-    on(Kind::Object, Binder::object);
-    on(Kind::Tuple, Binder::tuple);
-    on(Kind::Sequence, Binder::sequence);
-    on(Kind::Map, Binder::map);
+    on(Kind::Shape, |r, arg| r.shape(arg));
+    on(Kind::Object, |r, arg| r.object(arg));
+    on(Kind::Tuple, |r, arg| r.tuple(arg));
+    on(Kind::Sequence, |r, arg| r.sequence(arg));
+    on(Kind::Map, |r, arg| r.map(arg));
     r.succeed();
 }
 
@@ -281,4 +278,3 @@ impl Binder<'_, '_> {
         self.is_not(name, 0)
     }
 }
-

@@ -6,7 +6,7 @@
 //! strides becomes one with a header and compact strides, a default stands where the call left an argument out. Else it raises the first mismatch and returns -1.
 //!
 //! `bind` itself goes through the parameters; one is looked at by `check`, which calls itself for what is inside; a dimension
-//! by `dim`; an expression is computed by `eval`.
+//! by `dim`; an expression is computed by `eval`. `take_result` looks at what a kernel has written as its result.
 
 mod check;
 mod containers;
@@ -14,13 +14,14 @@ mod dims;
 mod eval;
 mod finish;
 mod objects;
+mod results;
 mod run;
 mod strings;
 mod tensors;
 
 use super::emit::Emit;
 use super::state::{Field, State};
-use super::{BIND_SYMBOL, Table};
+use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, Table};
 use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
 use crate::lower::messages::{Messages, Part, Tag};
 
@@ -30,6 +31,11 @@ const VALUE_ERROR: &str = "ValueError";
 
 pub(in crate::lower) fn signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::I32, Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32))
+}
+
+/// `int32_t take_result(const void* table, uint32_t record, TVMFFIAny* from, TVMFFIAny* to)`
+pub(in crate::lower) fn take_result_signature() -> FuncSig {
+    FuncSig::new([Type::Ptr, Type::I32, Type::Ptr, Type::Ptr], Some(Type::I32))
 }
 
 /// The routines.
@@ -46,14 +52,14 @@ struct Routines {
     copy_place: FuncRef,
 }
 
-/// Defines `bind`; `table` will hold `texts`.
+/// Defines `bind` and `take_result`; `table` will hold `texts`.
 pub(super) fn define(
     module: &mut Module,
     linkage: Linkage,
     table: Table,
     texts: &mut Messages,
     report: FuncRef,
-) -> FuncRef {
+) -> (FuncRef, FuncRef) {
     use Type::{I32, I64, Ptr};
     let mut local = |name: &str, params: &[Type], ret: Option<Type>| {
         let name = format!("__tvm_ffi_codegen_{name}");
@@ -70,6 +76,7 @@ pub(super) fn define(
     };
     let bind = module.declare(BIND_SYMBOL, signature(), linkage);
     module.functions[bind].cold = true;
+    let take_result = module.declare(TAKE_RESULT_SYMBOL, take_result_signature(), linkage);
     let mut routine = |func: FuncRef, body: fn(&mut Binder<'_, '_>)| {
         let b = FunctionBuilder::new(module, func);
         let state = b.param(0);
@@ -82,7 +89,8 @@ pub(super) fn define(
     routine(routines.dim, dims::dim);
     routine(routines.check, check::check);
     routine(bind, run::run);
-    bind
+    routine(take_result, results::take_result);
+    (bind, take_result)
 }
 
 /// One routine under construction.
@@ -94,7 +102,7 @@ struct Binder<'m, 't> {
     state: Value,
     routines: Routines,
     /// Takes a row, and raises it.
-    fail: Option<Block>,
+    fail: Option<(Block, Value)>,
 }
 
 impl<'m> Emit<'m> for Binder<'m, '_> {
@@ -130,18 +138,13 @@ const GOT_TYPE: Part<'static> = Part::Value(Tag::Type, Field::Got as u32);
 
 impl Binder<'_, '_> {
     fn finish(mut self) {
-        if let Some(fail) = self.fail {
+        if let Some((fail, row)) = self.fail {
             self.b.switch_to(fail);
-            let row = self.fail_row(fail);
             let own = self.b.data_addr(self.own, 0);
             let code = self.b.call(self.routines.report, &[own, row, self.state]);
             self.b.ret(code);
         }
         self.b.finish();
-    }
-
-    fn fail_row(&self, fail: Block) -> Value {
-        self.b.block_params(fail)[0]
     }
 
     /// Goes on where `cond` holds, else raises.
@@ -150,10 +153,9 @@ impl Binder<'_, '_> {
         let (ok, bad) = (self.b.block(), self.b.cold_block());
         self.b.branch(cond, ok, bad, Hint::Likely);
         self.b.switch_to(bad);
-        let fail = *self.fail.get_or_insert_with(|| {
+        let (fail, _) = *self.fail.get_or_insert_with(|| {
             let fail = self.b.cold_block();
-            self.b.block_param(fail, Type::I32);
-            fail
+            (fail, self.b.block_param(fail, Type::I32))
         });
         let row = self.b.iconst(Type::I32, i64::from(row));
         self.b.jump(fail, &[row]);

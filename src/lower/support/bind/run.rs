@@ -3,7 +3,7 @@
 use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{DEVICE_NOTE, default, header, note, place, record, waiting};
+use crate::lower::program::{default, header, note, place, record, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
@@ -112,24 +112,17 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value)
     r.set_field(Field::NoteSize, note_size);
     let notes = room(r, symbols, note_size);
     r.set_field(Field::Notes, notes);
-    r.for_up(symbols, |r, index| {
+    let devices = r.word(program, header::DEVICES);
+    let device_notes = room(r, devices, note_size);
+    r.set_field(Field::Devices, device_notes);
+    // those of devices come right behind those of symbols
+    let all = r.b.binary(BinaryOp::Add, symbols, devices);
+    r.for_up(all, |r, index| {
         let note = r.note(index);
         let (unbound, zero) = (r.b.ptr_const(0), r.b.i64(0));
         r.b.store(unbound, note, note::PLACE + place::NAME, MemFlags::ALIGNED);
         // what a kernel gets for a symbol that has no value
         r.b.store(zero, note, note::VALUE, MemFlags::ALIGNED);
-    });
-
-    let devices = r.word(program, header::DEVICES);
-    let device_note = r.b.i64(DEVICE_NOTE);
-    let device_notes = room(r, devices, device_note);
-    r.set_field(Field::Devices, device_notes);
-    r.for_up(devices, |r, index| {
-        let size = r.b.i64(DEVICE_NOTE);
-        let offset = r.b.binary(BinaryOp::Mul, index, size);
-        let note = r.b.ptr_add(device_notes, offset);
-        let unbound = r.b.ptr_const(0);
-        r.b.store(unbound, note, super::tensors::DEVICE_ORIGIN, MemFlags::ALIGNED);
     });
 
     // both have a place in them
