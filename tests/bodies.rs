@@ -3,7 +3,7 @@
 use tvm_ffi_codegen::{Body, DLDataType, Kernel, ScalarType};
 
 use crate::support::element::Show;
-use crate::support::exec::{Prepared, Program};
+use crate::support::exec::{Prepared, Program, Returned};
 use crate::support::kernels;
 use crate::support::sig;
 use crate::support::value::{Call, Data, Number, Strides, TensorSpec, Value};
@@ -452,7 +452,8 @@ fn floats_are_those_of_rust() {
 fn int_result(prepared: &mut Prepared<'_>, args: &[i64]) -> i64 {
     let outcome = prepared.run(&Call::new(args.iter().map(|v| Value::int(*v)))).unwrap();
     assert_eq!((outcome.code, outcome.error), (Ok(0), None), "{args:?}");
-    outcome.result.2 as i64
+    let Returned::Plain(_, _, result) = outcome.result else { panic!("{args:?}: no result") };
+    result as i64
 }
 
 #[test]

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use tvm_ffi_codegen::runtime::abi::TypeIndex;
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
 
-use crate::support::element::Show;
-use crate::support::exec::{BEFORE, Outcome, Prepared, Program};
-use crate::support::kernels;
-use crate::support::value::{Call, parse_call};
+use crate::support::args::Place;
+use crate::support::exec::{Outcome, Prepared, Program, Returned};
+use crate::support::kernels::{self, Noted};
+use crate::support::recorder;
+use crate::support::value::{Call, parse::parse_call};
 
 const BLESS: &str = "TVM_FFI_CODEGEN_BLESS";
 
@@ -90,7 +90,7 @@ impl File<'_> {
                 }
                 "kernel" => {
                     let Some(signature) = signature.clone() else { continue };
-                    let made = parse_kernel(line.value).and_then(|kernel| Program::new(signature, kernel));
+                    let made = parse_kernel(line.value, &signature).and_then(|kernel| Program::new(signature, kernel));
                     program = made.map_err(|e| self.problem(number, e)).ok();
                 }
                 "call" => {
@@ -176,17 +176,18 @@ fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
     plain.then(|| Line { number, key, value: value.trim() })
 }
 
-fn parse_kernel(text: &str) -> Result<Kernel, String> {
+fn parse_kernel(text: &str, signature: &Signature) -> Result<Kernel, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (kernel, rest) = match &words[..] {
         ["check"] => return Ok(Kernel::check_only()),
+        ["record"] => return recorder::kernel(signature),
         ["body", name] => return kernels::body(name).ok_or_else(|| format!("no body is called `{name}`")),
         ["symbol", name, rest @ ..] => (Kernel::symbol(*name), rest),
         ["address", name, rest @ ..] => {
             let address = kernels::native(name).ok_or_else(|| format!("no native kernel is called `{name}`"))?;
             (Kernel::address(address), rest)
         }
-        _ => return Err(format!("`{text}` is no kernel: check, body NAME, symbol NAME or address NAME")),
+        _ => return Err(format!("`{text}` is no kernel: check, record, body NAME, symbol NAME or address NAME")),
     };
     Ok(match rest {
         [] => kernel,
@@ -208,44 +209,36 @@ fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
         (Err(trap), _) => return format!("BROKEN: {trap}"),
     };
     if outcome.code != Ok(0) {
-        return match outcome.result {
-            BEFORE => text,
+        return match &outcome.result {
+            Returned::Untouched => text,
             result => format!("BROKEN: failed, but the result is {result:x?}"),
         };
     }
     if !outcome.received.is_empty() {
-        let words: Vec<String> = outcome.received.iter().map(|&w| show_word(w)).collect();
-        let _ = write!(text, "; received = [{}]", words.join(", "));
+        let received: Vec<String> = outcome.received.iter().map(show_noted).collect();
+        let _ = write!(text, "; received = [{}]", received.join(", "));
     }
-    let result = match outcome.result {
-        BEFORE => String::new(),
-        (_, padding, _) if padding != 0 => return format!("BROKEN: padding of the result is {padding:#x}"),
-        (index, _, payload) => match TypeIndex(index) {
-            TypeIndex::INT => format!("int {}", payload as i64),
-            TypeIndex::FLOAT => format!("float {}", f64::from_bits(payload).show()),
-            TypeIndex::BOOL if payload < 2 => format!("bool {}", payload == 1),
-            TypeIndex::OPAQUE_PTR => format!("handle {payload:#x}"),
-            _ => return format!("BROKEN: type index {index}, payload {payload:#x}"),
-        },
-    };
-    if result.is_empty() != signature.ret().is_none() {
-        return format!("BROKEN: result {result:?}");
+    match outcome.result.text() {
+        Ok(result) if result.is_none() != signature.ret().is_none() => return format!("BROKEN: result {result:?}"),
+        Ok(None) => {}
+        Ok(Some(result)) => {
+            let _ = write!(text, "; result = {result}");
+        }
+        Err(problem) => return format!("BROKEN: {problem}"),
     }
-    if !result.is_empty() {
-        let _ = write!(text, "; result = {result}");
-    }
-    for (i, elements) in &outcome.changed {
-        let label = call.args[*i].0.clone();
-        let name = label.unwrap_or_else(|| signature.params()[*i].name.clone());
-        let _ = write!(text, "; {name} = {elements}");
+    for (Place { argument, path }, elements) in &outcome.changed {
+        let label = call.args[*argument].0.as_deref();
+        let name = label.or_else(|| signature.passed().nth(*argument).map(|param| &param.name[..]));
+        let _ = write!(text, "; {}{path} = {elements}", name.unwrap_or("?"));
     }
     text
 }
 
-/// A word that a kernel received: small numbers in decimal, the rest in hexadecimal.
-fn show_word(word: u64) -> String {
-    match word as i64 {
-        v @ -65536..=65536 => v.to_string(),
-        _ => format!("{word:#x}"),
+/// What a kernel received: small numbers in decimal, others in hexadecimal.
+fn show_noted(noted: &Noted) -> String {
+    match noted {
+        Noted::Word(word) if (-65536..=65536).contains(&(*word as i64)) => (*word as i64).to_string(),
+        Noted::Word(word) => format!("{word:#x}"),
+        Noted::Text(text) => text.clone(),
     }
 }

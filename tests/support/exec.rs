@@ -8,14 +8,16 @@ use tvm_ffi_codegen::engine::{Code, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Host, Interpreter};
 use tvm_ffi_codegen::ir::{self, FuncSig, VerifiedModule};
 use tvm_ffi_codegen::lower::{Routines, lower};
-use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
+use tvm_ffi_codegen::runtime::Any;
+use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel, Signature};
 
-use super::args::{Arguments, Form};
-use super::kernels;
+use super::args::{Arguments, Form, Place, strong_count};
+use super::kernels::{self, Noted};
 use super::model::{self, Prediction};
 use super::value::Call;
+use super::{show, streams};
 
 /// A wrapper, lowered once for all executors.
 pub struct Program {
@@ -142,23 +144,62 @@ fn engine(program: &Program) -> Result<Box<dyn Runnable + '_>, String> {
     native(code.map_err(|e| e.to_string())?, program)
 }
 
+/// What a call leaves in its result.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Returned {
+    /// What was there before.
+    Untouched,
+    /// A value that owns nothing: type index, padding, payload.
+    Plain(i32, u32, u64),
+    /// A value that was ours: as text, and how many references there were to it; 0 for one that needs none.
+    Owned(String, u32),
+}
+
+impl Returned {
+    /// Takes a result over and gives it back.
+    fn take(result: TVMFFIAny) -> Self {
+        let bits = (result.type_index, result.zero_padding, result.bits());
+        let strings = TypeIndex::SMALL_STR.0..=TypeIndex::SMALL_BYTES.0;
+        match bits {
+            BEFORE => Returned::Untouched,
+            (index, ..) if strings.contains(&index) || TypeIndex(index).is_object() => {
+                // SAFETY: what a wrapper returns is owned by its caller.
+                let any = unsafe { Any::from_raw(result) };
+                Returned::Owned(show::value(&any), strong_count(&any))
+            }
+            (index, padding, payload) => Returned::Plain(index, padding, payload),
+        }
+    }
+
+    /// The value as text, if there is one; or what is wrong with it.
+    pub fn text(&self) -> Result<Option<String>, String> {
+        match self {
+            Returned::Untouched => Ok(None),
+            Returned::Plain(_, padding @ 1.., _) => Err(format!("padding of the result is {padding:#x}")),
+            Returned::Plain(index @ 0..=6, _, payload) => Ok(show::plain(*index, *payload)),
+            Returned::Plain(index, _, payload) => Err(format!("type index {index}, payload {payload:#x}")),
+            Returned::Owned(text, 0 | 1) => Ok(Some(text.clone())),
+            Returned::Owned(text, count) => Err(format!("{count} references to the result, {text}")),
+        }
+    }
+}
+
 /// All that a call leaves to be seen.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// The return code; `Err` where an executor trapped.
     pub code: Result<i32, String>,
-    /// The result's 16 bytes: type index, padding, payload.
-    pub result: (i32, u32, u64),
+    pub result: Returned,
     /// The kind and message of the raised error.
     pub error: Option<(String, String)>,
     /// What native kernels received.
-    pub received: Vec<u64>,
+    pub received: Vec<Noted>,
     /// All memory behind tensors.
     pub memory: Vec<Vec<u8>>,
     /// The elements of each tensor, as text.
-    pub elements: Vec<Option<String>>,
-    /// Tensors that the call has changed: number of the argument, elements.
-    pub changed: Vec<(usize, String)>,
+    pub elements: Vec<(Place, String)>,
+    /// Those that the call has changed.
+    pub changed: Vec<(Place, String)>,
     /// Whether reference counts are as before.
     pub counts_kept: bool,
 }
@@ -173,8 +214,9 @@ impl Outcome {
                 Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
                 Some(Prediction::Accepted(accepted)) => {
                     let refused = self.error.as_ref().is_some_and(|(_, text)| text.starts_with("Mismatched "));
+                    let same = |(want, got): (&Option<Noted>, &Noted)| want.as_ref().is_none_or(|want| want == got);
                     let words = self.received.len() == accepted.words.len()
-                        && accepted.words.iter().zip(&self.received).all(|(want, got)| want.is_none_or(|w| w == *got));
+                        && accepted.words.iter().zip(&self.received).all(same);
                     !refused && (self.received.is_empty() || signature.params().is_empty() || words)
                 }
                 None => false,
@@ -201,18 +243,24 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
     result.zero_padding = padding;
     result.v.v_uint64 = payload;
     let before = args.elements();
+    streams::set_all();
     drop(take_raised());
     drop(kernels::take_received());
     let code = runnable.call(args.array(), args.num_args(), &raw mut result);
     let error = take_raised().map(|e| (e.kind().to_owned(), e.message().to_owned()));
+    let received = kernels::take_received();
+    let received = received.into_iter().map(|noted| match noted {
+        Noted::Word(word) => Noted::Word(args.relative(word)),
+        text => text,
+    });
     let after = args.elements();
-    let changed = (0..).zip(before.iter().zip(&after)).filter(|(_, (before, after))| before != after);
-    let changed = changed.filter_map(|(i, (_, after))| Some((i, after.clone()?))).collect();
+    let changed = after.iter().zip(before).filter(|(after, before)| *after != before);
+    let changed = changed.map(|(after, _)| after.clone()).collect();
     Outcome {
         code,
-        result: (result.type_index, result.zero_padding, result.bits()),
+        result: Returned::take(result),
         error,
-        received: args.relative(kernels::take_received()),
+        received: received.collect(),
         memory: args.memory(),
         elements: after,
         changed,
@@ -258,6 +306,6 @@ impl<'a> Prepared<'a> {
     pub fn elements(&mut self, call: &Call) -> Vec<String> {
         let outcome = self.run(call).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((&outcome.code, &outcome.error), (&Ok(0), &None), "{call:?}");
-        outcome.elements.into_iter().flatten().collect()
+        outcome.elements.into_iter().map(|(_, elements)| elements).collect()
     }
 }

@@ -9,16 +9,41 @@ use tvm_ffi_codegen::{Body, DLDataType, Kernel};
 
 pub const F32: DLDataType = DLDataType::FLOAT32;
 
+/// What a kernel was given, as it notes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Noted {
+    Word(u64),
+    /// What an address leads to.
+    Text(String),
+}
+
+impl PartialEq<u64> for Noted {
+    fn eq(&self, word: &u64) -> bool {
+        *self == Noted::Word(*word)
+    }
+}
+
+impl From<String> for Noted {
+    fn from(text: String) -> Self {
+        Noted::Text(text)
+    }
+}
+
 thread_local! {
-    static RECEIVED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    static RECEIVED: RefCell<Vec<Noted>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Notes what a native kernel was given.
-pub fn receive(words: impl IntoIterator<Item = u64>) {
-    RECEIVED.with_borrow_mut(|all| all.extend(words));
+pub fn note(what: impl IntoIterator<Item = Noted>) {
+    RECEIVED.with_borrow_mut(|all| all.extend(what));
 }
 
-pub fn take_received() -> Vec<u64> {
+/// Notes plain words.
+pub fn receive(words: impl IntoIterator<Item = u64>) {
+    note(words.into_iter().map(Noted::Word));
+}
+
+pub fn take_received() -> Vec<Noted> {
     RECEIVED.take()
 }
 

@@ -4,7 +4,12 @@ pub mod args;
 pub mod element;
 pub mod exec;
 pub mod kernels;
+pub mod layout;
 pub mod model;
+pub mod names;
+pub mod recorder;
+pub mod show;
+pub mod streams;
 pub mod value;
 
 use tvm_ffi_codegen::Signature;

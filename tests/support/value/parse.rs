@@ -1,134 +1,26 @@
-//! The language of calls in fixtures: what is passed, good or evil.
+//! The text of calls in fixtures.
 
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::{DLDataType, DLDeviceType};
 
-use super::args::Form;
-
-/// A call: its arguments, with labels, and what is wrong with the array itself.
-#[derive(Clone, Debug, Default)]
-pub struct Call {
-    pub args: Vec<(Option<String>, Value)>,
-    pub null_array: bool,
-    pub num_args: Option<i32>,
-}
-
-impl Call {
-    /// A call with unlabelled arguments.
-    pub fn new(args: impl IntoIterator<Item = Value>) -> Self {
-        Call { args: args.into_iter().map(|value| (None, value)).collect(), ..Call::default() }
-    }
-}
-
-impl From<TensorSpec> for Value {
-    fn from(tensor: TensorSpec) -> Self {
-        Value::Tensor(tensor)
-    }
-}
-
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// A type index and a payload, whatever they mean.
-    Raw(i32, u64),
-    Float(f64),
-    DType(DLDataType),
-    Device(DLDevice),
-    /// An `ffi.String`: small or on the heap, by its length.
-    Str(String),
-    /// `const char*`
-    RawStr(String),
-    /// `ffi.Bytes`
-    Bytes(String),
-    /// `TVMFFIByteArray*`
-    ByteArray(String),
-    Function,
-    Module,
-    Shape(Vec<i64>),
-    Error,
-    /// An object of a type that is registered at run time.
-    Object,
-    Tensor(TensorSpec),
-}
-
-impl Value {
-    pub fn int(value: i64) -> Self {
-        Value::Raw(1, value as u64)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
-    Int(i128),
-    Float(f64),
-}
-
-#[derive(Clone, Debug)]
-pub enum Data {
-    Zeros,
-    Values(Vec<Number>),
-    Address(u64),
-}
-
-#[derive(Clone, Debug)]
-pub enum Strides {
-    /// NULL in a `DLTensor`, compact ones in an object.
-    Default,
-    Null,
-    Given(Vec<i64>),
-}
-
-#[derive(Clone, Debug)]
-pub struct TensorSpec {
-    pub dtype: DLDataType,
-    pub shape: Vec<i64>,
-    pub ndim: Option<i32>,
-    pub null_shape: bool,
-    pub strides: Strides,
-    pub data: Data,
-    /// Moves the data away from its alignment.
-    pub shift: usize,
-    pub byte_offset: u64,
-    pub device: DLDevice,
-    /// `None` for both, one after the other.
-    pub form: Option<Form>,
-    pub null: bool,
-}
-
-impl TensorSpec {
-    pub fn new(dtype: DLDataType, shape: Vec<i64>) -> Self {
-        TensorSpec {
-            dtype,
-            shape,
-            ndim: None,
-            null_shape: false,
-            strides: Strides::Default,
-            data: Data::Zeros,
-            shift: 0,
-            byte_offset: 0,
-            device: DLDevice::CPU,
-            form: None,
-            null: false,
-        }
-    }
-
-    /// The same with elements.
-    pub fn with(mut self, values: impl IntoIterator<Item = Number>) -> Self {
-        self.data = Data::Values(values.into_iter().collect());
-        self
-    }
-}
+use super::{Call, Data, Number, Strides, TensorSpec, Thing, Value};
+use crate::support::args::Form;
 
 /// Parts between commas that are outside of brackets and quotes.
-pub fn split(text: &str) -> Result<Vec<&str>, String> {
+fn split(text: &str) -> Result<Vec<&str>, String> {
+    split_at(text, ',')
+}
+
+fn split_at(text: &str, separator: char) -> Result<Vec<&str>, String> {
     let (mut depth, mut quoted, mut start) = (0i32, false, 0);
     let mut parts = Vec::new();
     for (i, c) in text.char_indices() {
         match c {
             '"' => quoted = !quoted,
             _ if quoted => {}
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            ',' if depth == 0 => {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            c if c == separator && depth == 0 => {
                 parts.push(text[start..i].trim());
                 start = i + 1;
             }
@@ -197,6 +89,17 @@ fn list<T>(text: &str, item: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T
     split(inside)?.into_iter().map(item).collect()
 }
 
+/// `{key: value, ...}`
+fn entries(text: &str) -> Result<Vec<(Value, Value)>, String> {
+    let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
+    let inside = inside.ok_or_else(|| format!("`{text}` is no `{{key: value, ...}}`"))?;
+    let entry = |part: &str| match split_at(part, ':')?[..] {
+        [key, value] => Ok((parse_value(key)?, parse_value(value)?)),
+        _ => Err(format!("`{part}` is no `key: value`")),
+    };
+    split(inside)?.into_iter().map(entry).collect()
+}
+
 fn device(text: &str) -> Result<DLDevice, String> {
     let text = text.trim_matches('"');
     if let Some((kind, id)) = text.split_once(':')
@@ -215,7 +118,7 @@ fn dtype(text: &str) -> Result<DLDataType, String> {
     text.parse().map_err(|e| format!("`{text}`: {e}"))
 }
 
-pub fn parse_value(text: &str) -> Result<Value, String> {
+fn parse_value(text: &str) -> Result<Value, String> {
     let called = text.strip_suffix(')').and_then(|t| t.split_once('('));
     let Some((name, inside)) = called else {
         return match text {
@@ -225,7 +128,7 @@ pub fn parse_value(text: &str) -> Result<Value, String> {
             "function" => Ok(Value::Function),
             "module" => Ok(Value::Module),
             "error" => Ok(Value::Error),
-            "object" => Ok(Value::Object),
+            "object" => Ok(Value::Object(Thing::Base)),
             _ => match number(text)? {
                 Number::Int(v) => Ok(Value::int(v as i64)),
                 Number::Float(v) => Ok(Value::Float(v)),
@@ -252,6 +155,13 @@ pub fn parse_value(text: &str) -> Result<Value, String> {
         "byte_array" => quoted(inside).map(Value::ByteArray),
         "shape" => list(inside, |v| int(v).map(|v| v as i64)).map(Value::Shape),
         "tensor" => parse_tensor(inside).map(Value::Tensor),
+        "object" if inside == "sub" => Ok(Value::Object(Thing::Sub)),
+        "array" => list(inside, parse_value).map(Value::Array),
+        "list" => list(inside, parse_value).map(Value::List),
+        "map" => entries(inside).map(Value::Map),
+        "dict" => entries(inside).map(Value::Dict),
+        "rvalue" if inside == "null" => Ok(Value::RValue(None)),
+        "rvalue" => parse_value(inside).map(|object| Value::RValue(Some(Box::new(object)))),
         _ => Err(format!("`{name}` is no kind of argument")),
     }
 }

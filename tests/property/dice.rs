@@ -1,0 +1,39 @@
+//! Random choices that depend on earlier ones, which strategies can't make.
+
+/// SplitMix64.
+pub struct Dice(u64);
+
+impl Dice {
+    pub const fn new(seed: u64) -> Self {
+        Dice(seed)
+    }
+
+    pub const fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// From 0 to below `end`, which is not 0.
+    pub const fn below(&mut self, end: usize) -> usize {
+        (self.number() % end as u64) as usize
+    }
+
+    pub const fn one_in(&mut self, chances: usize) -> bool {
+        self.below(chances) == 0
+    }
+
+    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
+    }
+
+    /// A small number most of the time, else any or one at an edge.
+    pub fn integer(&mut self) -> i64 {
+        match self.below(5) {
+            0 => self.number() as i64,
+            1 => self.pick(&[i64::MIN, -1, 1 << 31, 1 << 32, 1 << 62, i64::MAX]),
+            _ => self.below(600) as i64 - 300,
+        }
+    }
+}

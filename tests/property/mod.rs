@@ -1,0 +1,196 @@
+//! Random signatures and random calls, right and wrong: all executors agree with each other and with the model of the
+//! contract, and a right call succeeds.
+//!
+//! `PROPTEST_CASES` says how many signatures (each gets [`CALLS`] calls), `TVM_FFI_CODEGEN_SEED` repeats a run.
+
+mod calls;
+mod dice;
+mod signatures;
+mod texts;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use tvm_ffi_codegen::{Kernel, ParamType, Signature};
+
+use crate::support::args::Form;
+use crate::support::exec::{Outcome, Prepared, Program, Returned};
+use crate::support::model::{self, Accepted, Prediction};
+use crate::support::recorder;
+use calls::Plan;
+
+/// Signatures in a default run.
+const SIGNATURES: u32 = 30;
+/// Calls of each.
+const CALLS: usize = 100;
+
+/// Runs a test on random values; where it fails it says how to repeat it.
+fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let seed = match std::env::var("TVM_FFI_CODEGEN_SEED") {
+        Ok(seed) => seed.parse().unwrap(),
+        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64,
+    };
+    let mut bytes = [0u8; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let stated = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    let config = Config {
+        cases: stated.unwrap_or(cases),
+        failure_persistence: None,
+        max_shrink_iters: 300,
+        ..Config::default()
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    println!("TVM_FFI_CODEGEN_SEED={seed}");
+    if let Err(error) = TestRunner::new_with_rng(config, rng).run(strategy, test) {
+        panic!("{error}\nTVM_FFI_CODEGEN_SEED={seed} repeats this");
+    }
+}
+
+/// What stands behind the wrapper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Behind {
+    Nothing,
+    /// A body that returns the first scalar.
+    Echo,
+    Recorder,
+}
+
+impl Behind {
+    /// One that fits the signature.
+    fn choose(signature: &Signature, choice: u8) -> Self {
+        let first = signature.params().iter().find_map(|p| p.ty.as_scalar());
+        match signature.ret() {
+            None if choice == 0 => Behind::Nothing,
+            Some(ParamType::Scalar(ty)) if choice < 4 && first == Some(*ty) => Behind::Echo,
+            _ => Behind::Recorder,
+        }
+    }
+
+    fn kernel(self, signature: &Signature) -> Result<Kernel, String> {
+        match self {
+            Behind::Nothing => Ok(Kernel::check_only()),
+            Behind::Echo => {
+                let first = signature.params().iter().find(|p| p.ty.as_scalar().is_some());
+                let name = first.map(|p| p.name.clone()).unwrap_or_default();
+                Ok(Kernel::body(move |b| b.ret(b.arg(&name))))
+            }
+            Behind::Recorder => recorder::kernel(signature),
+        }
+    }
+}
+
+/// How often calls were accepted, refused for what, and not made.
+#[derive(Default)]
+struct Counts {
+    accepted: Cell<u32>,
+    untrusted: Cell<u32>,
+    refused: RefCell<BTreeMap<String, u32>>,
+}
+
+impl Counts {
+    fn count(&self, outcome: &Outcome) {
+        match &outcome.error {
+            None => self.accepted.set(self.accepted.get() + 1),
+            Some((_, message)) => *self.refused.borrow_mut().entry(kind_of(message)).or_default() += 1,
+        }
+    }
+
+    fn print(&self) {
+        let (accepted, untrusted) = (self.accepted.get(), self.untrusted.get());
+        let refused = self.refused.borrow();
+        println!("{accepted} calls accepted, {} refused, {untrusted} not made", refused.values().sum::<u32>());
+        println!("refused: {refused:?}");
+    }
+}
+
+/// What was wrong, without names: `shape`, `type of`, ...
+fn kind_of(message: &str) -> String {
+    let what = message.split([',', '`']).next().unwrap_or_default();
+    let what = what.split(" on argument").next().unwrap_or_default();
+    let last = |word: &str| word.rsplit('.').next().unwrap_or_default().split('[').next().map(str::to_owned);
+    let words = what.split(' ').filter(|word| *word != "Mismatched").take(2).filter_map(last);
+    words.filter(|word| !word.starts_with(|c: char| c == 'p' && word.len() < 4)).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn executors_and_the_model_agree_on_random_calls() {
+    let strategy = (signatures::signature(), 0u8..8, vec(calls::plan(), CALLS));
+    let counts = Counts::default();
+    run(SIGNATURES, &strategy, |(signature, choice, plans)| {
+        let behind = Behind::choose(&signature, choice);
+        let fail = |problem| TestCaseError::fail(format!("{signature}\n{problem}"));
+        let program = behind.kernel(&signature).and_then(|kernel| Program::new(signature.clone(), kernel));
+        let program = program.map_err(fail)?;
+        let mut prepared = Prepared::new(&program).map_err(fail)?;
+        for plan in &plans {
+            check(&mut prepared, &signature, behind, plan, &counts)?;
+        }
+        Ok(())
+    });
+    counts.print();
+}
+
+fn check(
+    prepared: &mut Prepared<'_>,
+    signature: &Signature,
+    behind: Behind,
+    plan: &Plan,
+    counts: &Counts,
+) -> Result<(), TestCaseError> {
+    let call = plan.call(signature);
+    let predicted = model::predict(signature, &call, Form::DlTensor).filter(|predicted| {
+        // a body is told that elements are there
+        behind != Behind::Echo || matches!(predicted, Prediction::Refused(_)) || calls::elements_are_there(&call)
+    });
+    let Some(predicted) = predicted else {
+        counts.untrusted.set(counts.untrusted.get() + 1);
+        return Ok(());
+    };
+    let fail = |problem: String| TestCaseError::fail(format!("{signature}\n{call:?}\n{problem}"));
+    let outcome = prepared.run(&call).map_err(fail)?;
+    outcome.follows_contract(signature, &call).map_err(fail)?;
+    match &predicted {
+        Prediction::Refused(_) if outcome.result != Returned::Untouched => {
+            return Err(fail(format!("refused, with a result: {outcome:?}")));
+        }
+        Prediction::Refused(_) => {}
+        Prediction::Accepted(accepted) => succeeded(&outcome, accepted, signature, behind).map_err(fail)?,
+    }
+    if plan.is_right(signature) && outcome.code != Ok(0) {
+        return Err(fail(format!("a right call fails: {outcome:?}")));
+    }
+    counts.count(&outcome);
+    Ok(())
+}
+
+/// Whether an accepted call did what its kernel does.
+fn succeeded(outcome: &Outcome, accepted: &Accepted, signature: &Signature, behind: Behind) -> Result<(), String> {
+    let wrong = |what: &str| Err(format!("{what}: {outcome:?}"));
+    if outcome.error.is_some() && accepted.tensor.is_none() && matches!(signature.ret(), Some(ParamType::Tensor(_))) {
+        // there may be no memory on that device
+        return Ok(());
+    }
+    if outcome.code != Ok(0) || outcome.error.is_some() {
+        return wrong("an accepted call fails");
+    }
+    if behind == Behind::Recorder && outcome.received.is_empty() && !accepted.words.is_empty() {
+        return wrong("the kernel was not called");
+    }
+    if behind == Behind::Echo {
+        let Returned::Plain(index, padding, payload) = outcome.result else { return wrong("no scalar") };
+        let scalar = accepted.first_scalar.is_some_and(|s| model::same_result(s, (index, padding, payload)));
+        return if scalar { Ok(()) } else { wrong("another scalar") };
+    }
+    let expected = accepted.tensor.clone().or_else(|| recorder::result(signature));
+    let result = outcome.result.text()?;
+    match (signature.ret(), expected) {
+        (None, _) if result.is_some() => wrong("a result of a function without one"),
+        (Some(_), None) if result.is_none() => wrong("no result"),
+        (Some(_), Some(expected)) if result.as_ref() != Some(&expected) => wrong(&format!("expected {expected}")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,249 @@
+//! Random signatures that a good part of random calls can satisfy.
+
+use std::collections::HashSet;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use tvm_ffi_codegen::runtime::abi::DLDevice;
+use tvm_ffi_codegen::spec::{CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, DimOp, TensorShape};
+use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
+
+/// The symbols of dimensions.
+pub const SYMBOLS: [&str; 5] = ["n", "m", "k", "s", "t"];
+
+fn scalar() -> impl Strategy<Value = ScalarType> {
+    select(ScalarType::ALL.to_vec())
+}
+
+fn leaf(symbols: &'static [&'static str]) -> impl Strategy<Value = Dim> + Clone {
+    prop_oneof![3 => select(symbols).prop_map(Dim::from), 2 => (0i64..5).prop_map(Dim::Const)]
+}
+
+pub fn dim_op() -> impl Strategy<Value = DimOp> + Clone {
+    prop_oneof![
+        3 => Just(DimOp::Add),
+        2 => Just(DimOp::Sub),
+        3 => Just(DimOp::Mul),
+        1 => Just(DimOp::FloorDiv),
+        1 => Just(DimOp::Mod),
+    ]
+}
+
+fn dim(symbols: &'static [&'static str]) -> impl Strategy<Value = Dim> {
+    let binary = |x: BoxedStrategy<Dim>| (dim_op(), x.clone(), x).prop_map(|(op, x, y)| Dim::binary(op, x, y));
+    let one = binary(leaf(symbols).boxed());
+    let two = binary(prop_oneof![2 => leaf(symbols), 1 => one.clone()].boxed());
+    prop_oneof![12 => leaf(symbols), 3 => one, 1 => two]
+}
+
+pub fn dtype() -> impl Strategy<Value = DLDataType> {
+    let names = [
+        "float32",
+        "float64",
+        "int8",
+        "int64",
+        "bool",
+        "uint8",
+        "uint16",
+        "int8x4",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float4_e2m1fn",
+        "bfloat16",
+    ];
+    select(names.map(|name| name.parse::<DLDataType>().unwrap()).to_vec())
+}
+
+fn device() -> impl Strategy<Value = Device> {
+    let kinds = [DLDeviceType::CPU, DLDeviceType::CUDA, DLDeviceType::OPENCL, DLDeviceType::TRN];
+    let id =
+        prop_oneof![3 => Just(DeviceId::Shared), 1 => Just(DeviceId::Any), 2 => (0i32..3).prop_map(DeviceId::Fixed)];
+    prop_oneof![
+        6 => Just(Device::CPU),
+        2 => (select(kinds.to_vec()), id).prop_map(|(kind, id)| Device::Kind(kind, id)),
+        1 => Just(Device::Any),
+    ]
+}
+
+fn tensor() -> impl Strategy<Value = TensorType> {
+    let stride = prop_oneof![4 => dim(&["s", "t", "n"]), 1 => (-3i64..0).prop_map(Dim::Const)];
+    let dims = vec((dim(&["n", "m", "k", "s"]), stride), 0..4);
+    let align = proptest::option::weighted(0.3, select(vec![1u32, 2, 8, 64]));
+    let dtype = prop_oneof![8 => dtype().prop_map(DType::Exact), 1 => Just(DType::Any)];
+    (dims, dtype, device(), 0..10, any::<bool>(), align).prop_map(|(dims, dtype, device, layout, ranked, align)| {
+        let (shape, strides): (Vec<Dim>, Vec<Dim>) = dims.into_iter().unzip();
+        let mut tensor = TensorType::new(shape, dtype).on(device);
+        tensor.align = align;
+        match layout {
+            0..5 => {}
+            5..9 => tensor.layout = Layout::Strides(strides),
+            _ => tensor.layout = Layout::Any,
+        }
+        if layout % 5 == 4 && ranked && !matches!(tensor.layout, Layout::Strides(_)) {
+            tensor.shape = TensorShape::Any;
+        }
+        tensor
+    })
+}
+
+fn plain() -> impl Strategy<Value = ParamType> {
+    let keys = ["test.Thing", "test.Thing.Sub", "ffi.Function", "ffi.Object", "test.Nothing"];
+    let stated = vec(dim(&["n", "m", "k"]), 0..3).prop_map(|dims| ParamType::Shape(Some(dims)));
+    let one = select(vec![
+        ParamType::Str,
+        ParamType::Str,
+        ParamType::Bytes,
+        ParamType::DType,
+        ParamType::Device,
+        ParamType::Shape(None),
+        ParamType::Any,
+        ParamType::None,
+        ParamType::Int(3),
+        ParamType::Bool(true),
+        ParamType::Bool(false),
+        ParamType::Function,
+        ParamType::Module,
+    ]);
+    prop_oneof![
+        6 => one,
+        4 => scalar().prop_map(ParamType::from),
+        1 => stated,
+        1 => select(keys.to_vec()).prop_map(ParamType::object),
+    ]
+}
+
+fn param_type() -> impl Strategy<Value = ParamType> {
+    let leaf = prop_oneof![3 => tensor().prop_map(ParamType::from), 2 => plain()];
+    leaf.prop_recursive(3, 8, 3, |inner| {
+        let key =
+            prop_oneof![3 => Just(ParamType::Str), 2 => Just(ScalarType::Int64.into()), 1 => Just(ParamType::Any)];
+        let map = (key, inner.clone());
+        prop_oneof![
+            4 => inner.clone().prop_map(ParamType::optional),
+            2 => vec(inner.clone(), 0..4).prop_map(ParamType::Tuple),
+            2 => inner.clone().prop_map(ParamType::array),
+            1 => inner.prop_map(ParamType::list),
+            1 => map.clone().prop_map(|(key, value)| ParamType::map(key, value)),
+            1 => map.prop_map(|(key, value)| ParamType::dict(key, value)),
+        ]
+    })
+}
+
+fn result() -> impl Strategy<Value = Option<ParamType>> {
+    let tensor = (vec(dim(&["n", "m", "k"]), 0..3), dtype(), device()).prop_map(|(dims, dtype, device)| {
+        let device = if device == Device::Any { Device::CPU } else { device };
+        Some(TensorType::new(dims, dtype).on(device).into())
+    });
+    let any = || ParamType::Any;
+    let others = select(vec![
+        ParamType::Str,
+        ParamType::Bytes,
+        ParamType::DType,
+        ParamType::Device,
+        ParamType::Any,
+        ParamType::Function,
+        ParamType::Module,
+        ParamType::Shape(None),
+        ParamType::object("test.Thing"),
+        ParamType::array(any()),
+        ParamType::list(any()),
+        ParamType::map(any(), any()),
+        ParamType::dict(any(), any()),
+    ]);
+    prop_oneof![
+        5 => Just(None),
+        3 => scalar().prop_map(|ty| Some(ty.into())),
+        2 => tensor,
+        2 => others.prop_map(Some),
+    ]
+}
+
+/// A default that the type has, if any.
+fn default(ty: &ParamType) -> Option<DefaultValue> {
+    Some(match ty {
+        ParamType::Optional(inner) => return Some(default(inner).unwrap_or(DefaultValue::None)),
+        ParamType::Scalar(ScalarType::Bool) => true.into(),
+        ParamType::Scalar(ScalarType::Handle) | ParamType::None => DefaultValue::None,
+        ParamType::Scalar(ty) if ty.is_float() => 0.5.into(),
+        ParamType::Scalar(_) => 2.into(),
+        ParamType::Str | ParamType::Bytes => "of the signature".into(),
+        ParamType::Any => "any".into(),
+        ParamType::DType => DLDataType::INT8.into(),
+        ParamType::Device => DLDevice::cuda(1).into(),
+        ParamType::Int(value) => (*value).into(),
+        ParamType::Bool(value) => (*value).into(),
+        _ => return None,
+    })
+}
+
+/// The parts of a signature, which may not go together.
+#[derive(Clone, Debug)]
+struct Parts {
+    params: Vec<ParamType>,
+    /// How many of the last parameters may have defaults.
+    defaults: usize,
+    /// Which integer parameter is a symbol, and which.
+    symbol: Option<(usize, &'static str)>,
+    stream: bool,
+    constraints: Vec<(Dim, CompareOp, i64)>,
+    policy: DTypePolicy,
+    ret: Option<ParamType>,
+}
+
+impl Parts {
+    /// A signature of all that goes together; where nothing says a symbol's value, one more tensor does.
+    fn build(self) -> Option<Signature> {
+        self.signature(&[]).or_else(|| self.signature(&SYMBOLS))
+    }
+
+    fn signature(&self, sizes: &[&'static str]) -> Option<Signature> {
+        let mut builder = Signature::builder("f").dtype_policy(self.policy);
+        let ints = self.params.iter().enumerate().filter(|(_, ty)| ty.as_scalar().is_some_and(ScalarType::is_int));
+        let ints: Vec<usize> = ints.map(|(i, _)| i).collect();
+        let symbol = self.symbol.filter(|_| !ints.is_empty()).map(|(i, name)| (ints[i % ints.len()], name));
+        let name = |i| symbol.filter(|(of, _)| *of == i).map_or_else(|| format!("p{i}"), |(_, name)| name.to_owned());
+        if !sizes.is_empty() {
+            builder = builder.param("all", TensorType::new(sizes.to_vec(), DLDataType::INT8));
+        }
+        let same_default = |ty: &&ParamType| default(ty).is_some();
+        let defaults = self.params.iter().rev().take(self.defaults).take_while(same_default).count();
+        let names: HashSet<String> = (0..self.params.len()).map(name).collect();
+        for (i, ty) in self.params.iter().enumerate() {
+            builder = match default(ty).filter(|_| i + defaults >= self.params.len()) {
+                Some(value) => builder.param_or(name(i), ty.clone(), value),
+                None => builder.param(name(i), ty.clone()),
+            };
+        }
+        if self.stream && !names.contains("stream") {
+            builder = builder.param("stream", ParamType::EnvStream);
+        }
+        for (left, op, right) in &self.constraints {
+            builder = builder.constraint(left.clone(), *op, *right);
+        }
+        self.ret.iter().fold(builder, |builder, ty| builder.returns(ty.clone())).build().ok()
+    }
+}
+
+pub fn signature() -> impl Strategy<Value = Signature> {
+    let policies = select(vec![
+        DTypePolicy::SIGN,
+        DTypePolicy::BOOL,
+        DTypePolicy::FP8,
+        DTypePolicy::STORAGE,
+        DTypePolicy::SIGN | DTypePolicy::BOOL,
+    ]);
+    let policy = prop_oneof![3 => Just(DTypePolicy::EXACT), 1 => policies];
+    // most hold of small sizes
+    let op = select(vec![CompareOp::Le, CompareOp::Lt, CompareOp::Ne, CompareOp::Ge]);
+    let constraint = (dim(&["n", "m"]), op, 0i64..12);
+    let params =
+        (vec(param_type(), 0..5), 0usize..4, proptest::option::weighted(0.3, (0usize..4, select(&SYMBOLS[..]))));
+    let rest = (proptest::bool::weighted(0.15), vec(constraint, 0..2), policy, result());
+    (params, rest).prop_filter_map("the builder finds mistakes", |(params, (stream, constraints, policy, ret))| {
+        let (params, defaults, symbol) = params;
+        let parts = Parts { params, defaults, symbol, stream, constraints, policy, ret };
+        let plain = Parts { stream: false, ..parts.clone() };
+        parts.build().or_else(|| plain.build())
+    })
+}

@@ -1,0 +1,218 @@
+//! Texts of signatures: what is shown is read back, and no text breaks the parser.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use tvm_ffi_codegen::runtime::abi::DLDevice;
+use tvm_ffi_codegen::spec::{CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, TensorShape};
+use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
+
+use super::run;
+use super::signatures::dim_op;
+
+/// Signatures that need not be useful, with everything that the text form can say.
+fn wide_signature() -> impl Strategy<Value = Signature> {
+    let default = proptest::option::weighted(0.2, default());
+    let named = ("[A-Z][a-zA-Z0-9_]{0,6}", param_type(), default);
+    let constraint = (dim(), select(CompareOp::ALL.to_vec()), dim());
+    let policy = vec(select(DTypePolicy::NAMES.map(|(policy, _)| policy).to_vec()), 0..3);
+    let policy = policy.prop_map(|all| all.into_iter().fold(DTypePolicy::EXACT, |one, other| one | other));
+    let rest = (policy, proptest::option::of(param_type()), vec(constraint, 0..3), any::<bool>());
+    let parts = ("[a-z_][a-zA-Z0-9_.$]{0,9}", vec(named, 0..6), rest);
+    parts.prop_filter_map("the builder finds mistakes", |(name, params, (policy, ret, constraints, stream))| {
+        let mut builder = Signature::builder(name).dtype_policy(policy);
+        for (name, ty, default) in &params {
+            builder = match default {
+                Some(default) => builder.param_or(name, ty.clone(), default.clone()),
+                None => builder.param(name, ty.clone()),
+            };
+        }
+        if stream {
+            builder = builder.param("stream", ParamType::EnvStream);
+        }
+        for (left, op, right) in constraints {
+            builder = builder.constraint(left, op, right);
+        }
+        let plain = params.iter().fold(Signature::builder("f"), |b, (name, ty, _)| b.param(name, ty.clone()));
+        let whole = ret.iter().fold(builder.clone(), |b, ty| b.returns(ty.clone())).build();
+        whole.or_else(|_| builder.build()).or_else(|_| plain.build()).ok()
+    })
+}
+
+fn dim() -> impl Strategy<Value = Dim> + Clone {
+    let leaf = prop_oneof![
+        1 => any::<u32>().prop_map(|v| Dim::Const(v.into())),
+        4 => "[a-e]".prop_map(Dim::Symbol),
+        1 => "[a-z_][a-z0-9_]{0,6}".prop_map(Dim::Symbol),
+    ];
+    leaf.prop_recursive(2, 6, 2, |inner| (dim_op(), inner.clone(), inner).prop_map(|(op, x, y)| Dim::binary(op, x, y)))
+}
+
+fn dims() -> impl Strategy<Value = Vec<Dim>> {
+    // alone, a symbol gets its value
+    vec(prop_oneof![4 => "[a-e]".prop_map(Dim::Symbol), 1 => dim()], 0..6)
+}
+
+fn tensor() -> impl Strategy<Value = TensorType> {
+    let stride = prop_oneof![any::<i64>().prop_map(Dim::Const), dim()];
+    let id = prop_oneof![Just(DeviceId::Shared), Just(DeviceId::Any), (0..i32::MAX).prop_map(DeviceId::Fixed)];
+    let device = prop_oneof![
+        4 => (1i32..19, id).prop_map(|(kind, id)| Device::Kind(DLDeviceType(kind), id)),
+        1 => Just(Device::Any),
+    ];
+    let exact = (0u8..18, any::<u8>(), any::<u16>()).prop_map(|(code, bits, lanes)| DLDataType::new(code, bits, lanes));
+    let dtype = prop_oneof![4 => exact.prop_map(DType::Exact), 1 => Just(DType::Any)];
+    let align = proptest::option::of((0u32..32).prop_map(|bit| 1 << bit));
+    let parts = (dims(), vec(stride, 6), dtype, device, (0..5, any::<bool>(), any::<bool>()), align);
+    parts.prop_map(|(dims, mut strides, dtype, device, (layout, ranked, noalias), align)| {
+        strides.truncate(dims.len());
+        let layout = match layout {
+            0 | 1 => Layout::Contiguous,
+            2 | 3 => Layout::Strides(strides),
+            _ => Layout::Any,
+        };
+        let open = !ranked && !matches!(layout, Layout::Strides(_));
+        let shape = if open { TensorShape::Any } else { TensorShape::Ranked(dims) };
+        TensorType { shape, dtype, device, layout, align, noalias }
+    })
+}
+
+/// A text between quotes, which has no escapes.
+fn quoted() -> impl Strategy<Value = String> {
+    "[^\"\\x00]{0,8}"
+}
+
+fn param_type() -> impl Strategy<Value = ParamType> {
+    let plain = select(vec![
+        ParamType::Str,
+        ParamType::Bytes,
+        ParamType::DType,
+        ParamType::Device,
+        ParamType::Shape(None),
+        ParamType::Any,
+        ParamType::None,
+        ParamType::Function,
+        ParamType::Module,
+        ParamType::Bool(true),
+        ParamType::Bool(false),
+    ]);
+    let leaf = prop_oneof![
+        4 => tensor().prop_map(ParamType::from),
+        3 => select(ScalarType::ALL.to_vec()).prop_map(ParamType::from),
+        3 => plain,
+        1 => any::<i64>().prop_map(ParamType::Int),
+        1 => quoted().prop_map(ParamType::object),
+        1 => dims().prop_map(|dims| ParamType::Shape(Some(dims))),
+    ];
+    leaf.prop_recursive(4, 12, 3, |inner| {
+        let pair = (inner.clone(), inner.clone());
+        prop_oneof![
+            inner.clone().prop_map(ParamType::optional),
+            inner.clone().prop_map(ParamType::array),
+            inner.clone().prop_map(ParamType::list),
+            vec(inner, 0..4).prop_map(ParamType::Tuple),
+            pair.clone().prop_map(|(key, value)| ParamType::map(key, value)),
+            pair.prop_map(|(key, value)| ParamType::dict(key, value)),
+        ]
+    })
+}
+
+fn default() -> impl Strategy<Value = DefaultValue> {
+    prop_oneof![
+        Just(DefaultValue::None),
+        any::<bool>().prop_map(DefaultValue::from),
+        any::<i64>().prop_map(DefaultValue::from),
+        any::<f64>().prop_map(DefaultValue::from),
+        quoted().prop_map(DefaultValue::from),
+        Just(DLDataType::FLOAT16.into()),
+        (1i32..19, 0..i32::MAX).prop_map(|(kind, id)| DLDevice::new(DLDeviceType(kind), id).into()),
+    ]
+}
+
+#[test]
+fn what_a_signature_shows_is_read_back() {
+    run(500, &wide_signature(), |signature| {
+        let text = signature.to_string();
+        prop_assert_eq!(text.parse::<Signature>(), Ok(signature), "{}", text);
+        Ok(())
+    });
+}
+
+/// Any text may be parsed, and an error can be shown, with its caret inside of the line.
+fn parses(text: &str) -> Result<(), TestCaseError> {
+    match text.parse::<Signature>() {
+        Ok(signature) => prop_assert_eq!(signature.to_string().parse::<Signature>(), Ok(signature)),
+        Err(tvm_ffi_codegen::spec::ParseError::Syntax(error)) => {
+            prop_assert!(!error.to_string().is_empty());
+            prop_assert!(error.line >= 1 && error.column >= 1, "{error:?}");
+            prop_assert!(error.line <= text.split('\n').count(), "{error:?}");
+            let line = text.split('\n').nth(error.line - 1).unwrap_or_default();
+            prop_assert!(error.column <= line.chars().count() + 1, "{error:?}");
+        }
+        Err(error) => prop_assert!(!error.to_string().is_empty()),
+    }
+    Ok(())
+}
+
+#[test]
+fn any_text_is_a_signature_or_an_error() {
+    run(2000, &any::<String>(), |text| parses(&text));
+    let pieces = [
+        "f",
+        "(",
+        ")",
+        "x",
+        ":",
+        "int64",
+        "Tensor",
+        "[",
+        "]",
+        ",",
+        "n",
+        "4",
+        "-1",
+        "float32",
+        "strides",
+        "=",
+        "device",
+        "\"cuda:1\"",
+        "align",
+        "->",
+        "None",
+        " ",
+        "\n",
+        "\"",
+        "-",
+        "99999999999999999999",
+        "\u{e9}",
+        "\0",
+        "float8_",
+        "Optional",
+        "Map",
+        "Tuple",
+        "//",
+        "*",
+        "...",
+        "where",
+        "==",
+        "any",
+        "Object",
+        "x:Tensor([n],f32)",
+    ];
+    run(2000, &vec(proptest::sample::select(pieces.to_vec()), 0..20), |text| parses(&text.concat()));
+}
+
+#[test]
+fn a_text_with_one_mistake_is_an_error_or_another_signature() {
+    let strategy = (wide_signature(), any::<prop::sample::Index>(), any::<char>(), any::<bool>());
+    run(500, &strategy, |(signature, at, c, insert)| {
+        let mut chars: Vec<char> = signature.to_string().chars().collect();
+        let at = at.index(chars.len());
+        if insert {
+            chars.insert(at, c);
+        } else {
+            chars.remove(at);
+        }
+        parses(&chars.into_iter().collect::<String>())
+    });
+}

@@ -1,0 +1,225 @@
+//! Sizes, strides and symbols: what binds, what is solved, compared, or waits.
+
+use tvm_ffi_codegen::Dim;
+use tvm_ffi_codegen::spec::DimOp;
+
+use super::{At, Checked, Model, listed};
+
+/// A size or stride that is an expression.
+pub(super) struct Waiting<'a> {
+    dim: &'a Dim,
+    got: i64,
+    /// A stride may be negative.
+    stride: bool,
+    /// What messages call it, and what stands behind `from`.
+    what: String,
+    from: String,
+}
+
+impl<'a> Model<'a> {
+    fn value_of(&self, name: &str) -> Option<i64> {
+        self.symbols.get(name).map(|(value, _)| *value)
+    }
+
+    /// The value of an expression, if it and all that it is made of fit in 64 bits.
+    pub(super) fn eval(&self, dim: &Dim) -> Option<i64> {
+        let Dim::Binary(op, x, y) = dim else {
+            return match dim {
+                Dim::Const(number) => Some(*number),
+                Dim::Symbol(name) => self.value_of(name),
+                Dim::Binary(..) => None,
+            };
+        };
+        let (x, y) = (i128::from(self.eval(x)?), i128::from(self.eval(y)?));
+        let value = match op {
+            DimOp::Add => x + y,
+            DimOp::Sub => x - y,
+            DimOp::Mul => x * y,
+            DimOp::FloorDiv | DimOp::Mod if y == 0 => return None,
+            DimOp::FloorDiv => x.div_euclid(y.abs()) * y.signum() - i128::from(y < 0 && x.rem_euclid(y.abs()) != 0),
+            // the remainder has the divisor's sign
+            DimOp::Mod if y < 0 => -(-x).rem_euclid(-y),
+            DimOp::Mod => x.rem_euclid(y),
+        };
+        i64::try_from(value).ok()
+    }
+
+    /// The value of the one symbol without a value that gives the expression the other one.
+    fn solve(&self, dim: &Dim, symbol: &str, got: i64) -> Option<i64> {
+        let (op, x, y) = match dim {
+            Dim::Const(_) => return None,
+            Dim::Symbol(_) => return Some(got),
+            Dim::Binary(op, x, y) => (op, x, y),
+        };
+        let left = count(x, symbol) == 1;
+        let (inner, other) = if left { (x, self.eval(y)?) } else { (y, self.eval(x)?) };
+        let (got, other) = (i128::from(got), i128::from(other));
+        let got = match op {
+            DimOp::Add => got - other,
+            DimOp::Sub if left => got + other,
+            DimOp::Sub => other - got,
+            DimOp::Mul if other != 0 && got % other == 0 => got / other,
+            _ => return None,
+        };
+        self.solve(inner, symbol, i64::try_from(got).ok()?)
+    }
+
+    /// The values that an expression's symbols have: `a = 2 from x.shape[0], b = 3 from n`.
+    pub(super) fn values(&self, dim: &Dim) -> String {
+        let value = |name: &&str| {
+            let (value, from) = self.symbols.get(*name)?;
+            Some(format!("{name} = {value} from {from}"))
+        };
+        names(dim).iter().filter_map(value).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn unknown<'d>(&self, dim: &'d Dim) -> Vec<&'d str> {
+        names(dim).into_iter().filter(|name| !self.symbols.contains_key(name)).collect()
+    }
+
+    /// An integer parameter that dimensions use.
+    pub(super) fn integer_symbol(&mut self, at: &At, got: i64) -> Checked {
+        let signature = self.signature;
+        let Some(name) = signature.names_in_dims().into_iter().find(|name| *name == at.path) else { return Ok(()) };
+        match self.symbols.get(name) {
+            Some((value, from)) if *value != got => {
+                let what = format!("value of {name} on argument #{}", at.argument);
+                self.refuse("ValueError", &what, &format!("{value} ({name}, from {from})"), &got.to_string())
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.symbols.insert(name, (got, at.from.clone()));
+                Ok(())
+            }
+        }
+    }
+
+    /// A size; `part` is where it is in the parameter: `.shape[0]`.
+    pub(super) fn size(&mut self, at: &At, part: &str, dim: &'a Dim, got: i64) -> Checked {
+        let what = format!("{}{part} on argument #{}", at.path, at.argument);
+        let got_text = got.to_string();
+        match dim {
+            Dim::Const(size) if *size == got => Ok(()),
+            Dim::Const(size) => self.refuse("ValueError", &what, &size.to_string(), &got_text),
+            // never negative, whatever a stride has bound
+            _ if got < 0 => self.refuse("ValueError", &what, "a size of at least 0", &got_text),
+            _ => self.matched(at, part, dim, got, false),
+        }
+    }
+
+    /// A stride; `compared` where it matters.
+    pub(super) fn stride(&mut self, at: &At, part: &str, dim: &'a Dim, got: i64, compared: bool) -> Checked {
+        let what = format!("{}{part} on argument #{}", at.path, at.argument);
+        match dim {
+            Dim::Const(stride) if compared && *stride != got => {
+                self.refuse("ValueError", &what, &stride.to_string(), &got.to_string())
+            }
+            Dim::Symbol(name) if compared || !self.symbols.contains_key(&name[..]) => {
+                self.matched(at, part, dim, got, true)
+            }
+            Dim::Binary(..) if compared => self.matched(at, part, dim, got, true),
+            _ => Ok(()),
+        }
+    }
+
+    fn matched(&mut self, at: &At, part: &str, dim: &'a Dim, got: i64, stride: bool) -> Checked {
+        let what = format!("{}{part} on argument #{}", at.path, at.argument);
+        let waiting = Waiting { dim, got, stride, what, from: format!("{}{part}", at.from) };
+        if self.decide(&waiting)? {
+            return Ok(());
+        }
+        if at.element {
+            return self.undecided(&waiting);
+        }
+        self.waiting.push(waiting);
+        Ok(())
+    }
+
+    /// Compares, or gives a symbol its value; `false` where neither can be done yet.
+    fn decide(&mut self, waiting: &Waiting<'a>) -> Checked<bool> {
+        let Waiting { dim, got, .. } = *waiting;
+        let wrong =
+            |model: &Self, expected: &str| model.refuse("ValueError", &waiting.what, expected, &got.to_string());
+        let in_brackets = |text: String| if text.is_empty() { text } else { format!(" ({text})") };
+        match (&self.unknown(dim)[..], dim) {
+            ([], Dim::Symbol(name)) => match self.symbols.get(&name[..]) {
+                Some((value, from)) if *value != got => wrong(self, &format!("{value} ({name}, from {from})")),
+                _ => Ok(true),
+            },
+            ([], _) => match self.eval(dim) {
+                Some(value) if value == got => Ok(true),
+                Some(value) => {
+                    let values = self.values(dim);
+                    let sep = if values.is_empty() { "" } else { ", " };
+                    wrong(self, &format!("{value} ({dim}{sep}{values})"))
+                }
+                None => wrong(self, &format!("{dim} in 64 bits{}", in_brackets(self.values(dim)))),
+            },
+            ([name], _) if is_solvable(dim, name) => {
+                let solution = self.solve(dim, name, got).filter(|value| waiting.stride || *value >= 0);
+                let Some(value) = solution else {
+                    return wrong(self, &format!("{dim} for some {name}{}", in_brackets(self.values(dim))));
+                };
+                self.symbols.insert(name, (value, waiting.from.clone()));
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn undecided<T>(&self, Waiting { dim, got, what, .. }: &Waiting<'_>) -> Checked<T> {
+        let unknown = self.unknown(dim);
+        let have = if unknown.len() == 1 { "has" } else { "have" };
+        let expected = format!("{dim}, of which {} {have} no value", listed(&unknown));
+        self.refuse("ValueError", what, &expected, &got.to_string())
+    }
+
+    /// Goes through the dimensions that wait for as long as one gives a symbol its value.
+    pub(super) fn decide_waiting(&mut self) -> Checked {
+        let mut known = usize::MAX;
+        while self.symbols.len() != known {
+            known = self.symbols.len();
+            for waiting in std::mem::take(&mut self.waiting) {
+                if !self.decide(&waiting)? {
+                    self.waiting.push(waiting);
+                }
+            }
+        }
+        self.waiting.first().map_or(Ok(()), |waiting| self.undecided(waiting))
+    }
+}
+
+/// The symbols of an expression, each once, from left to right.
+fn names(dim: &Dim) -> Vec<&str> {
+    match dim {
+        Dim::Const(_) => Vec::new(),
+        Dim::Symbol(name) => vec![name],
+        Dim::Binary(_, x, y) => {
+            let mut all = names(x);
+            let more = names(y).into_iter().filter(|name| !all.contains(name)).collect::<Vec<_>>();
+            all.extend(more);
+            all
+        }
+    }
+}
+
+/// How often a symbol occurs.
+fn count(dim: &Dim, symbol: &str) -> usize {
+    match dim {
+        Dim::Const(_) => 0,
+        Dim::Symbol(name) => (name == symbol).into(),
+        Dim::Binary(_, x, y) => count(x, symbol) + count(y, symbol),
+    }
+}
+
+/// Whether the symbol occurs once, and not below `//` or `%`.
+fn is_solvable(dim: &Dim, symbol: &str) -> bool {
+    fn below_division(dim: &Dim, symbol: &str) -> bool {
+        match dim {
+            Dim::Binary(DimOp::FloorDiv | DimOp::Mod, ..) => count(dim, symbol) > 0,
+            Dim::Binary(_, x, y) => below_division(x, symbol) || below_division(y, symbol),
+            _ => false,
+        }
+    }
+    count(dim, symbol) == 1 && !below_division(dim, symbol)
+}

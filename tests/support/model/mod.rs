@@ -1,0 +1,242 @@
+//! What a wrapper has to do with a call, from `docs/contract.md` alone: an oracle that shares nothing with `src/lower`.
+//!
+//! Executors that run the same lowered IR agree even where the lowering is wrong; this model would not.
+
+mod dims;
+mod outcome;
+mod seen;
+mod tensor;
+mod types;
+
+use std::collections::HashMap;
+
+use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
+use tvm_ffi_codegen::{ParamType, Signature};
+
+use super::args::Form;
+use super::kernels::Noted;
+use super::layout::{Slot, param_slots};
+use super::streams::stream_of;
+use super::value::{Call, Value};
+use dims::Waiting;
+
+/// The kind and text of an error.
+pub type Refusal = (String, String);
+
+/// What a wrapper does with a call.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Prediction {
+    Refused(Refusal),
+    Accepted(Accepted),
+}
+
+/// What a native kernel receives, and what can be told of results.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Accepted {
+    /// As `Outcome::received` tells it; `None` where the contract leaves it open.
+    pub words: Vec<Option<Noted>>,
+    /// The first scalar parameter as a result: type index, payload.
+    pub first_scalar: Option<(i32, u64)>,
+    /// The tensor that the wrapper returns, as text, where a kernel writes nothing to it.
+    pub tensor: Option<String>,
+}
+
+/// What happens to a call whose open tensors have this form; `None` where it breaks what is taken on trust.
+pub fn predict(signature: &Signature, call: &Call, form: Form) -> Option<Prediction> {
+    match Model::new(signature, form).call(call) {
+        Ok(accepted) => Some(Prediction::Accepted(accepted)),
+        Err(Stop::Refused(kind, text)) => Some(Prediction::Refused((kind.to_owned(), text))),
+        Err(Stop::TrustBroken) => None,
+    }
+}
+
+enum Stop {
+    Refused(&'static str, String),
+    TrustBroken,
+}
+
+type Checked<T = ()> = Result<T, Stop>;
+
+/// Whether a value is the result that is predicted; a NaN is any other NaN.
+pub fn same_result(predicted: (i32, u64), (index, padding, payload): (i32, u32, u64)) -> bool {
+    let both_nan = f64::from_bits(predicted.1).is_nan() && f64::from_bits(payload).is_nan();
+    index == predicted.0 && padding == 0 && (payload == predicted.1 || (index == 3 && both_nan))
+}
+
+struct Model<'a> {
+    signature: &'a Signature,
+    form: Form,
+    /// Values, with the paths that bound them.
+    symbols: HashMap<&'a str, (i64, String)>,
+    /// Dimensions that can't be decided yet.
+    waiting: Vec<Waiting<'a>>,
+    /// Of each kind of device: the id that tensors without a stated one share, with the path that bound it.
+    devices: HashMap<DLDeviceType, (i32, String)>,
+    /// The device of tensors that may be on any, with the path that bound it.
+    anywhere: Option<(DLDevice, String)>,
+    /// That of the first tensor that may have a stream.
+    stream: Option<DLDevice>,
+    words: Vec<Option<Noted>>,
+}
+
+/// Where a value is, and what holds of it there.
+#[derive(Clone)]
+struct At {
+    argument: usize,
+    /// As messages have it.
+    path: String,
+    /// As it stands behind `from`.
+    from: String,
+    /// Inside of an Array, List, Map or Dict: nothing is converted, and the kernel doesn't get it by itself.
+    element: bool,
+    /// None would do too.
+    optional: bool,
+}
+
+impl At {
+    fn step(&self, path: &str, from: &str) -> At {
+        let (path, from) = (format!("{}{path}", self.path), format!("{}{from}", self.from));
+        At { path, from, optional: false, ..self.clone() }
+    }
+
+    fn item(&self, i: usize) -> At {
+        let step = format!("[{i}]");
+        self.step(&step, &step)
+    }
+
+    fn element(self) -> At {
+        At { element: true, ..self }
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`
+fn listed(names: &[&str]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+impl<'a> Model<'a> {
+    fn new(signature: &'a Signature, form: Form) -> Self {
+        Model {
+            signature,
+            form,
+            symbols: HashMap::new(),
+            waiting: Vec::new(),
+            devices: HashMap::new(),
+            anywhere: None,
+            stream: None,
+            words: Vec::new(),
+        }
+    }
+
+    fn refuse<T>(&self, kind: &'static str, what: &str, expected: &str, got: &str) -> Checked<T> {
+        let signature = self.signature;
+        let text = format!("Mismatched {what} when calling: `{signature}`, expected {expected}, got {got}");
+        Err(Stop::Refused(kind, text))
+    }
+
+    fn call(&mut self, call: &Call) -> Checked<Accepted> {
+        self.arity(call)?;
+        let mut accepted = Accepted::default();
+        let mut streams = Vec::new();
+        let mut given = call.args.iter();
+        let mut argument = 0;
+        for param in self.signature.params() {
+            if param.ty == ParamType::EnvStream {
+                streams.push((&param.name, self.words.len()));
+                self.words.push(None);
+                continue;
+            }
+            let default = param.default.as_ref().map(seen::default_value);
+            let value = given.next().map(|(_, value)| value).or(default.as_ref());
+            // the count was right
+            let Some(value) = value else { return Err(Stop::TrustBroken) };
+            let (path, from) = (param.name.clone(), param.name.clone());
+            let at = At { argument, path, from, element: false, optional: false };
+            self.argument(&param.ty, value, &at)?;
+            if let ParamType::Scalar(ty) = param.ty {
+                let scalar = self.scalar(&param.ty, ty, value, &at)?.1;
+                accepted.first_scalar.get_or_insert(scalar);
+            }
+            argument += 1;
+        }
+        self.decide_waiting()?;
+        self.constraints()?;
+        for (name, place) in streams {
+            let Some(device) = self.stream else {
+                let expected = "a tensor whose device has the stream";
+                return self.refuse("ValueError", name, expected, "None for each");
+            };
+            self.words[place] = Some(Noted::Word(stream_of(device)));
+        }
+        accepted.tensor = self.returned_tensor()?;
+        if matches!(self.signature.ret(), Some(ParamType::Tensor(_))) {
+            // of a tensor without elements it may be NULL
+            self.words.push(None);
+        }
+        for name in self.signature.symbols() {
+            let value = self.symbols.get(name).map_or(0, |(value, _)| *value as u64);
+            self.words.push(Some(Noted::Word(value)));
+        }
+        accepted.words = std::mem::take(&mut self.words);
+        Ok(accepted)
+    }
+
+    fn arity(&self, call: &Call) -> Checked {
+        let count = call.num_args.unwrap_or(call.args.len() as i32);
+        let params: Vec<_> = self.signature.params().iter().filter(|p| p.ty != ParamType::EnvStream).collect();
+        let least = params.iter().filter(|p| p.default.is_none()).count();
+        if count < least as i32 || count > params.len() as i32 {
+            let most = params.len().to_string();
+            let expected = if least == params.len() { most } else { format!("{least} to {most}") };
+            return self.refuse("TypeError", "number of arguments", &expected, &count.to_string());
+        }
+        if call.null_array && count > 0 {
+            return self.refuse("TypeError", "argument array", "a non-NULL pointer", "NULL");
+        }
+        // a lie about the number of those that are there
+        if count as usize == call.args.len() { Ok(()) } else { Err(Stop::TrustBroken) }
+    }
+
+    /// A whole argument.
+    fn argument(&mut self, ty: &'a ParamType, value: &Value, at: &At) -> Checked {
+        let referred = match value {
+            Value::RValue(Some(object)) if !seen::is_null(object) => Some(&**object),
+            Value::RValue(_) | Value::Raw(10, 0) => None,
+            Value::Raw(10, _) => return Err(Stop::TrustBroken),
+            other => return self.value(ty, other, at),
+        };
+        let Some(object) = referred else {
+            let optional = matches!(ty, ParamType::Optional(_));
+            let ty = if let ParamType::Optional(inner) = ty { &**inner } else { ty };
+            return self.wrong_type(ty, &At { optional, ..at.clone() }, "", "rvalue reference");
+        };
+        let before = self.words.len();
+        self.value(ty, object, at)?;
+        if *ty == ParamType::Any {
+            // the reference, or the object itself
+            self.words[before] = None;
+        }
+        Ok(())
+    }
+
+    /// What the kernel gets where an optional argument is None.
+    fn zeros(&mut self, ty: &ParamType) {
+        let mut slots = Vec::new();
+        param_slots(ty, &mut slots);
+        let words: usize = slots.into_iter().map(Slot::words).sum();
+        self.words.extend(std::iter::repeat_n(Some(Noted::Word(0)), words));
+    }
+
+    fn give(&mut self, at: &At, noted: impl IntoIterator<Item = Option<Noted>>) {
+        if !at.element {
+            self.words.extend(noted);
+        }
+    }
+
+    fn give_word(&mut self, at: &At, word: u64) {
+        self.give(at, [Some(Noted::Word(word))]);
+    }
+}

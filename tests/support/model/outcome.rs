@@ -1,0 +1,98 @@
+//! What is looked at once all parameters are: constraints, and a tensor that is returned.
+
+use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType};
+use tvm_ffi_codegen::spec::{Constraint, DType, DeviceId};
+use tvm_ffi_codegen::{Device, Dim, ParamType};
+
+use super::{Checked, Model, listed};
+use crate::support::element;
+use crate::support::names::{device_name, dtype_name};
+use crate::support::show::MOST_ELEMENTS;
+
+impl Model<'_> {
+    pub(super) fn constraints(&self) -> Checked {
+        self.signature.constraints().iter().try_for_each(|constraint| self.constraint(constraint))
+    }
+
+    fn constraint(&self, constraint: &Constraint) -> Checked {
+        let Constraint { left, op, right } = constraint;
+        let both = left.clone() + right.clone();
+        let refuse = |got: &str| self.refuse("ValueError", "constraint", &constraint.to_string(), got);
+        let unknown = self.unknown(&both);
+        if !unknown.is_empty() {
+            return refuse(&format!("no value of {}", listed(&unknown)));
+        }
+        if let (Some(left), Some(right)) = (self.eval(left), self.eval(right))
+            && op.holds(left, right)
+        {
+            return Ok(());
+        }
+        let mut names = Vec::new();
+        both.for_each_symbol(&mut |name| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        });
+        let value = |name: &str| self.symbols.get(name).map(|(value, from)| format!("{name} = {value} (from {from})"));
+        refuse(&names.into_iter().filter_map(value).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The tensor that the wrapper allocates, as text, if the runtime can do so.
+    pub(super) fn returned_tensor(&mut self) -> Checked<Option<String>> {
+        let signature = self.signature;
+        let Some(ParamType::Tensor(ty)) = signature.ret() else { return Ok(None) };
+        let mut shape = Vec::new();
+        for (d, dim) in ty.shape.dims().unwrap_or_default().iter().enumerate() {
+            shape.push(self.returned_size(d, dim)?);
+        }
+        let product = |product: i64, size: &i64| product.checked_mul(*size);
+        if shape.iter().rev().try_fold(1i64, product).is_none() {
+            return self.refuse("ValueError", "result.shape", "sizes whose product fits in 64 bits", "an overflow");
+        }
+        let device = match ty.device {
+            Device::Kind(kind, DeviceId::Fixed(id)) => Some(DLDevice::new(kind, id)),
+            Device::Kind(kind, _) => Some(DLDevice::new(kind, self.shared_id(kind).unwrap_or(0))),
+            // said by another argument
+            _ => None,
+        };
+        let (Some(device), DType::Exact(dtype)) = (device, &ty.dtype) else { return Ok(None) };
+        // no other device has memory here, and the CPU not any amount
+        if device.device_type != DLDeviceType::CPU || shape.iter().product::<i64>() > MOST_ELEMENTS as i64 {
+            return Ok(None);
+        }
+        let what = format!("Tensor({shape:?}, {}, {})", dtype_name(*dtype), device_name(device));
+        Ok(Some(format!("{what}{}", zeros(*dtype, &shape))))
+    }
+
+    fn returned_size(&self, d: usize, dim: &Dim) -> Checked<i64> {
+        let what = format!("result.shape[{d}]");
+        let unknown = self.unknown(dim);
+        if !unknown.is_empty() {
+            let got = format!("no value of {}", listed(&unknown));
+            return self.refuse("ValueError", &what, &dim.to_string(), &got);
+        }
+        let values = self.values(dim);
+        match self.eval(dim) {
+            Some(size) if size >= 0 => Ok(size),
+            Some(size) => {
+                let why = match dim {
+                    Dim::Symbol(name) => self.symbols.get(&name[..]).map(|(_, from)| format!("{name}, from {from}")),
+                    _ => Some(format!("{dim}, {values}")),
+                };
+                let got = format!("{size} ({})", why.unwrap_or_default());
+                self.refuse("ValueError", &what, "a size of at least 0", &got)
+            }
+            None => self.refuse("ValueError", &what, "a size of at least 0", &format!("{dim} in 64 bits ({values})")),
+        }
+    }
+}
+
+/// The elements of a new tensor as text.
+fn zeros(dtype: DLDataType, shape: &[i64]) -> String {
+    if !dtype.bits.is_multiple_of(8) {
+        return String::new();
+    }
+    let zero = element::show(dtype, &vec![0; dtype.itemsize()]);
+    let count = shape.iter().product::<i64>();
+    format!(" = [{}]", vec![zero; count as usize].join(", "))
+}

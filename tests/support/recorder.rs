@@ -1,0 +1,209 @@
+//! A kernel for any signature, which notes all that it receives.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use tvm_ffi_codegen::engine::Code;
+use tvm_ffi_codegen::ir::{self, ConvertOp, Extension, FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type};
+use tvm_ffi_codegen::lower::flat_signature;
+use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny, TVMFFIObject};
+use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Bytes, Dict, Function, List, Map, ObjectRef, Shape};
+use tvm_ffi_codegen::{Kernel, KernelReturn, ParamType, ScalarType, Signature, runtime};
+
+use super::args::new_object;
+use super::exec::UNOPTIMISED;
+use super::kernels::{Noted, note};
+use super::layout::{Gives, Slot, gives, layout};
+use super::show;
+use super::value::Thing;
+
+/// What the code of a recorder refers to.
+struct Recorder {
+    slots: Vec<Slot>,
+    returns: Option<ParamType>,
+}
+
+thread_local! {
+    static MADE: RefCell<HashMap<Signature, Arc<Code>>> = RefCell::new(HashMap::new());
+}
+
+const SYMBOL: &str = "recorder";
+
+/// The kernel of a signature. It lives as long as the thread that asks for it.
+pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
+    let returns = match gives(signature) {
+        Gives::Nothing | Gives::Tensor => KernelReturn::Nothing,
+        Gives::Value => KernelReturn::Value,
+        Gives::Written => KernelReturn::Status,
+    };
+    let known = MADE.with_borrow(|made| made.get(signature).cloned());
+    let code = match known {
+        Some(code) => code,
+        None => {
+            let code = compile(signature, flat_signature(signature, returns))?;
+            MADE.with_borrow_mut(|made| made.insert(signature.clone(), code.clone()));
+            code
+        }
+    };
+    let address = code.function(SYMBOL).ok_or("the recorder was not defined")?;
+    let kernel = Kernel::address(address.cast::<c_void>());
+    // what it returns follows from the signature, but for the choice between nothing and a status
+    Ok(if returns == KernelReturn::Status { kernel.returning(returns) } else { kernel })
+}
+
+fn compile(signature: &Signature, prototype: FuncSig) -> Result<Arc<Code>, String> {
+    let slots = layout(signature);
+    let words: usize = slots.iter().map(|slot| slot.words()).sum();
+    if words != prototype.params.len() {
+        return Err(format!(
+            "the contract gives the kernel of `{signature}` {words} words, its prototype is {prototype}"
+        ));
+    }
+    // leaked with the code, whose lifetime is the thread's
+    let recorder = Box::leak(Box::new(Recorder { slots, returns: signature.ret().cloned() }));
+    let mut module = Module::new();
+    let function = module.declare(SYMBOL, prototype.clone(), Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut module, function);
+    let slot = b.slot(8 * words.max(1) as u32, 8);
+    let to = b.stack_addr(slot);
+    for (i, param) in prototype.params.iter().enumerate() {
+        let value = b.param(i);
+        let whole = match param.ty {
+            Type::I8 | Type::I16 | Type::I32 if param.ext == Extension::Signed => {
+                b.convert(ConvertOp::SExt, Type::I64, value)
+            }
+            Type::I8 | Type::I16 | Type::I32 => b.convert(ConvertOp::ZExt, Type::I64, value),
+            _ => value,
+        };
+        let offset = 8 * i as i32;
+        if param.ty == Type::F32 {
+            let zero = b.i64(0);
+            b.store(zero, to, offset, MemFlags::ALIGNED);
+        }
+        b.store(whole, to, offset, MemFlags::ALIGNED);
+    }
+    let receive: unsafe extern "C" fn(*const u64, *const Recorder) = receive;
+    let callee = b.ptr_const((receive as *const c_void).expose_provenance() as u64);
+    let noted = b.ptr_const((&raw const *recorder).expose_provenance() as u64);
+    let prototype_of_receive = b.signature(FuncSig::new([Type::Ptr; 2], None));
+    b.call_indirect(prototype_of_receive, callee, &[to, noted]);
+    let result = prototype.ret.map(|ret| match ret.ty {
+        Type::F32 => b.f32(1.0),
+        Type::F64 => b.f64(1.0),
+        Type::Ptr => b.ptr_const(1),
+        ty => b.iconst(ty, word_returned(signature)),
+    });
+    b.ret(result);
+    b.finish();
+    let module = ir::verify(module).map_err(|e| e.to_string())?;
+    UNOPTIMISED.jit().load(&module).map_err(|e| e.to_string())
+}
+
+/// The integer that a recorder returns, if it returns one.
+fn word_returned(signature: &Signature) -> i64 {
+    match signature.ret() {
+        Some(ParamType::Scalar(_)) => 1,
+        // int8
+        Some(ParamType::DType) => 0x0001_0800,
+        // cpu:0
+        Some(ParamType::Device) => 1,
+        // success
+        _ => 0,
+    }
+}
+
+/// What a call of a recorder gives, as text; `None` for nothing, and for a tensor, which the wrapper makes.
+pub fn result(signature: &Signature) -> Option<String> {
+    let text = match signature.ret()? {
+        ParamType::Tensor(_) => return None,
+        ParamType::Scalar(ScalarType::Bool) => "bool true",
+        ParamType::Scalar(ScalarType::Handle) => "handle 0x1",
+        ParamType::Scalar(ScalarType::Float32 | ScalarType::Float64) => "float 1",
+        ParamType::Scalar(_) => "int 1",
+        ParamType::DType => "dtype int8",
+        ParamType::Device => "device cpu",
+        ty => return Some(show::value(&made(ty))),
+    };
+    Some(text.to_owned())
+}
+
+/// What a recorder writes as a result of the type.
+fn made(ty: &ParamType) -> Any {
+    match ty {
+        ParamType::Bytes => Bytes::new(b"\0from a recorder").into(),
+        ParamType::Function => Function::from_packed(|_| Ok(().into())).into(),
+        ParamType::Module => runtime::Module::new("recorder", []).into(),
+        ParamType::Shape(_) => Shape::new(&[1, 2]).into(),
+        ParamType::Object(key) if *key == *"ffi.Function" => made(&ParamType::Function),
+        ParamType::Object(_) => new_object(Thing::Sub),
+        ParamType::Array(_) => [1, 2].into_iter().collect::<Array>().into(),
+        ParamType::List(_) => [1, 2].into_iter().collect::<List>().into(),
+        ParamType::Map(..) => Map::try_from_entries([("a", 1)]).unwrap().into(),
+        ParamType::Dict(..) => Dict::try_from_entries([("a", 1)]).unwrap().into(),
+        _ => Any::from("from a recorder"),
+    }
+}
+
+/// # Safety
+/// The words are those that the recorder's slots say, of a call that is not over.
+unsafe extern "C" fn receive(words: *const u64, recorder: *const Recorder) {
+    // SAFETY: the code has the address of its own recorder, which is never freed.
+    let Recorder { slots, returns } = unsafe { &*recorder };
+    let mut at = 0;
+    for slot in slots {
+        // SAFETY: the slots have so many words.
+        let (first, second) = unsafe { (words.add(at).read(), words.add(at + slot.words() - 1).read()) };
+        at += slot.words();
+        if *slot == Slot::Result {
+            let value = returns.as_ref().map_or_else(Any::none, made);
+            // SAFETY: that is what the wrapper gives for a result.
+            unsafe { address::<TVMFFIAny>(first).cast_mut().write(value.into_raw()) };
+            continue;
+        }
+        // SAFETY: a pointer of the kernel's leads to what the table says.
+        note(unsafe { read(*slot, first, second as usize) });
+        if slot.words() == 2 {
+            note([Noted::Word(second)]);
+        }
+    }
+}
+
+fn address<T>(word: u64) -> *const T {
+    std::ptr::with_exposed_provenance(word as usize)
+}
+
+/// # Safety
+/// A word that is an address leads to what the slot says; `size` is that of the second word.
+unsafe fn read(slot: Slot, word: u64, size: usize) -> Vec<Noted> {
+    if word == 0 || slot == Slot::Word {
+        return vec![Noted::Word(word)];
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe {
+        match slot {
+            Slot::Str => show::text("str", std::slice::from_raw_parts(address(word), size)),
+            Slot::Bytes => show::text("bytes", std::slice::from_raw_parts(address(word), size)),
+            Slot::Shape => show::shape(std::slice::from_raw_parts(address(word), size)),
+            Slot::Array => {
+                let values = std::slice::from_raw_parts(address::<TVMFFIAny>(word), size);
+                let values = values.iter().map(|raw| show::brief(AnyView::from_raw(*raw)));
+                show::sequence("Array", &values.collect::<Vec<_>>())
+            }
+            Slot::Any => show::brief(AnyView::from_raw(address::<TVMFFIAny>(word).read())),
+            Slot::Object => {
+                let object = ObjectRef::clone_from_raw(address::<TVMFFIObject>(word).cast_mut());
+                show::brief(Any::from(object).as_view())
+            }
+            Slot::Tensor => {
+                let tensor = &*address::<DLTensor>(word);
+                let data = tensor.data.expose_provenance() as u64;
+                return vec![show::descriptor(tensor).into(), Noted::Word(data), Noted::Word(tensor.byte_offset)];
+            }
+            Slot::Memory => "memory".to_owned(),
+            Slot::Word | Slot::Result => String::new(),
+        }
+    };
+    vec![Noted::Text(text)]
+}
