@@ -8,6 +8,7 @@ use crate::ir::{
     PointerFacts, Type, Value,
 };
 use crate::lower::Lowering;
+use crate::lower::decode::floor_division;
 use crate::lower::kernel::convention::{TensorForm, has_null};
 use crate::lower::kernel::{Convention, KernelReturn, flat_signature};
 use crate::lower::messages::Messages;
@@ -265,26 +266,16 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Rounded down. A divisor of 0 or -1, on which a machine may trap, is taken for 1: the first stands for a value that is absent, by
-    /// the second is divided apart.
+    /// Rounded down. A divisor of 0 or -1, on which a machine may trap, is taken for 1: the first stands for a value that is absent, and
+    /// what the second gives is put in its place.
     fn divide(&mut self, op: DimOp, x: Value, y: Value) -> Value {
         let (zero, one) = (self.b.i64(0), self.b.i64(1));
         let (is_zero, is_minus_one) = (self.b.icmp_imm(IntCC::Eq, y, 0), self.b.icmp_imm(IntCC::Eq, y, -1));
-        let divisor = self.b.select(is_zero, one, y);
-        let divisor = self.b.select(is_minus_one, one, divisor);
-        let (quotient, rest) = (self.b.binary(BinaryOp::SDiv, x, divisor), self.b.binary(BinaryOp::SRem, x, divisor));
-        let some = self.b.icmp_imm(IntCC::Ne, rest, 0);
-        let signs = self.b.binary(BinaryOp::Xor, rest, divisor);
-        let differ = self.b.icmp_imm(IntCC::SLt, signs, 0);
-        let up = self.b.binary(BinaryOp::And, some, differ);
-        if op == DimOp::Mod {
-            let moved = self.b.binary(BinaryOp::Add, rest, divisor);
-            return self.b.select(up, moved, rest);
-        }
-        let less = self.b.binary(BinaryOp::Sub, quotient, one);
-        let rounded = self.b.select(up, less, quotient);
-        let negative = self.b.binary(BinaryOp::Sub, zero, x);
-        self.b.select(is_minus_one, negative, rounded)
+        let special = self.b.binary(BinaryOp::Or, is_zero, is_minus_one);
+        let divisor = self.b.select(special, one, y);
+        let divided = floor_division(&mut self.b, op, x, divisor);
+        let negative = if op == DimOp::Mod { zero } else { self.b.binary(BinaryOp::Sub, zero, x) };
+        self.b.select(is_minus_one, negative, divided)
     }
 
     /// The value of a symbol.

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::super::wrapper::{Bound, Lowerer};
-use crate::ir::{BinaryOp, IntCC, Type, Value};
+use crate::ir::{BinaryOp, FunctionBuilder, IntCC, Type, Value};
 use crate::spec::{CompareOp, Constraint, Dim, DimOp, ParamType, Signature};
 
 /// What stands for the value that an expression has to have.
@@ -42,9 +42,9 @@ fn solvable<'a>(dim: &'a Dim, known: &dyn Fn(&str) -> bool) -> Option<(&'a str, 
     is_computable(&solved).then_some((name, solved))
 }
 
-/// The names in dimensions that the good path gives no value by itself: their carriers may be absent, or can't be solved here.
-/// `None` where it can't compute what it would have to.
-pub(super) fn loose<'a>(signature: &'a Signature) -> Option<Vec<&'a str>> {
+/// Whether the good path can give every name in dimensions its value, and compute all that it would have to: carriers are always
+/// there, and divisors are numbers.
+pub(super) fn can_decide(signature: &Signature) -> bool {
     let mut known: HashSet<&str> = HashSet::new();
     let mut dims: Vec<&Dim> = Vec::new();
     for param in signature.params() {
@@ -67,8 +67,7 @@ pub(super) fn loose<'a>(signature: &'a Signature) -> Option<Vec<&'a str>> {
     let mut computable = signature.constraints().iter().all(|c| is_computable(&c.left) && is_computable(&c.right));
     let types = signature.params().iter().map(|param| &param.ty).chain(signature.ret());
     types.for_each(|ty| ty.for_each_dim(&mut |dim| computable &= is_computable(dim)));
-    let names = signature.names_in_dims().into_iter();
-    computable.then(|| names.filter(|name| !known.contains(name)).collect())
+    computable && signature.names_in_dims().into_iter().all(|name| known.contains(name))
 }
 
 /// The dimensions of what a call always passes: not what is optional, nor in a container.
@@ -78,6 +77,23 @@ fn firm_dims<'a>(ty: &'a ParamType, dims: &mut Vec<&'a Dim>) {
         ParamType::Tuple(items) => items.iter().for_each(|item| firm_dims(item, dims)),
         _ => {}
     }
+}
+
+/// A quotient rounded down, or the rest with the divisor's sign; for divisors that don't trap.
+pub(in crate::lower) fn floor_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+    let rest = b.binary(BinaryOp::SRem, x, y);
+    let some = b.icmp_imm(IntCC::Ne, rest, 0);
+    let signs = b.binary(BinaryOp::Xor, rest, y);
+    let differ = b.icmp_imm(IntCC::SLt, signs, 0);
+    let up = b.binary(BinaryOp::And, some, differ);
+    if op == DimOp::Mod {
+        let moved = b.binary(BinaryOp::Add, rest, y);
+        return b.select(up, moved, rest);
+    }
+    let quotient = b.binary(BinaryOp::SDiv, x, y);
+    let one = b.i64(1);
+    let less = b.binary(BinaryOp::Sub, quotient, one);
+    b.select(up, less, quotient)
 }
 
 impl Lowerer<'_> {
@@ -108,6 +124,8 @@ impl Lowerer<'_> {
                     false
                 }
             },
+            // `bind` has decided it
+            Dim::Binary(..) if self.from_bind => false,
             Dim::Binary(..) => {
                 let deferred = Deferred { dim: dim.clone(), got, is_size };
                 if let Some(deferred) = self.decide(deferred) {
@@ -166,10 +184,16 @@ impl Lowerer<'_> {
             Dim::Symbol(name) => self.bound(name).map(|bound| bound.value),
             Dim::Binary(op, x, y) => {
                 if let (DimOp::FloorDiv | DimOp::Mod, divisor) = (op, y.eval(&|_| None)) {
-                    // others are left to `bind`
-                    let divisor = divisor.filter(|divisor| *divisor > 0)?;
                     let x = self.compute(x, target)?;
-                    return Some(self.divide(*op, x, divisor));
+                    if let Some(divisor) = divisor.filter(|divisor| *divisor > 0) {
+                        return Some(self.divide(*op, x, divisor));
+                    }
+                    if !self.from_bind {
+                        return None;
+                    }
+                    // `bind` has computed it, so that no machine traps on it
+                    let y = self.compute(y, target)?;
+                    return Some(floor_division(&mut self.b, *op, x, y));
                 }
                 let (x, y) = (self.compute(x, target)?, self.compute(y, target)?);
                 Some(self.operation(*op, x, y))
@@ -220,8 +244,11 @@ impl Lowerer<'_> {
         self.b.binary(BinaryOp::Add, rest, back)
     }
 
-    /// Requires a constraint, where the good path can compute it.
+    /// Requires a constraint, unless `bind` has.
     pub(super) fn constrain(&mut self, constraint: &Constraint) {
+        if self.from_bind {
+            return;
+        }
         let sides = (self.compute(&constraint.left, None), self.compute(&constraint.right, None));
         let (Some(left), Some(right)) = sides else { return };
         let compare = match constraint.op {

@@ -14,7 +14,7 @@ mod dims;
 mod scalar;
 pub(super) mod tensor;
 
-pub(super) use dims::Deferred;
+pub(super) use dims::{Deferred, floor_division};
 
 use super::kernel::convention::has_null;
 use super::program::{self, Devices, SharedId};
@@ -50,7 +50,7 @@ impl Place {
 
 /// Whether a wrapper's arguments always go through `bind`.
 pub(super) fn needs_bind(signature: &Signature) -> bool {
-    dims::loose(signature).is_none_or(|loose| !loose.is_empty())
+    !dims::can_decide(signature)
         || signature.params().iter().any(|param| has_slow_type(&param.ty))
         || has_loose_device(signature)
 }
@@ -63,8 +63,11 @@ fn has_slow_type(ty: &ParamType) -> bool {
         ParamType::Map(key, value) | ParamType::Dict(key, value) => {
             **key != ParamType::Any || **value != ParamType::Any
         }
-        // its compact strides are as many as its sizes
-        ParamType::Tensor(tensor) => tensor.shape == TensorShape::Any,
+        // compact strides of any rank are as many as the sizes; of strides that are expressions, some are neither compared nor solved
+        ParamType::Tensor(tensor) => {
+            let computed = |stride: &Dim| matches!(stride, Dim::Binary(..));
+            tensor.shape == TensorShape::Any || tensor.strides().unwrap_or_default().iter().any(computed)
+        }
         _ => ty.inner().into_iter().any(has_slow_type),
     }
 }
@@ -145,21 +148,17 @@ impl Lowerer<'_> {
         values
     }
 
-    /// Requires that `bind` has made the arguments, and takes the values of symbols from its notes.
+    /// Requires that `bind` has made the arguments, and takes the values of all symbols from its notes.
     fn preload(&mut self, signature: &Signature) {
         let scratch = self.b.stack_addr(self.scratch);
         let bound = self.b.icmp(IntCC::Eq, self.args, scratch);
         self.conditions.holds(bound);
         self.branch();
-        let names = signature.names_in_dims();
-        let loose = dims::loose(signature).unwrap_or_else(|| names.clone());
         let first = program::notes_offset(signature.passed().count());
-        for (i, name) in (0..).zip(&names) {
-            if loose.contains(name) {
-                let offset = (first + i * self.note_size) as i32;
-                let value = self.b.load(Type::I64, scratch, offset, MemFlags::ALIGNED);
-                self.bind(name, value, false);
-            }
+        for (i, name) in (0..).zip(signature.names_in_dims()) {
+            let offset = (first + i * self.note_size) as i32;
+            let value = self.b.load(Type::I64, scratch, offset, MemFlags::ALIGNED);
+            self.bind(name, value, false);
         }
     }
 
@@ -295,7 +294,8 @@ impl<'a> Pending<'a> {
         match self.ty {
             ParamType::Scalar(ty) => {
                 let scalar = scalar::decode(l, place, *ty);
-                if let (Some(name), Some(wide)) = (self.name, scalar.wide) {
+                // `bind` has compared it, where it is not the first to say its value
+                if let (Some(name), Some(wide), false) = (self.name, scalar.wide, l.from_bind) {
                     l.bind(name, wide, false);
                 }
                 Stage::Done(vec![scalar.value])

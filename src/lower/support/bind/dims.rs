@@ -198,7 +198,13 @@ impl Binder<'_, '_> {
         let ok = self.and(ok, same);
         let ok = self.and(ok, natural);
         let (text, name) = (of(Tag::String, Field::Text), of(Tag::String, Field::Symbol));
-        self.require_dim(ok, &[text, Part::Text(" for some "), name, GOT, GOT_NUMBER]);
+        let terms = self.word(expr, expr::TERMS);
+        let alone = self.is(terms, 1);
+        let with_others = self.or(ok, alone);
+        let others = [Part::Text(" ("), of(Tag::Bindings, Field::Expr), Part::Text("), got "), GOT_NUMBER];
+        let for_some = [text, Part::Text(" for some "), name];
+        self.require_dim(with_others, &[&for_some[..], &others].concat());
+        self.require_dim(ok, &[&for_some[..], &[GOT, GOT_NUMBER]].concat());
         self.bind_note(note, candidate);
     }
 
