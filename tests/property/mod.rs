@@ -109,11 +109,17 @@ impl Counts {
 
 /// What was wrong, without names: `shape`, `type of`, ...
 fn kind_of(message: &str) -> String {
-    let what = message.split([',', '`']).next().unwrap_or_default();
+    let what = message.strip_prefix("Mismatched ").unwrap_or(message);
     let what = what.split(" on argument").next().unwrap_or_default();
-    let last = |word: &str| word.rsplit('.').next().unwrap_or_default().split('[').next().map(str::to_owned);
-    let words = what.split(' ').filter(|word| *word != "Mismatched").take(2).filter_map(last);
-    words.filter(|word| !word.starts_with(|c: char| c == 'p' && word.len() < 4)).collect::<Vec<_>>().join(" ")
+    let what = what.split(" when calling").next().unwrap_or_default();
+    match what.split_once(" of ") {
+        Some((kind, _)) => format!("{kind} of"),
+        None if matches!(what, "constraint" | "argument array" | "stream") => what.to_owned(),
+        None => {
+            let part = what.rsplit_once('.').map_or("entry of a shape", |(_, part)| part);
+            part.split('[').next().unwrap_or_default().to_owned()
+        }
+    }
 }
 
 #[test]
