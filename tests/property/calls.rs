@@ -280,6 +280,13 @@ fn anything(dice: &mut Dice, held: bool) -> Value {
     }
 }
 
+/// An argument of any type.
+pub fn any_argument(seed: u64) -> Value {
+    let mut value = anything(&mut Dice::new(seed), false);
+    keep_keys_apart(&mut value);
+    value
+}
+
 fn several(dice: &mut Dice) -> Vec<Value> {
     (0..dice.below(3)).map(|_| anything(dice, true)).collect()
 }

@@ -19,6 +19,7 @@ use super::layout::{Slot, param_slots};
 use super::streams::stream_of;
 use super::value::{Call, Value};
 use dims::Waiting;
+pub use seen::brief;
 
 /// The kind and text of an error.
 pub type Refusal = (String, String);
