@@ -58,10 +58,11 @@ impl Plan {
 
     /// Whether the call is accepted for sure, whatever a model of the contract thinks.
     pub fn is_right(&self, signature: &Signature) -> bool {
-        let (mut plain, mut devices) = (true, Vec::new());
+        let mut plain = true;
         for param in signature.params() {
             param.ty.for_each_dim(&mut |dim| plain &= !matches!(dim, Dim::Binary(..)));
-            param.ty.for_each_tensor(&mut |tensor| devices.push(tensor.device.clone()));
+            // the default of a symbol is one value of many
+            plain &= param.default.is_none() || !SYMBOLS.contains(&&param.name[..]);
             plain &= matches!(
                 param.ty,
                 ParamType::Scalar(_) | ParamType::Tensor(_) | ParamType::Str | ParamType::Optional(_)
@@ -71,13 +72,6 @@ impl Plan {
             && self.changes.is_empty()
             && signature.constraints().is_empty()
             && signature.ret().is_none_or(|ty| !matches!(ty, ParamType::Tensor(_)))
-            && devices.iter().all(|device| match device {
-                // tensors without a number can all have this one, as stated ones of their kind do
-                Device::Kind(kind, DeviceId::Fixed(id)) => {
-                    *id == self.id || !devices.contains(&Device::Kind(*kind, DeviceId::Shared))
-                }
-                _ => true,
-            })
             // what a stride may be, a size may not
             && self.values.iter().all(|value| *value >= 0)
     }
@@ -121,7 +115,7 @@ impl Maker<'_> {
             Value::Str(text) => text.len() > 7,
             _ => false,
         };
-        if object && self.dice.one_in(12) { Value::RValue(Some(Box::new(value))) } else { value }
+        if object && self.dice.one_in(12) { Value::Reference(Some(Box::new(value))) } else { value }
     }
 
     /// A value that the type accepts there.
@@ -213,7 +207,7 @@ impl Maker<'_> {
         spec.device = match ty.device {
             Device::Kind(kind, DeviceId::Fixed(id)) => DLDevice::new(kind, id),
             Device::Kind(kind, DeviceId::Any) => DLDevice::new(kind, self.dice.below(3) as i32),
-            Device::Kind(kind, DeviceId::Shared) => DLDevice::new(kind, self.plan.id),
+            Device::Kind(kind, DeviceId::Shared) => DLDevice::new(kind, self.shared_id(kind)),
             _ => DLDevice::new([DLDeviceType::CPU, DLDeviceType::CUDA, DLDeviceType::VULKAN][self.plan.id as usize], 1),
         };
         match &ty.layout {
@@ -225,6 +219,18 @@ impl Maker<'_> {
             Layout::Any => {}
         }
         spec
+    }
+
+    /// The number that tensors on a kind of device share: a stated one, if there is one.
+    fn shared_id(&self, kind: DLDeviceType) -> i32 {
+        let mut shared = self.plan.id;
+        for param in self.signature.params() {
+            param.ty.for_each_tensor(&mut |tensor| match tensor.device {
+                Device::Kind(of, DeviceId::Fixed(id)) if of == kind => shared = id,
+                _ => {}
+            });
+        }
+        shared
     }
 
     /// Maybe another dtype that the signature's policy takes for one.
@@ -269,9 +275,16 @@ fn anything(dice: &mut Dice, held: bool) -> Value {
         19 => Value::List(several(dice)),
         20 => Value::Map(several(dice).into_iter().map(|value| (Value::Str("k".to_owned()), value)).collect()),
         21 => Value::Dict(several(dice).into_iter().map(|value| (Value::int(number), value)).collect()),
-        22 if !held => Value::RValue(dice.pick(&[None, Some(Box::new(Value::Function))])),
+        22 if !held => Value::Reference(dice.pick(&[None, Some(Box::new(Value::Function))])),
         _ => Value::Tensor(TensorSpec::new(DLDataType::FLOAT32, vec![number.rem_euclid(4)])),
     }
+}
+
+/// An argument of any type.
+pub fn any_argument(seed: u64) -> Value {
+    let mut value = anything(&mut Dice::new(seed), false);
+    keep_keys_apart(&mut value);
+    value
 }
 
 fn several(dice: &mut Dice) -> Vec<Value> {
@@ -301,7 +314,7 @@ fn change(call: &mut Call, dice: &mut Dice) {
 fn count(value: &Value) -> usize {
     match value {
         // what a reference refers to stays an object
-        Value::RValue(_) => 1,
+        Value::Reference(_) => 1,
         _ => 1 + value.inner().into_iter().map(count).sum::<usize>(),
     }
 }

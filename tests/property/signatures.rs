@@ -11,6 +11,8 @@ use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, 
 
 /// The symbols of dimensions.
 pub const SYMBOLS: [&str; 5] = ["n", "m", "k", "s", "t"];
+/// Those of sizes; the others may be negative.
+const SIZES: [&str; 4] = ["n", "m", "k", "s"];
 
 fn scalar() -> impl Strategy<Value = ScalarType> {
     select(ScalarType::ALL.to_vec())
@@ -186,18 +188,18 @@ struct Parts {
     /// Which integer parameter is a symbol, and which.
     symbol: Option<(usize, &'static str)>,
     stream: bool,
-    constraints: Vec<(Dim, CompareOp, i64)>,
+    constraint: Option<(Dim, CompareOp, i64)>,
     policy: DTypePolicy,
     ret: Option<ParamType>,
 }
 
 impl Parts {
-    /// A signature of all that goes together; where nothing says a symbol's value, one more tensor does.
-    fn build(self) -> Option<Signature> {
-        self.signature(&[]).or_else(|| self.signature(&SYMBOLS))
+    /// A signature of all that goes together; where nothing says a symbol's value, more tensors do.
+    fn build(&self) -> Option<Signature> {
+        self.signature(&[], &[]).or_else(|| self.signature(&SIZES, &[])).or_else(|| self.signature(&SIZES, &["t"]))
     }
 
-    fn signature(&self, sizes: &[&'static str]) -> Option<Signature> {
+    fn signature(&self, sizes: &[&'static str], strides: &[&'static str]) -> Option<Signature> {
         let mut builder = Signature::builder("f").dtype_policy(self.policy);
         let ints = self.params.iter().enumerate().filter(|(_, ty)| ty.as_scalar().is_some_and(ScalarType::is_int));
         let ints: Vec<usize> = ints.map(|(i, _)| i).collect();
@@ -205,6 +207,10 @@ impl Parts {
         let name = |i| symbol.filter(|(of, _)| *of == i).map_or_else(|| format!("p{i}"), |(_, name)| name.to_owned());
         if !sizes.is_empty() {
             builder = builder.param("all", TensorType::new(sizes.to_vec(), DLDataType::INT8));
+        }
+        if !strides.is_empty() {
+            let tensor = TensorType::new(vec![2; strides.len()], DLDataType::INT8);
+            builder = builder.param("steps", tensor.with_strides(strides.to_vec()));
         }
         let same_default = |ty: &&ParamType| default(ty).is_some();
         let defaults = self.params.iter().rev().take(self.defaults).take_while(same_default).count();
@@ -218,7 +224,7 @@ impl Parts {
         if self.stream && !names.contains("stream") {
             builder = builder.param("stream", ParamType::EnvStream);
         }
-        for (left, op, right) in &self.constraints {
+        if let Some((left, op, right)) = &self.constraint {
             builder = builder.constraint(left.clone(), *op, *right);
         }
         self.ret.iter().fold(builder, |builder, ty| builder.returns(ty.clone())).build().ok()
@@ -235,14 +241,19 @@ pub fn signature() -> impl Strategy<Value = Signature> {
     ]);
     let policy = prop_oneof![3 => Just(DTypePolicy::EXACT), 1 => policies];
     // most hold of small sizes
-    let op = select(vec![CompareOp::Le, CompareOp::Lt, CompareOp::Ne, CompareOp::Ge]);
-    let constraint = (dim(&["n", "m"]), op, 0i64..12);
+    let op = select(vec![CompareOp::Le, CompareOp::Lt, CompareOp::Ne, CompareOp::Ne]);
+    let constraint = (dim(&["n", "m"]), select(vec!["n", "m"]), op, 0i64..12);
+    let constraint = constraint.prop_map(|(dim, symbol, op, limit)| {
+        // without a symbol it would hold always or never
+        let left = if dim.eval(&|_| Some(1)) == dim.eval(&|_| None) { symbol.into() } else { dim };
+        (left, op, limit)
+    });
     let params =
         (vec(param_type(), 0..5), 0usize..4, proptest::option::weighted(0.3, (0usize..4, select(&SYMBOLS[..]))));
-    let rest = (proptest::bool::weighted(0.15), vec(constraint, 0..2), policy, result());
-    (params, rest).prop_filter_map("the builder finds mistakes", |(params, (stream, constraints, policy, ret))| {
+    let rest = (proptest::bool::weighted(0.15), proptest::option::weighted(0.2, constraint), policy, result());
+    (params, rest).prop_filter_map("the builder finds mistakes", |(params, (stream, constraint, policy, ret))| {
         let (params, defaults, symbol) = params;
-        let parts = Parts { params, defaults, symbol, stream, constraints, policy, ret };
+        let parts = Parts { params, defaults, symbol, stream, constraint, policy, ret };
         let plain = Parts { stream: false, ..parts.clone() };
         parts.build().or_else(|| plain.build())
     })

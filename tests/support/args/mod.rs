@@ -135,7 +135,7 @@ impl Arguments {
                 let entries = self.entries(entries, place);
                 self.own(Dict::try_from_entries(entries).unwrap())
             }
-            Value::RValue(object) => {
+            Value::Reference(object) => {
                 let object = object.as_ref().map(|object| self.add(object, place, Form::Object));
                 assert!(
                     object.is_none_or(|o| o.type_index >= TypeIndex::STATIC_OBJECT_BEGIN.0),
@@ -178,7 +178,7 @@ impl Arguments {
 
     fn inside(&mut self, value: &Value, place: &Place) -> Any {
         let wild = matches!(value, Value::Raw(8.., payload) if *payload != 0);
-        assert!(!wild && !matches!(value, Value::RValue(_)), "{value:?}: no container can own it");
+        assert!(!wild && !matches!(value, Value::Reference(_)), "{value:?}: no container can own it");
         let raw = self.add(value, place, Form::Object);
         // SAFETY: what a container can own is alive, or NULL.
         unsafe { AnyView::from_raw(raw) }.to_owned().unwrap()

@@ -19,6 +19,7 @@ use super::layout::{Slot, param_slots};
 use super::streams::stream_of;
 use super::value::{Call, Value};
 use dims::Waiting;
+pub use seen::brief;
 
 /// The kind and text of an error.
 pub type Refusal = (String, String);
@@ -149,7 +150,7 @@ impl<'a> Model<'a> {
                 self.words.push(None);
                 continue;
             }
-            let default = param.default.as_ref().map(seen::default_value);
+            let default = param.default.as_ref().map(|default| seen::default_value(&param.ty, default));
             let value = given.next().map(|(_, value)| value).or(default.as_ref());
             // the count was right
             let Some(value) = value else { return Err(Stop::TrustBroken) };
@@ -203,8 +204,8 @@ impl<'a> Model<'a> {
     /// A whole argument.
     fn argument(&mut self, ty: &'a ParamType, value: &Value, at: &At) -> Checked {
         let referred = match value {
-            Value::RValue(Some(object)) if !seen::is_null(object) => Some(&**object),
-            Value::RValue(_) | Value::Raw(10, 0) => None,
+            Value::Reference(Some(object)) if !seen::is_null(object) => Some(&**object),
+            Value::Reference(_) | Value::Raw(10, 0) => None,
             Value::Raw(10, _) => return Err(Stop::TrustBroken),
             other => return self.value(ty, other, at),
         };

@@ -1,5 +1,6 @@
 //! What can be seen of a value: its type, its content.
 
+use tvm_ffi_codegen::ParamType;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, TypeIndex};
 use tvm_ffi_codegen::spec::DefaultValue;
 
@@ -9,8 +10,11 @@ use crate::support::show;
 use crate::support::value::Value;
 
 /// What a default is as an argument.
-pub fn default_value(default: &DefaultValue) -> Value {
+pub fn default_value(ty: &ParamType, default: &DefaultValue) -> Value {
+    let bytes =
+        matches!(ty, ParamType::Bytes) || matches!(ty, ParamType::Optional(inner) if **inner == ParamType::Bytes);
     match default {
+        DefaultValue::Str(text) if bytes => Value::Bytes(text.clone()),
         DefaultValue::None => Value::NONE,
         DefaultValue::Bool(value) => Value::bool(*value),
         DefaultValue::Int(value) => Value::int(*value),
@@ -44,7 +48,7 @@ pub fn index(value: &Value) -> i32 {
         Value::List(_) => TypeIndex::LIST,
         Value::Map(_) => TypeIndex::MAP,
         Value::Dict(_) => TypeIndex::DICT,
-        Value::RValue(_) => TypeIndex::OBJECT_RVALUE_REF,
+        Value::Reference(_) => TypeIndex::OBJECT_RVALUE_REF,
     };
     index.0
 }

@@ -59,7 +59,7 @@ pub enum Value {
     /// An `ffi.Dict`, as the map.
     Dict(Vec<(Value, Value)>),
     /// `kTVMFFIObjectRValueRef` to this object; without one, to a NULL pointer.
-    RValue(Option<Box<Value>>),
+    Reference(Option<Box<Value>>),
 }
 
 /// The types that only the tests know.
@@ -95,7 +95,7 @@ impl Value {
         match self {
             Value::Array(items) | Value::List(items) => items.iter().collect(),
             Value::Map(entries) | Value::Dict(entries) => entries.iter().flat_map(|(k, v)| [k, v]).collect(),
-            Value::RValue(object) => object.iter().map(|object| &**object).collect(),
+            Value::Reference(object) => object.iter().map(|object| &**object).collect(),
             _ => Vec::new(),
         }
     }

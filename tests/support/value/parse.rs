@@ -160,8 +160,8 @@ fn parse_value(text: &str) -> Result<Value, String> {
         "list" => list(inside, parse_value).map(Value::List),
         "map" => entries(inside).map(Value::Map),
         "dict" => entries(inside).map(Value::Dict),
-        "rvalue" if inside == "null" => Ok(Value::RValue(None)),
-        "rvalue" => parse_value(inside).map(|object| Value::RValue(Some(Box::new(object)))),
+        "rvalue" if inside == "null" => Ok(Value::Reference(None)),
+        "rvalue" => parse_value(inside).map(|object| Value::Reference(Some(Box::new(object)))),
         _ => Err(format!("`{name}` is no kind of argument")),
     }
 }
