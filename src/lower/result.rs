@@ -104,10 +104,10 @@ impl Lowerer<'_> {
             SharedId::Fixed(id) => id,
             SharedId::OfSlot | SharedId::Any => 0,
         };
-        let known = self.devices.iter().find(|(known, _)| *known == slot && id == SharedId::OfSlot);
-        match known {
-            Some((_, device)) => *device,
-            None => self.b.i64(i64::from(number) << 32 | i64::from(kind.0)),
+        let otherwise = self.b.i64(i64::from(number) << 32 | i64::from(kind.0));
+        match id {
+            SharedId::OfSlot => self.first_device(otherwise, |seen| seen.slot == Some(slot)),
+            SharedId::Fixed(_) | SharedId::Any => otherwise,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Lowering;
 use super::body;
-use super::decode::{self, Deferred};
+use super::decode::{self, Deferred, SeenDevice};
 use super::error::LowerError;
 use super::fast::Conditions;
 use super::kernel::convention::writes_result;
@@ -61,8 +61,9 @@ pub(super) struct Lowerer<'m> {
     pub shared_devices: &'m Devices,
     /// The first `DLDevice` of each slot, as one `I64`.
     pub devices: Vec<(usize, Value)>,
-    /// The devices whose stream may be asked for, in order; 0 where the tensor is absent.
-    pub stream_devices: Vec<Value>,
+    /// The devices of all tensors in order, where somebody asks for them: a stream or the device of a result.
+    pub keeps_devices: bool,
+    pub seen_devices: Vec<SeenDevice>,
 }
 
 /// Lowers a wrapper into the module.
@@ -109,7 +110,9 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         deferred: Vec::new(),
         shared_devices: &devices,
         devices: Vec::new(),
-        stream_devices: Vec::new(),
+        keeps_devices: signature.params().iter().any(|param| !param.is_passed())
+            || matches!(signature.ret(), Some(ParamType::Tensor(_))),
+        seen_devices: Vec::new(),
     };
     let given = [l.b.param(1), l.b.param(2)];
     if verbatim {

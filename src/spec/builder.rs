@@ -105,6 +105,8 @@ impl SignatureBuilder {
     /// Every mistake of the signature, each with its path.
     pub fn build(mut self) -> Result<Signature, SignatureError> {
         self.signature.params.iter_mut().for_each(Param::settle_default);
+        let types = self.signature.params.iter_mut().map(|param| &mut param.ty).chain(&mut self.signature.ret);
+        types.for_each(ParamType::fold_dims);
         let mistakes = Checker::check(&self.signature);
         match mistakes.is_empty() {
             true => Ok(self.signature),

@@ -107,6 +107,14 @@ impl Dim {
         }
     }
 
+    /// Makes a number of an expression without symbols, if it has a value.
+    pub(super) fn fold(&mut self) {
+        // symbols have no value yet
+        if let Some(value) = self.eval(&|_| None) {
+            *self = Dim::Const(value);
+        }
+    }
+
     /// How deep operations are nested; 0 for a number or a symbol.
     pub fn depth(&self) -> usize {
         match self {

@@ -131,6 +131,23 @@ impl ParamType {
     }
 }
 
+impl ParamType {
+    /// Makes numbers of dimensions without symbols.
+    pub(super) fn fold_dims(&mut self) {
+        match self {
+            ParamType::Tensor(tensor) => tensor.fold_dims(),
+            ParamType::Shape(Some(dims)) => dims.iter_mut().for_each(Dim::fold),
+            ParamType::Optional(inner) | ParamType::Array(inner) | ParamType::List(inner) => inner.fold_dims(),
+            ParamType::Map(key, value) | ParamType::Dict(key, value) => {
+                key.fold_dims();
+                value.fold_dims();
+            }
+            ParamType::Tuple(items) => items.iter_mut().for_each(ParamType::fold_dims),
+            _ => {}
+        }
+    }
+}
+
 impl From<ScalarType> for ParamType {
     fn from(ty: ScalarType) -> Self {
         ParamType::Scalar(ty)

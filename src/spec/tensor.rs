@@ -240,6 +240,16 @@ impl TensorType {
         }
     }
 
+    /// Makes numbers of dimensions without symbols.
+    pub(super) fn fold_dims(&mut self) {
+        if let TensorShape::Ranked(dims) = &mut self.shape {
+            dims.iter_mut().for_each(Dim::fold);
+        }
+        if let Layout::Strides(strides) = &mut self.layout {
+            strides.iter_mut().for_each(Dim::fold);
+        }
+    }
+
     /// Calls `f` for each size and then each stride that is stated.
     pub fn for_each_dim<'a>(&'a self, f: &mut dyn FnMut(&'a Dim)) {
         self.shape.dims().into_iter().chain(self.strides()).flatten().for_each(f);

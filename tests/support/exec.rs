@@ -19,7 +19,7 @@ use super::model::{self, Prediction};
 use super::value::Call;
 use super::{show, streams};
 
-/// A wrapper, lowered once for all executors.
+/// A wrapper to be run. Its module is whole, with the shared routines, for whoever has none: the interpreter.
 pub struct Program {
     pub signature: Signature,
     pub kernel: Kernel,
@@ -49,13 +49,12 @@ pub struct Executor {
 /// Every executor. Another backend is one more row; the first is the oracle.
 pub const EXECUTORS: &[Executor] = &[
     Executor { name: "interpreter", prepare: interpreter },
-    Executor { name: "cranelift", prepare: |p| load(&UNOPTIMISED, &p.module, p) },
-    Executor { name: "cranelift, optimised", prepare: |p| load(&OPTIMISED, &p.module, p) },
-    Executor { name: "engine", prepare: engine },
+    Executor { name: "cranelift", prepare: |p| compile(&UNOPTIMISED, p) },
+    Executor { name: "cranelift, optimised", prepare: |p| compile(&OPTIMISED, p) },
     #[cfg(feature = "_llvm")]
-    Executor { name: "llvm", prepare: |p| load(&LLVM_UNOPTIMISED, &p.module, p) },
+    Executor { name: "llvm", prepare: |p| compile(&LLVM_UNOPTIMISED, p) },
     #[cfg(feature = "_llvm")]
-    Executor { name: "llvm, optimised", prepare: |p| load(&LLVM_OPTIMISED, &p.module, p) },
+    Executor { name: "llvm, optimised", prepare: |p| compile(&LLVM_OPTIMISED, p) },
 ];
 
 fn build(backend: Backend, level: OptLevel) -> Engine {
@@ -134,13 +133,9 @@ fn native(code: Arc<Code>, program: &Program) -> Result<Box<dyn Runnable>, Strin
     Ok(Box::new(Native { function, _code: code }))
 }
 
-fn load(engine: &Engine, module: &VerifiedModule, program: &Program) -> Result<Box<dyn Runnable>, String> {
-    native(engine.load(module).map_err(|e| e.to_string())?, program)
-}
-
-/// The engine's own way, with the shared routine for errors.
-fn engine(program: &Program) -> Result<Box<dyn Runnable + '_>, String> {
-    let code = OPTIMISED.compile_code([(&program.signature, &program.kernel)]);
+/// With the engine's own routines.
+fn compile(engine: &Engine, program: &Program) -> Result<Box<dyn Runnable>, String> {
+    let code = engine.compile_code([(&program.signature, &program.kernel)]);
     native(code.map_err(|e| e.to_string())?, program)
 }
 

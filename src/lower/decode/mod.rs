@@ -48,6 +48,16 @@ impl Place {
     }
 }
 
+/// The device of a tensor.
+pub(super) struct SeenDevice {
+    /// Its slot, where it shares one.
+    pub slot: Option<usize>,
+    /// Its stream may be asked for.
+    pub has_stream: bool,
+    /// As one `I64`; 0 where the tensor is absent.
+    device: Value,
+}
+
 /// Whether a wrapper's arguments always go through `bind`.
 pub(super) fn needs_bind(signature: &Signature) -> bool {
     !dims::can_decide(signature)
@@ -177,7 +187,7 @@ impl Lowerer<'_> {
 
     /// What is optional: its values, or as many zeros. What comes from inside it is not known behind it.
     fn optional(&mut self, inner: &ParamType, place: Place) -> Vec<Value> {
-        let (bound, devices, streams) = (self.bound.len(), self.devices.len(), self.stream_devices.len());
+        let (bound, devices, seen) = (self.bound.len(), self.devices.len(), self.seen_devices.len());
         let type_index = place.type_index(self);
         let absent = self.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::NONE.0));
         let (none, some, join) = (self.b.block(), self.b.block(), self.b.block());
@@ -190,7 +200,7 @@ impl Lowerer<'_> {
             values.insert(0, given);
         }
         let count = values.len();
-        values.extend(self.stream_devices.drain(streams..));
+        values.extend(self.seen_devices[seen..].iter().map(|seen| seen.device));
         self.b.jump(join, &values);
         self.b.switch_to(none);
         let zeros: Vec<Value> = values.iter().map(|value| self.zero(self.b.type_of(*value))).collect();
@@ -201,7 +211,9 @@ impl Lowerer<'_> {
             let ty = self.b.type_of(value);
             joined.push(self.b.block_param(join, ty));
         }
-        self.stream_devices.extend(joined.drain(count..));
+        for (seen, device) in self.seen_devices[seen..].iter_mut().zip(joined.drain(count..)) {
+            seen.device = device;
+        }
         self.bound.truncate(bound);
         self.devices.truncate(devices);
         joined
@@ -217,15 +229,23 @@ impl Lowerer<'_> {
         }
     }
 
-    /// The current stream of the first device that a tensor is on.
-    fn stream(&mut self, signature: &Signature, name: &str) -> Value {
-        // a device is never all zero bits, as kinds of devices count from 1
-        let mut device = self.b.i64(0);
-        for candidate in std::mem::take(&mut self.stream_devices).into_iter().rev() {
+    /// The device of the first tensor that is there, of those that `take` picks; else another.
+    pub(super) fn first_device(&mut self, otherwise: Value, take: impl Fn(&SeenDevice) -> bool) -> Value {
+        let candidates: Vec<Value> =
+            self.seen_devices.iter().filter(|seen| take(seen)).map(|seen| seen.device).collect();
+        let mut device = otherwise;
+        for candidate in candidates.into_iter().rev() {
+            // a device is never all zero bits, as kinds of devices count from 1
             let there = self.b.icmp_imm(IntCC::Ne, candidate, 0);
             device = self.b.select(there, candidate, device);
-            self.stream_devices.insert(0, candidate);
         }
+        device
+    }
+
+    /// The current stream of the first device that a tensor is on.
+    fn stream(&mut self, signature: &Signature, name: &str) -> Value {
+        let none = self.b.i64(0);
+        let device = self.first_device(none, |seen| seen.has_stream);
         let there = self.b.icmp_imm(IntCC::Ne, device, 0);
         self.require_stream(there, signature, name);
         let kind = self.b.convert(ConvertOp::Truncate, Type::I32, device);

@@ -10,7 +10,7 @@ use std::mem::offset_of;
 use super::super::kernel::convention::TensorForm;
 use super::super::program::{SharedId, dtype_word};
 use super::super::wrapper::Lowerer;
-use super::{HEADER, Place};
+use super::{HEADER, Place, SeenDevice};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{Dim, Layout, TensorType};
 use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType, DLTensor, TypeIndex};
@@ -110,8 +110,10 @@ impl<'a> Tensor<'a> {
                 }
             }
         }
-        if self.ty.device.kind() != Some(DLDeviceType::CPU) {
-            l.stream_devices.push(device);
+        if l.keeps_devices {
+            let slot = (id == SharedId::OfSlot).then_some(slot);
+            let has_stream = self.ty.device.kind() != Some(DLDeviceType::CPU);
+            l.seen_devices.push(SeenDevice { slot, has_stream, device });
         }
     }
 

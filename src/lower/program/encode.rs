@@ -287,13 +287,9 @@ impl<'a> Encoder<'a, '_> {
         };
         let opaque = if tensor.is_opaque() { flag::OPAQUE } else { 0 };
         let fold = if self.options.fold_all || tensor.is_open() { flag::FOLD } else { 0 };
-        let id_text = match id {
-            SharedId::Fixed(id) => format!(":{id}"),
-            SharedId::OfSlot | SharedId::Any => String::new(),
-        };
-        let device_text = match tensor.device {
-            Device::Kind(kind, _) => format!("{}{id_text}", Device::of(kind)),
-            _ => String::new(),
+        let device_text = match (&tensor.device, id) {
+            (Device::Kind(kind, _), SharedId::Fixed(id)) => Device::numbered(*kind, id).to_string(),
+            (device, _) => device.to_string(),
         };
         let rank = tensor.shape.rank();
         let words = [
@@ -336,13 +332,10 @@ impl<'a> Encoder<'a, '_> {
                 let number = self.symbols.get(name.as_str()).copied().unwrap_or(0);
                 [Entry::Symbol as u32, number, self.texts.text(name)]
             }
-            Dim::Binary(..) => match dim.eval(&|_| None) {
-                Some(value) => [Entry::Const as u32, value as u32, (value >> 32) as u32],
-                None => {
-                    self.waiting += 1;
-                    [Entry::Expr as u32, self.expr(&dim.to_string(), dim, &[dim], true), 0]
-                }
-            },
+            Dim::Binary(..) => {
+                self.waiting += 1;
+                [Entry::Expr as u32, self.expr(&dim.to_string(), dim, &[dim], true), 0]
+            }
         };
         self.words.extend(words);
     }

@@ -223,6 +223,7 @@ impl<'a> Model<'a> {
             Value::Shape(extents) => extents.clone(),
             Value::Array(items) | Value::List(items) => {
                 self.converted(ty, at, value)?;
+                self.length(dims, items.len(), at)?;
                 self.entries(items, at)?
             }
             _ => match seen::index(value) {
@@ -235,10 +236,8 @@ impl<'a> Model<'a> {
                 _ => return self.other_type(ty, at, value),
             },
         };
+        self.length(dims, entries.len(), at)?;
         if let Some(dims) = dims {
-            if entries.len() != dims.len() {
-                return self.wrong_length("ValueError", at, &dims.len().to_string(), entries.len());
-            }
             for (i, (dim, entry)) in dims.iter().zip(&entries).enumerate() {
                 self.size(at, &format!("[{i}]"), dim, *entry)?;
             }
@@ -246,6 +245,14 @@ impl<'a> Model<'a> {
         let size = Noted::Word(entries.len() as u64);
         self.give(at, [Some(Noted::Text(show::shape(&entries))), Some(size)]);
         Ok(())
+    }
+
+    /// A shape's length, where it is stated.
+    fn length(&self, dims: Option<&[Dim]>, got: usize, at: &At) -> Checked {
+        match dims {
+            Some(dims) if dims.len() != got => self.wrong_length("ValueError", at, &dims.len().to_string(), got),
+            _ => Ok(()),
+        }
     }
 
     /// The integers of an Array or List that stands for a shape.
