@@ -208,24 +208,25 @@ impl Outcome {
     /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a native
     /// kernel receives. Whatever a kernel then does is its own affair.
     pub fn follows_contract(&self, signature: &Signature, call: &Call) -> Result<(), String> {
-        for form in [Form::DlTensor, Form::Object] {
-            let predicted = model::predict(signature, call, form);
-            let follows = match &predicted {
-                Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
-                Some(Prediction::Accepted(accepted)) => {
-                    let refused = self.error.as_ref().is_some_and(|(_, text)| text.starts_with("Mismatched "));
-                    let same = |(want, got): (&Option<Noted>, &Noted)| want.as_ref().is_none_or(|want| want == got);
-                    let words = self.received.len() == accepted.words.len()
-                        && accepted.words.iter().zip(&self.received).all(same);
-                    !refused && (self.received.is_empty() || signature.params().is_empty() || words)
-                }
-                None => false,
-            };
-            if !follows {
-                let Outcome { code, error, received, .. } = self;
-                let outcome = format!("code {code:?}, {error:?}, a kernel that received {received:x?}");
-                return Err(format!("tensors as {form:?}: the contract says {predicted:x?}, and there is {outcome}"));
+        let predicted = model::predict(signature, call);
+        let follows = match &predicted {
+            Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
+            Some(Prediction::Accepted(accepted)) => {
+                // of its result the kernel is to blame
+                let of_a_check =
+                    |text: &str| text.starts_with("Mismatched ") && !text.starts_with("Mismatched type of result ");
+                let refused = self.error.as_ref().is_some_and(|(_, text)| of_a_check(text));
+                let same = |(want, got): (&Option<Noted>, &Noted)| want.as_ref().is_none_or(|want| want == got);
+                let words =
+                    self.received.len() == accepted.words.len() && accepted.words.iter().zip(&self.received).all(same);
+                !refused && (self.received.is_empty() || signature.params().is_empty() || words)
             }
+            None => false,
+        };
+        if !follows {
+            let Outcome { code, error, received, .. } = self;
+            let outcome = format!("code {code:?}, {error:?}, a kernel that received {received:x?}");
+            return Err(format!("the contract says {predicted:x?}, and there is {outcome}"));
         }
         Ok(())
     }

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
 use tvm_ffi_codegen::{ParamType, Signature};
 
-use super::args::Form;
 use super::kernels::Noted;
 use super::layout::{Slot, param_slots};
 use super::streams::stream_of;
@@ -42,9 +41,9 @@ pub struct Accepted {
     pub tensor: Option<String>,
 }
 
-/// What happens to a call whose open tensors have this form; `None` where it breaks what is taken on trust.
-pub fn predict(signature: &Signature, call: &Call, form: Form) -> Option<Prediction> {
-    match Model::new(signature, form).call(call) {
+/// What happens to a call, whichever form its tensors have; `None` where it breaks what is taken on trust.
+pub fn predict(signature: &Signature, call: &Call) -> Option<Prediction> {
+    match Model::new(signature).call(call) {
         Ok(accepted) => Some(Prediction::Accepted(accepted)),
         Err(Stop::Refused(kind, text)) => Some(Prediction::Refused((kind.to_owned(), text))),
         Err(Stop::TrustBroken) => None,
@@ -66,7 +65,6 @@ pub fn same_result(predicted: (i32, u64), (index, padding, payload): (i32, u32, 
 
 struct Model<'a> {
     signature: &'a Signature,
-    form: Form,
     /// Values, with the paths that bound them.
     symbols: HashMap<&'a str, (i64, String)>,
     /// Dimensions that can't be decided yet.
@@ -119,10 +117,9 @@ fn listed(names: &[&str]) -> String {
 }
 
 impl<'a> Model<'a> {
-    fn new(signature: &'a Signature, form: Form) -> Self {
+    fn new(signature: &'a Signature) -> Self {
         Model {
             signature,
-            form,
             symbols: HashMap::new(),
             waiting: Vec::new(),
             devices: HashMap::new(),
