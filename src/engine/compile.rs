@@ -10,7 +10,7 @@ use super::error::EngineError;
 use super::jit::{Jit, JitBuilder, LoadOptions};
 use crate::backend::{Backend, OptLevel};
 use crate::ir::{self, VerifiedModule};
-use crate::lower::{self, BIND_SYMBOL, Kernel, Lowering, REPORT_SYMBOL, Routines};
+use crate::lower::{self, BIND_SYMBOL, Kernel, Lowering, REPORT_SYMBOL, Routines, TAKE_RESULT_SYMBOL};
 use crate::spec::Signature;
 
 /// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
@@ -206,7 +206,7 @@ impl Engine {
             let missing = || EngineError::Internal(format!("{name} was not defined"));
             Ok::<_, EngineError>((name, self.support.function(name).ok_or_else(missing)?))
         };
-        let symbols = [address(BIND_SYMBOL)?, address(REPORT_SYMBOL)?];
+        let symbols = [address(BIND_SYMBOL)?, address(TAKE_RESULT_SYMBOL)?, address(REPORT_SYMBOL)?];
         let keep_alive: KeepAlive = self.support.clone();
         self.jit.load_with(module, LoadOptions { symbols: &symbols, keep_alive: vec![keep_alive] })
     }

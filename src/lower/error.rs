@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::kernel::Convention;
+
 /// One mistake in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BodyMistake {
@@ -55,6 +57,16 @@ pub enum LowerError {
         bytes: u32,
         /// The limit.
         most: u32,
+    },
+    /// The kernel's convention can't pass what the signature has.
+    #[error("the kernel of function `{function}` can't be called by the convention {convention}: {problem}")]
+    Convention {
+        /// The function.
+        function: String,
+        /// The convention.
+        convention: Convention,
+        /// What doesn't fit.
+        problem: String,
     },
     /// The kernel can't return what the signature says, or the other way round.
     #[error("the kernel of function `{function}` {problem}")]

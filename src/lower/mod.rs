@@ -6,14 +6,14 @@
 //! mismatch, or makes arguments that the good path accepts, with which the wrapper starts again.
 
 mod body;
+mod decode;
 mod error;
 mod fast;
 mod kernel;
 mod messages;
 mod program;
-mod scalar;
+mod result;
 mod support;
-mod tensor;
 mod wrapper;
 
 use crate::ir;
@@ -21,8 +21,8 @@ use crate::spec::Signature;
 
 pub use body::{Body, Expr, Operand, TensorRef};
 pub use error::{BodyMistake, LowerError};
-pub use kernel::{Kernel, KernelReturn, flat_signature};
-pub use support::{BIND_SYMBOL, REPORT_SYMBOL, support_module};
+pub use kernel::{Convention, Kernel, KernelReturn, c_header, c_prototype, flat_signature};
+pub use support::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
 
 use messages::Messages;
 use support::Support;
@@ -30,7 +30,7 @@ use support::Support;
 /// Where the routines come from that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Routines {
-    /// Imported as [`BIND_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
+    /// Imported as [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
     #[default]
     Import,
     /// Defined in the module itself, unseen outside: for objects and modules that stand alone.

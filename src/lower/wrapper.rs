@@ -1,20 +1,23 @@
-//! The wrapper of one function: the good path's checks, the way out for doubts, the call and the result.
+//! The wrapper of one function: the good path, the way out for doubts, the call and the result.
 
+use super::Lowering;
 use super::body;
+use super::decode::{self, Deferred};
 use super::error::LowerError;
 use super::fast::Conditions;
-use super::kernel::{self, Kernel, KernelReturn, Kind};
-use super::program::{self, Devices, Scratch};
+use super::kernel::convention::writes_result;
+use super::kernel::{Convention, Kernel, KernelReturn, Kind};
+use super::messages::{Messages, Part};
+use super::program::{self, Devices, Encoded, Options};
+use super::result::Allocated;
 use super::support::Support;
-use super::tensor::{Tensor, TensorVars};
-use super::{Lowering, scalar};
 use crate::ir::{
     AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
-    PointerFacts, Type, Value,
+    PointerFacts, SigRef, StackSlot, Type, Value,
 };
 use crate::spec::{ParamType, ScalarType, Signature};
 use std::mem::offset_of;
-use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIAny, TypeIndex};
+use tvm_ffi_runtime::abi::{TVMFFIAny, TypeIndex};
 
 /// Size of an argument in the packed array.
 pub(super) const ANY_SIZE: i32 = size_of::<TVMFFIAny>() as i32;
@@ -34,27 +37,32 @@ pub(super) struct Bound {
     pub is_size: bool,
 }
 
-/// What the checks leave of a parameter.
-pub(super) enum Arg {
-    /// Its value: for `bool` a `Bool`, else of the C type.
-    Scalar(ScalarType, Value),
-    Tensor(TensorVars),
-}
-
 /// The state of lowering one wrapper.
 pub(super) struct Lowerer<'m> {
     pub b: FunctionBuilder<'m>,
-    support: Support,
-    messages: DataRef,
+    pub texts: &'m mut Messages,
+    pub support: Support,
+    pub messages: DataRef,
     /// The packed arguments: the caller's, or those that `bind` has made of them.
-    args: Value,
+    pub args: Value,
+    /// The memory that `bind` writes to, and the size of its notes.
+    pub scratch: StackSlot,
+    pub note_size: i64,
+    /// All checks are left to `bind`.
+    pub from_bind: bool,
+    pub convention: Convention,
     /// Conditions of the good path that are still to be branched on.
     pub conditions: Conditions,
     /// Where a condition doesn't hold.
     pub doubt: Block,
     pub bound: Vec<Bound>,
-    /// The first `DLDevice` of each kind, as one `I64`.
-    pub devices: Vec<(DLDeviceType, Value)>,
+    pub deferred: Vec<Deferred>,
+    /// Which tensors share a device.
+    pub shared_devices: &'m Devices,
+    /// The first `DLDevice` of each slot, as one `I64`.
+    pub devices: Vec<(usize, Value)>,
+    /// The devices whose stream may be asked for, in order; 0 where the tensor is absent.
+    pub stream_devices: Vec<Value>,
 }
 
 /// Lowers a wrapper into the module.
@@ -64,10 +72,13 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
     };
     let devices = Devices::of(signature);
-    let (program, scratch) = program::encode(&mut into.texts, signature, &devices);
-    if scratch.bytes > MOST_SCRATCH {
+    let convention = kernel.called_by();
+    let verbatim = convention == Convention::Packed;
+    let options = Options { fold_all: convention == Convention::DlTensor, verbatim };
+    let program = program::encode(&mut into.texts, signature, &devices, options);
+    if program.scratch.bytes > MOST_SCRATCH {
         let function = signature.name().to_owned();
-        return Err(LowerError::TooLarge { function, bytes: scratch.bytes, most: MOST_SCRATCH });
+        return Err(LowerError::TooLarge { function, bytes: program.scratch.bytes, most: MOST_SCRATCH });
     }
     let body = match &kernel.0 {
         Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
@@ -75,48 +86,55 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     };
     let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
     into.module.functions[func].param_facts = facts(signature);
-    let mut b = FunctionBuilder::new(&mut into.module, func);
+    let Lowering { module, support, messages, texts } = into;
+    let mut b = FunctionBuilder::new(module, func);
     // start(args, num_args): entered with the caller's arguments, and after a doubt with those that `bind` accepts
     let (start, doubt) = (b.block(), b.cold_block());
     let args = b.block_param(start, Type::Ptr);
     let num_args = b.block_param(start, Type::I32);
+    let scratch = b.slot(program.scratch.bytes.max(1), 8);
     let mut l = Lowerer {
         b,
-        support: into.support,
-        messages: into.messages,
+        texts,
+        support: *support,
+        messages: *messages,
         args,
+        scratch,
+        note_size: program.note_size,
+        from_bind: decode::needs_bind(signature),
+        convention,
         conditions: Conditions::default(),
         doubt,
         bound: Vec::new(),
+        deferred: Vec::new(),
+        shared_devices: &devices,
         devices: Vec::new(),
+        stream_devices: Vec::new(),
     };
-    let given = (l.b.param(1), l.b.param(2));
-    l.b.jump(start, &[given.0, given.1]);
-    l.on_doubt(program, scratch, start, num_args);
+    let given = [l.b.param(1), l.b.param(2)];
+    if verbatim {
+        l.verbatim(signature, kernel, program, start, given);
+        return Ok(l.b.finish());
+    }
+    l.b.jump(start, &given);
+    l.on_doubt(program, start, (args, num_args), signature.passed().count());
     l.b.switch_to(start);
-    let args = l.decode(signature, &devices, num_args);
+    l.arity(signature, num_args);
+    let values = l.decode(signature);
+    let allocated = l.result_sizes(signature).map(|sizes| l.allocate(signature, &values, &sizes));
+    let mut args: Vec<Value> = values.into_iter().flatten().collect();
+    args.extend(allocated.iter().flat_map(|allocated| allocated.passed.iter().copied()));
+    if convention == Convention::Flat {
+        args.extend(signature.symbols().into_iter().map(|symbol| l.symbol(symbol)));
+    }
     match &kernel.0 {
         Kind::CheckOnly => succeed(&mut l.b),
         Kind::Body(_) => {
             if let Some(body) = body {
-                l.call_body(body, signature, &args);
+                l.call_body(body, signature, args, allocated);
             }
         }
-        Kind::Symbol { name, .. } => {
-            let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
-            let callee = l.b.module().import(name, kernel::flat_signature(signature, returns));
-            let values = l.flat_args(&args);
-            let result = l.b.call(callee, &values);
-            l.kernel_result(signature, returns, result);
-        }
-        Kind::Address { address, .. } => {
-            let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
-            let sig = l.b.signature(kernel::flat_signature(signature, returns));
-            let values = l.flat_args(&args);
-            let callee = l.b.ptr_const(*address);
-            let result = l.b.call_indirect(sig, callee, &values);
-            l.kernel_result(signature, returns, result);
-        }
+        Kind::Symbol { .. } | Kind::Address { .. } => l.call_native(signature, kernel, args, allocated),
     }
     Ok(l.b.finish())
 }
@@ -141,7 +159,14 @@ pub(super) fn succeed(b: &mut FunctionBuilder<'_>) {
     b.ret(Some(zero));
 }
 
-/// Writes the result: type index and zero padding in one store, then the whole payload (contract 6).
+/// Writes a result: type index and zero padding in one store, then the whole payload (contract 6).
+pub(super) fn store_any(b: &mut FunctionBuilder<'_>, result: Value, index: TypeIndex, payload: Value) {
+    let index = b.i64(i64::from(index.0));
+    b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
+    b.store(payload, result, PAYLOAD, MemFlags::ALIGNED);
+}
+
+/// Writes a scalar as the result.
 pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: ScalarType, value: Value) {
     let (index, payload) = match ty {
         ScalarType::Bool => (TypeIndex::BOOL, b.convert(ConvertOp::ZExt, Type::I64, value)),
@@ -152,123 +177,156 @@ pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: Scala
         _ if ty.is_signed_int() => (TypeIndex::INT, b.convert(ConvertOp::SExt, Type::I64, value)),
         _ => (TypeIndex::INT, b.convert(ConvertOp::ZExt, Type::I64, value)),
     };
-    let index = b.i64(i64::from(index.0));
-    b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
-    b.store(payload, result, PAYLOAD, MemFlags::ALIGNED);
+    store_any(b, result, index, payload);
 }
 
 impl Lowerer<'_> {
-    /// The good path's checks. The order in which errors are reported is not theirs but `bind`'s.
-    fn decode(&mut self, signature: &Signature, devices: &Devices, num_args: Value) -> Vec<Arg> {
-        enum Step<'a> {
-            Scalar(ScalarType, Value),
-            Tensor(Tensor<'a>),
-        }
-        let params = signature.params();
-        let count = self.b.iconst(Type::I32, params.len() as i64);
+    /// As many arguments as parameters that are passed, defaults filled in, and an array that has them.
+    fn arity(&mut self, signature: &Signature, num_args: Value) {
+        let passed = signature.passed().count();
+        let count = self.b.iconst(Type::I32, passed as i64);
         self.conditions.equal(num_args, count);
-        if !params.is_empty() {
+        if passed > 0 {
             let there = self.b.icmp_imm(IntCC::Ne, self.args, 0);
             self.conditions.holds(there);
         }
         self.branch();
-        let mut steps = Vec::with_capacity(params.len());
-        for (i, param) in params.iter().enumerate() {
-            steps.push(match &param.ty {
-                ParamType::Scalar(ty) => Step::Scalar(*ty, scalar::decode(self, i, *ty)),
-                ParamType::Tensor(ty) => {
-                    let (device, _) = devices.place(ty);
-                    Step::Tensor(Tensor::argument(self, i, ty, device))
-                }
-            });
-        }
-        self.branch();
-        for step in &mut steps {
-            if let Step::Tensor(tensor) = step {
-                tensor.header(self);
-            }
-        }
-        self.branch();
-        let mut args = Vec::with_capacity(params.len());
-        for step in steps {
-            args.push(match step {
-                Step::Scalar(ty, value) => Arg::Scalar(ty, value),
-                Step::Tensor(tensor) => Arg::Tensor(tensor.contents(self)),
-            });
-        }
-        self.branch();
-        args
     }
 
-    fn branch(&mut self) {
+    pub(super) fn branch(&mut self) {
         self.conditions.branch(&mut self.b, self.doubt);
     }
 
-    /// Where a condition doesn't hold: `bind` raises what is wrong, or makes arguments with which to start again.
-    fn on_doubt(&mut self, program: u32, scratch: Scratch, start: Block, num_args: Value) {
+    pub(super) fn import(&mut self, name: &str, params: &[Type], ret: Option<Type>) -> FuncRef {
+        self.b.module().import(name, FuncSig::new(params.iter().copied(), ret))
+    }
+
+    /// Where a condition doesn't hold: `bind` raises what is wrong, or makes arguments with which to go on at `accepted`.
+    fn on_doubt(&mut self, program: Encoded, accepted: Block, (args, num_args): (Value, Value), passed: usize) {
         self.b.switch_to(self.doubt);
         let table = self.b.data_addr(self.messages, 0);
-        let program = self.b.iconst(Type::I32, i64::from(program));
-        let slot = self.b.slot(scratch.bytes.max(1), 8);
-        let scratch = self.b.stack_addr(slot);
+        let program = self.b.iconst(Type::I32, i64::from(program.offset));
+        let scratch = self.b.stack_addr(self.scratch);
         let wide = self.b.convert(ConvertOp::SExt, Type::I64, num_args);
-        let Some(code) = self.b.call(self.support.bind, &[table, program, self.args, wide, scratch]) else { return };
+        let Some(code) = self.b.call(self.support.bind, &[table, program, args, wide, scratch]) else { return };
         let refused = self.b.cold_block();
-        let accepted = self.b.icmp_imm(IntCC::Eq, code, 0);
-        self.b.branch_with(accepted, (start, &[scratch, num_args]), (refused, &[]), Hint::None);
+        let ok = self.b.icmp_imm(IntCC::Eq, code, 0);
+        // defaults stand where arguments were left out
+        let all = self.b.iconst(Type::I32, passed as i64);
+        self.b.branch_with(ok, (accepted, &[scratch, all]), (refused, &[]), Hint::None);
         self.b.switch_to(refused);
         self.b.ret(Some(code));
     }
 
-    /// The type index of argument `i`.
-    pub(super) fn type_index(&mut self, i: usize) -> Value {
-        self.b.load(Type::I32, self.args, ANY_SIZE * i as i32 + TYPE_INDEX, MemFlags::ALIGNED)
-    }
-
-    /// The payload of argument `i`, read as `ty`.
-    pub(super) fn payload(&mut self, i: usize, ty: Type) -> Value {
-        self.b.load(ty, self.args, ANY_SIZE * i as i32 + PAYLOAD, MemFlags::ALIGNED)
-    }
-
-    /// The arguments of a kernel of convention `flat`.
-    fn flat_args(&mut self, args: &[Arg]) -> Vec<Value> {
-        let mut values = Vec::new();
-        for arg in args {
-            match arg {
-                Arg::Scalar(ScalarType::Bool, value) => values.push(self.b.convert(ConvertOp::ZExt, Type::I8, *value)),
-                Arg::Scalar(_, value) => values.push(*value),
-                Arg::Tensor(tensor) => {
-                    values.push(tensor.data);
-                    values.extend(tensor.byte_offset);
-                }
-            }
+    /// A kernel of convention `packed` takes the caller's own arguments once they are checked, or a copy of them with defaults.
+    fn verbatim(&mut self, signature: &Signature, kernel: &Kernel, program: Encoded, start: Block, given: [Value; 2]) {
+        let call = self.b.block();
+        let (args, num_args) = (self.b.block_param(call, Type::Ptr), self.b.block_param(call, Type::I32));
+        if self.from_bind {
+            self.b.jump(self.doubt, &[]);
+            self.on_doubt(program, call, (given[0], given[1]), signature.passed().count());
+            // nothing comes here
+            self.b.switch_to(start);
+            self.b.jump(call, &given);
+        } else {
+            self.b.jump(start, &given);
+            self.on_doubt(program, call, (given[0], given[1]), signature.passed().count());
+            self.b.switch_to(start);
+            self.arity(signature, given[1]);
+            self.decode(signature);
+            self.b.jump(call, &given);
         }
-        values.extend(self.bound.iter().map(|b| b.value));
-        values
+        self.b.switch_to(call);
+        let handle = self.b.param(0);
+        self.call_native(signature, kernel, vec![handle, args, num_args], None);
     }
 
-    /// Contract 9: a status is passed up untouched; a value becomes the result.
-    fn kernel_result(&mut self, signature: &Signature, returns: KernelReturn, result: Option<Value>) {
-        match (returns, result, signature.ret()) {
-            (KernelReturn::Status, Some(code), _) => self.b.ret(Some(code)),
-            (KernelReturn::Value, Some(value), Some(ty)) => {
-                let value = match ty {
-                    ScalarType::Bool => self.b.icmp_imm(IntCC::Ne, value, 0),
-                    _ => value,
-                };
-                let result = self.b.param(3);
-                store_result(&mut self.b, result, ty, value);
-                succeed(&mut self.b);
-            }
-            _ => succeed(&mut self.b),
-        }
-    }
-
-    /// A body has written the result itself; its status is passed up.
-    fn call_body(&mut self, body: FuncRef, signature: &Signature, args: &[Arg]) {
-        let mut values = self.flat_args(args);
-        values.extend(signature.ret().map(|_| self.b.param(3)));
-        let code = self.b.call(body, &values);
+    /// Raises where no tensor has a device whose stream could be asked for.
+    pub(super) fn require_stream(&mut self, there: Value, signature: &Signature, name: &str) {
+        let text = format!(
+            "Mismatched {name} when calling: `{signature}`, expected a tensor whose device has the stream, got None for each"
+        );
+        let row = self.texts.row("ValueError", &[Part::Text(&text)]);
+        let (next, bad) = (self.b.block(), self.b.cold_block());
+        self.b.branch(there, next, bad, Hint::Likely);
+        self.b.switch_to(bad);
+        let table = self.b.data_addr(self.messages, 0);
+        let row = self.b.iconst(Type::I32, i64::from(row));
+        // the row takes nothing from a context
+        let code = self.b.call(self.support.report, &[table, row, table]);
         self.b.ret(code);
+        self.b.switch_to(next);
+    }
+
+    /// Calls a native kernel and passes on what it gives back.
+    fn call_native(
+        &mut self,
+        signature: &Signature,
+        kernel: &Kernel,
+        mut args: Vec<Value>,
+        allocated: Option<Allocated>,
+    ) {
+        let packed = self.convention == Convention::Packed;
+        let written = signature.ret().filter(|ret| packed || writes_result(ret));
+        let written = written.map(|ret| (ret, self.owned_slot()));
+        match written {
+            Some((_, slot)) => args.push(slot),
+            None if packed => {
+                let result = self.b.param(3);
+                args.push(result);
+            }
+            None => {}
+        }
+        let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
+        let sig = kernel.func_sig(signature);
+        let result = match &kernel.0 {
+            Kind::Symbol { name, .. } => {
+                let callee = self.b.module().import(name, sig);
+                self.b.call(callee, &args)
+            }
+            Kind::Address { address, .. } => {
+                let sig: SigRef = self.b.signature(sig);
+                let callee = self.b.ptr_const(*address);
+                self.b.call_indirect(sig, callee, &args)
+            }
+            Kind::CheckOnly | Kind::Body(_) => None,
+        };
+        match (returns, result) {
+            (KernelReturn::Status, Some(code)) => self.status(signature, code, written, allocated),
+            (KernelReturn::Value, Some(value)) => self.value_result(signature, value),
+            _ => self.success(allocated),
+        }
+    }
+
+    /// A body writes a scalar itself; its status is passed up.
+    fn call_body(&mut self, body: FuncRef, signature: &Signature, mut args: Vec<Value>, allocated: Option<Allocated>) {
+        if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) {
+            args.push(self.b.param(3));
+        }
+        let Some(code) = self.b.call(body, &args) else { return };
+        match allocated {
+            Some(_) => self.status(signature, code, None, allocated),
+            None => self.b.ret(Some(code)),
+        }
+    }
+
+    /// A value that the kernel has returned becomes the result.
+    fn value_result(&mut self, signature: &Signature, value: Value) {
+        let result = self.b.param(3);
+        match signature.ret() {
+            Some(ParamType::Scalar(ScalarType::Bool)) => {
+                let value = self.b.icmp_imm(IntCC::Ne, value, 0);
+                store_result(&mut self.b, result, ScalarType::Bool, value);
+            }
+            Some(ParamType::Scalar(ty)) => store_result(&mut self.b, result, *ty, value),
+            Some(ParamType::DType) => {
+                let value = self.b.convert(ConvertOp::ZExt, Type::I64, value);
+                store_any(&mut self.b, result, TypeIndex::DATA_TYPE, value);
+            }
+            Some(ParamType::Device) => store_any(&mut self.b, result, TypeIndex::DEVICE, value),
+            // nothing else is returned as a value
+            _ => {}
+        }
+        succeed(&mut self.b);
     }
 }

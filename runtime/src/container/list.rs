@@ -3,7 +3,6 @@
 //! Header sections: `kTVMFFIList`, `TVMFFISeqCell`.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::slice;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,9 +38,9 @@ impl Locked<'_> {
         self.values().len()
     }
 
-    /// As [`seq::splice`]. The caller drops the result after `self`, so that destructors find the
-    /// list free.
-    fn splice(&mut self, range: Range<usize>, new: &[ManuallyDrop<Any>]) -> Vec<Any> {
+    /// As [`seq::splice`]. The caller drops the result, and what is left of `new`, after `self`, so
+    /// that destructors find the list free.
+    fn splice(&mut self, range: Range<usize>, new: &mut [Any]) -> Vec<Any> {
         let (start, end) = (range.start.min(self.len()), range.end.min(self.len()));
         // SAFETY: the cell is this thread's alone; the bounds are cut to the list's.
         unsafe { seq::splice(self.cell, start, end.max(start), new) }
@@ -90,18 +89,18 @@ impl List {
 
     /// Adds an element at the end.
     pub fn push(&self, value: impl Into<Any>) {
-        let value = ManuallyDrop::new(value.into());
+        let mut value = value.into();
         let mut list = self.lock();
         let len = list.len();
-        list.splice(len..len, slice::from_ref(&value));
+        list.splice(len..len, slice::from_mut(&mut value));
     }
 
     /// Adds elements at the end, next to each other.
     pub fn extend<T: Into<Any>>(&self, values: impl IntoIterator<Item = T>) {
-        let values = movable(values);
+        let mut values = collect(values);
         let mut list = self.lock();
         let len = list.len();
-        list.splice(len..len, &values);
+        list.splice(len..len, &mut values);
     }
 
     /// Replaces the element at `index`.
@@ -127,7 +126,7 @@ impl List {
     pub fn remove(&self, index: usize) -> Result<Any> {
         let mut list = self.lock();
         let len = list.len();
-        let removed = if index < len { list.splice(index..index + 1, &[]).pop() } else { None };
+        let removed = if index < len { list.splice(index..index + 1, &mut []).pop() } else { None };
         drop(list);
         removed.ok_or_else(|| index_error(index, len))
     }
@@ -136,7 +135,7 @@ impl List {
     pub fn pop(&self) -> Option<Any> {
         let mut list = self.lock();
         let len = list.len();
-        list.splice(len.saturating_sub(1)..len, &[]).pop()
+        list.splice(len.saturating_sub(1)..len, &mut []).pop()
     }
 
     /// Puts `values` in place of the elements in `range`.
@@ -154,15 +153,14 @@ impl List {
         values: impl IntoIterator<Item = T>,
         index: impl fmt::Display,
     ) -> Result<()> {
-        let values = movable(values);
+        let mut values = collect(values);
         let mut list = self.lock();
         let len = list.len();
         if range.start > range.end || range.end > len {
             drop(list);
-            values.into_iter().map(ManuallyDrop::into_inner).for_each(drop);
             return Err(index_error(index, len));
         }
-        let old = list.splice(range, &values);
+        let old = list.splice(range, &mut values);
         drop(list);
         drop(old);
         Ok(())
@@ -180,7 +178,7 @@ impl List {
 
     /// Removes all elements.
     pub fn clear(&self) {
-        let old = self.lock().splice(0..usize::MAX, &[]);
+        let old = self.lock().splice(0..usize::MAX, &mut []);
         drop(old);
     }
 
@@ -199,10 +197,9 @@ impl List {
     }
 }
 
-/// The values in the form that [`seq::splice`] moves into a list. They are made before the list is
-/// locked: iterators and conversions are the caller's code.
-fn movable<T: Into<Any>>(values: impl IntoIterator<Item = T>) -> Vec<ManuallyDrop<Any>> {
-    values.into_iter().map(|value| ManuallyDrop::new(value.into())).collect()
+/// The values, made before the list is locked: iterators and conversions are the caller's code.
+fn collect<T: Into<Any>>(values: impl IntoIterator<Item = T>) -> Vec<Any> {
+    values.into_iter().map(T::into).collect()
 }
 
 impl From<Vec<Any>> for List {
@@ -213,7 +210,7 @@ impl From<Vec<Any>> for List {
 
 impl<T: Into<Any>> FromIterator<T> for List {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        values.into_iter().map(T::into).collect::<Vec<Any>>().into()
+        collect(values).into()
     }
 }
 

@@ -3,7 +3,6 @@
 //! Header section: `TVMFFISeqCell`.
 
 use std::ffi::c_void;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use super::release::release;
@@ -70,10 +69,9 @@ pub(super) fn new_with_block<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
 /// # Safety
 /// `to` must have room for the values, or be NULL when there are none.
 unsafe fn move_values(values: Vec<Any>, to: *mut Any) {
-    let values: Vec<ManuallyDrop<Any>> = values.into_iter().map(ManuallyDrop::new).collect();
-    if !values.is_empty() {
-        // SAFETY: promised by the caller; the vector does not drop what moves out.
-        unsafe { to.copy_from_nonoverlapping(values.as_ptr().cast(), values.len()) };
+    for (i, value) in values.into_iter().enumerate() {
+        // SAFETY: promised by the caller.
+        unsafe { to.add(i).write(value) };
     }
 }
 
@@ -152,11 +150,11 @@ pub(super) unsafe fn reserve(cell: &mut TVMFFISeqCell, capacity: usize) -> bool 
     true
 }
 
-/// Puts `new` in place of the elements from `start` to `end`, which are handed out.
+/// Moves `new` to the place of the elements from `start` to `end`, which are handed out.
 ///
 /// # Safety
-/// As [`reserve`]; `start <= end <= cell.size`. What is in `new` moves into the cell.
-pub(super) unsafe fn splice(cell: &mut TVMFFISeqCell, start: usize, end: usize, new: &[ManuallyDrop<Any>]) -> Vec<Any> {
+/// As [`reserve`]; `start <= end <= cell.size`.
+pub(super) unsafe fn splice(cell: &mut TVMFFISeqCell, start: usize, end: usize, new: &mut [Any]) -> Vec<Any> {
     let len = usize::try_from(cell.size).unwrap_or(0);
     let new_len = len - (end - start) + new.len();
     if new_len as i64 > cell.capacity {
@@ -171,14 +169,12 @@ pub(super) unsafe fn splice(cell: &mut TVMFFISeqCell, start: usize, end: usize, 
     // SAFETY: the bounds are the caller's promise and the block has room for the new length. Each
     // old element is copied out once, and its place then filled or cut off.
     unsafe {
-        if start < end {
-            old.extend((start..end).map(|i| data.add(i).read()));
-        }
+        old.extend((start..end).map(|i| data.add(i).read()));
         if end < len && end - start != new.len() {
             data.add(start + new.len()).copy_from(data.add(end), len - end);
         }
-        if !new.is_empty() {
-            data.add(start).copy_from_nonoverlapping(new.as_ptr().cast(), new.len());
+        for (i, value) in new.iter_mut().enumerate() {
+            data.add(start + i).write(std::mem::take(value));
         }
     }
     cell.size = new_len as i64;

@@ -5,7 +5,7 @@ use super::function::{Failure, Lowerer};
 use super::{Body, ir_type};
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::spec::ScalarType;
+use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
     /// Runs `body` for each `int64` from `start` up to but not including `end`.
@@ -149,8 +149,8 @@ impl Body<'_> {
 
     /// Returns from the function with its value.
     pub fn ret<'b>(&'b self, value: impl Into<Operand<'b>>) {
-        let Some(ty) = self.signature.ret() else {
-            return self.mistake("ret", format!("`{}` returns nothing", self.signature));
+        let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) else {
+            return self.mistake("ret", format!("`{}` returns no scalar", self.signature));
         };
         let value = self.placeholder(ty).coerce("ret", value.into());
         self.emit(|l| {
@@ -161,7 +161,7 @@ impl Body<'_> {
 
     /// Returns from a function that returns nothing.
     pub fn ret_none(&self) {
-        if let Some(ty) = self.signature.ret() {
+        if let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) {
             return self.mistake("ret_none", format!("the function returns {ty}"));
         }
         self.emit(|l| {

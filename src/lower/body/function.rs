@@ -4,16 +4,19 @@
 use std::collections::HashMap;
 
 use crate::ir::{
-    AbiParam, Block, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts, Type,
-    Value,
+    AbiParam, BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
+    PointerFacts, Type, Value,
 };
 use crate::lower::Lowering;
-use crate::lower::kernel::{KernelReturn, flat_signature};
+use crate::lower::decode::floor_division;
+use crate::lower::kernel::convention::{TensorForm, has_null};
+use crate::lower::kernel::{Convention, KernelReturn, flat_signature};
 use crate::lower::messages::Messages;
 use crate::lower::support::Support;
-use crate::lower::tensor::TensorVars;
-use crate::lower::wrapper::{self, Arg};
-use crate::spec::{Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
+use crate::lower::wrapper;
+use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
+
+use super::args::{Arg, Args, TensorVars};
 
 /// What a body reports: a row of the table and up to two values for it.
 pub(super) struct Failure {
@@ -43,17 +46,19 @@ pub(super) fn symbol(signature: &Signature) -> String {
 fn declare(module: &mut Module, signature: &Signature) -> FuncRef {
     let mut sig = flat_signature(signature, KernelReturn::Status);
     let mut facts = Vec::new();
+    // only of what comes first, one C parameter for each: facts of others would need their places
     for param in signature.params() {
         match &param.ty {
             ParamType::Scalar(_) => facts.push(PointerFacts::NONE),
-            ParamType::Tensor(ty) => {
+            ParamType::Tensor(ty) if Convention::Flat.form(ty) == TensorForm::Data => {
                 facts.push(tensor_facts(ty));
                 facts.extend(ty.is_opaque().then_some(PointerFacts::NONE));
             }
+            _ => break,
         }
     }
     facts.resize(sig.params.len(), PointerFacts::NONE);
-    if signature.ret().is_some() {
+    if returns_scalar(signature) {
         sig.params.push(AbiParam::new(Type::Ptr));
         facts.push(wrapper::result_facts());
     }
@@ -62,13 +67,18 @@ fn declare(module: &mut Module, signature: &Signature) -> FuncRef {
     func
 }
 
+/// Whether the body writes its result.
+fn returns_scalar(signature: &Signature) -> bool {
+    signature.ret().is_some_and(|ret| ret.as_scalar().is_some())
+}
+
 /// What the good path and the contract say of a tensor's data pointer.
 fn tensor_facts(ty: &TensorType) -> PointerFacts {
     if ty.is_opaque() {
         // A handle, of which only the byte offset is checked.
         return PointerFacts { nonnull: true, ..PointerFacts::NONE };
     }
-    let here = ty.device.device_type == Device::CPU.device_type;
+    let here = ty.device.kind() == Device::CPU.kind();
     let dereferenceable = if here { constant_bytes(ty) } else { None };
     PointerFacts {
         nonnull: true,
@@ -81,23 +91,34 @@ fn tensor_facts(ty: &TensorType) -> PointerFacts {
 
 /// How many bytes there are from the first element on, where the sizes are constant and the tensor compact.
 fn constant_bytes(ty: &TensorType) -> Option<u32> {
-    let bits = u64::from(ty.dtype.bits) * u64::from(ty.dtype.lanes);
+    let dtype = ty.exact_dtype()?;
+    let bits = u64::from(dtype.bits) * u64::from(dtype.lanes);
     let element = if bits.is_multiple_of(8) { bits / 8 } else { return None };
     if ty.layout != Layout::Contiguous {
         return None;
     }
-    let bytes = ty.shape.iter().try_fold(element, |bytes, dim| match dim {
-        Dim::Const(size) => bytes.checked_mul(u64::try_from(*size).ok()?),
-        Dim::Symbol(_) => None,
+    let bytes = ty.shape.dims()?.iter().try_fold(element, |bytes, dim| {
+        let size = dim.eval(&|_| None)?;
+        bytes.checked_mul(u64::try_from(size).ok()?)
     });
     u32::try_from(bytes?).ok()
+}
+
+/// Which of the function's parameters is next.
+struct Params(usize);
+
+impl Params {
+    fn next(&mut self, l: &Lowerer<'_>) -> Value {
+        self.0 += 1;
+        l.b.param(self.0 - 1)
+    }
 }
 
 /// Defines the function that `build` describes.
 pub(super) fn define<R>(
     into: &mut Lowering,
     signature: &Signature,
-    build: impl FnOnce(&mut Lowerer<'_>, &[Arg]) -> R,
+    build: impl FnOnce(&mut Lowerer<'_>, &Args) -> R,
 ) -> (FuncRef, R) {
     let func = declare(&mut into.module, signature);
     let mut l = Lowerer {
@@ -115,47 +136,146 @@ pub(super) fn define<R>(
 }
 
 impl Lowerer<'_> {
-    /// Gives the function's parameters their meaning.
-    fn args(&mut self, signature: &Signature) -> Vec<Arg> {
-        let mut at = 0..;
-        let mut next = |l: &Self| l.b.param(at.next().unwrap_or(0));
-        let mut args = Vec::new();
+    /// Gives the function's parameters their meaning, in the order of convention `flat`.
+    fn args(&mut self, signature: &Signature) -> Args {
+        let mut params = Params(0);
+        let mut args = Args::default();
         for param in signature.params() {
-            args.push(match &param.ty {
-                ParamType::Scalar(ScalarType::Bool) => {
-                    let value = next(self);
-                    Arg::Scalar(ScalarType::Bool, self.b.icmp_imm(IntCC::Ne, value, 0))
-                }
-                ParamType::Scalar(ty) => Arg::Scalar(*ty, next(self)),
-                ParamType::Tensor(ty) => {
-                    let (data, byte_offset) = (next(self), ty.is_opaque().then(|| next(self)));
-                    Arg::Tensor(TensorVars { data, byte_offset, shape: Vec::new(), strides: None })
-                }
-            });
+            self.arg(&param.name, &param.ty, &mut params, &mut args);
+        }
+        if let Some(ParamType::Tensor(tensor)) = signature.ret() {
+            args.result = Some(self.tensor(tensor, &mut params));
         }
         for symbol in signature.symbols() {
-            let value = next(self);
+            let value = params.next(self);
             self.symbols.insert(symbol.to_owned(), value);
         }
-        self.result = signature.ret().map(|_| next(self));
-        for (arg, param) in args.iter_mut().zip(signature.params()) {
-            let (Arg::Tensor(vars), ParamType::Tensor(ty)) = (arg, &param.ty) else { continue };
-            vars.shape = self.dims(&ty.shape);
-            if let Layout::Strides(strides) = &ty.layout {
-                vars.strides = Some(self.dims(strides));
-            }
-        }
+        self.result = returns_scalar(signature).then(|| params.next(self));
+        self.shapes(&mut args);
         args
     }
 
-    /// Sizes or strides. The good path has compared every one with its constant or symbol.
+    /// A parameter, or what it is inside, by its path.
+    fn arg(&mut self, path: &str, ty: &ParamType, params: &mut Params, args: &mut Args) {
+        let mut add = |path: String, arg: Arg| args.add(path, arg);
+        match ty {
+            ParamType::Scalar(ScalarType::Bool) => {
+                let value = params.next(self);
+                add(path.to_owned(), Arg::Scalar(ScalarType::Bool, self.b.icmp_imm(IntCC::Ne, value, 0)));
+            }
+            ParamType::Scalar(ty) => {
+                let value = params.next(self);
+                add(path.to_owned(), Arg::Scalar(*ty, value));
+                if ty.is_int() {
+                    let wide = self.widened(*ty, value);
+                    self.symbols.insert(path.to_owned(), wide);
+                }
+            }
+            ParamType::Tensor(tensor) if Convention::Flat.form(tensor) == TensorForm::Data => {
+                let tensor = self.tensor(tensor, params);
+                add(path.to_owned(), tensor);
+            }
+            ParamType::Str | ParamType::Bytes | ParamType::Shape(_) | ParamType::Array(_) => {
+                add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next(self)));
+                add(format!("{path}.size"), Arg::Scalar(ScalarType::Int64, params.next(self)));
+            }
+            ParamType::DType => add(path.to_owned(), Arg::Scalar(ScalarType::UInt32, params.next(self))),
+            ParamType::Device => add(path.to_owned(), Arg::Scalar(ScalarType::UInt64, params.next(self))),
+            ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
+            ParamType::Tensor(_)
+            | ParamType::Any
+            | ParamType::Function
+            | ParamType::Module
+            | ParamType::Object(_)
+            | ParamType::List(_)
+            | ParamType::Map(..)
+            | ParamType::Dict(..)
+            | ParamType::EnvStream => add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next(self))),
+            ParamType::Optional(inner) if has_null(inner) => {
+                let first = self.b.param(params.0);
+                let given = self.b.icmp_imm(IntCC::Ne, first, 0);
+                args.given.insert(path.to_owned(), given);
+                self.arg(path, inner, params, args);
+            }
+            ParamType::Optional(inner) => {
+                let flag = params.next(self);
+                let given = self.b.icmp_imm(IntCC::Ne, flag, 0);
+                args.given.insert(path.to_owned(), given);
+                self.arg(path, inner, params, args);
+            }
+            ParamType::Tuple(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    self.arg(&format!("{path}[{i}]"), item, params, args);
+                }
+            }
+        }
+    }
+
+    fn tensor(&mut self, ty: &TensorType, params: &mut Params) -> Arg {
+        match Convention::Flat.form(ty) {
+            TensorForm::Data => {
+                let data = params.next(self);
+                if ty.is_opaque() {
+                    // the offset, which no operation of a body takes
+                    params.next(self);
+                }
+                Arg::Tensor(TensorVars { ty: ty.clone(), data, shape: Vec::new(), strides: None })
+            }
+            TensorForm::Descriptor | TensorForm::MemRef => Arg::Scalar(ScalarType::Handle, params.next(self)),
+        }
+    }
+
+    /// An integer as a symbol has it.
+    fn widened(&mut self, ty: ScalarType, value: Value) -> Value {
+        match (ty.bits(), ty.is_signed_int()) {
+            (64, _) => value,
+            (_, true) => self.b.convert(ConvertOp::SExt, Type::I64, value),
+            (_, false) => self.b.convert(ConvertOp::ZExt, Type::I64, value),
+        }
+    }
+
+    /// Sizes and strides of all tensors, now that the symbols are known.
+    fn shapes(&mut self, args: &mut Args) {
+        for arg in args.all_mut() {
+            let Arg::Tensor(vars) = arg else { continue };
+            vars.shape = self.dims(vars.ty.shape.dims().unwrap_or_default());
+            vars.strides = vars.ty.strides().map(|strides| self.dims(strides));
+        }
+    }
+
+    /// Sizes or strides. The checks have compared every one with its expression.
     fn dims(&mut self, dims: &[Dim]) -> Vec<Value> {
-        let value = |dim: &Dim| match dim {
+        dims.iter().map(|dim| self.compute(dim)).collect()
+    }
+
+    /// An expression, which has a value; without an optional tensor that its symbols are from, any will do.
+    fn compute(&mut self, dim: &Dim) -> Value {
+        match dim {
             Dim::Const(value) => self.b.i64(*value),
             // every symbol of the signature is there
             Dim::Symbol(name) => self.symbol(name).unwrap_or_else(|| self.b.i64(0)),
-        };
-        dims.iter().map(value).collect()
+            Dim::Binary(op, x, y) => {
+                let (x, y) = (self.compute(x), self.compute(y));
+                match op {
+                    DimOp::Add => self.b.binary(BinaryOp::Add, x, y),
+                    DimOp::Sub => self.b.binary(BinaryOp::Sub, x, y),
+                    DimOp::Mul => self.b.binary(BinaryOp::Mul, x, y),
+                    DimOp::FloorDiv | DimOp::Mod => self.divide(*op, x, y),
+                }
+            }
+        }
+    }
+
+    /// Rounded down. A divisor of 0 or -1, on which a machine may trap, is taken for 1: the first stands for a value that is absent, and
+    /// what the second gives is put in its place.
+    fn divide(&mut self, op: DimOp, x: Value, y: Value) -> Value {
+        let (zero, one) = (self.b.i64(0), self.b.i64(1));
+        let (is_zero, is_minus_one) = (self.b.icmp_imm(IntCC::Eq, y, 0), self.b.icmp_imm(IntCC::Eq, y, -1));
+        let special = self.b.binary(BinaryOp::Or, is_zero, is_minus_one);
+        let divisor = self.b.select(special, one, y);
+        let divided = floor_division(&mut self.b, op, x, divisor);
+        let negative = if op == DimOp::Mod { zero } else { self.b.binary(BinaryOp::Sub, zero, x) };
+        self.b.select(is_minus_one, negative, divided)
     }
 
     /// The value of a symbol.

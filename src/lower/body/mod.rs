@@ -4,6 +4,7 @@
 //! mistake (a name that isn't there, operands of two types) is noted, and all of them come back as one
 //! [`LowerError::Body`]; nothing panics.
 
+mod args;
 mod control;
 mod expr;
 mod function;
@@ -14,10 +15,10 @@ use std::cell::RefCell;
 
 use super::Lowering;
 use super::error::{BodyMistake, LowerError};
-use super::wrapper::Arg;
 use crate::ir::{FuncRef, Type, Value};
 use crate::spec::{ParamType, ScalarType, Signature};
 
+use args::{Arg, Args};
 use expr::Ops;
 pub use expr::{Expr, Operand};
 use function::Lowerer;
@@ -37,7 +38,7 @@ pub use tensor::TensorRef;
 /// ```
 pub struct Body<'a> {
     signature: &'a Signature,
-    args: &'a [Arg],
+    args: &'a Args,
     state: RefCell<State<'a>>,
 }
 
@@ -84,12 +85,12 @@ pub(super) fn lower(
 }
 
 /// Builds the body at the lowerer's current block and returns from the function.
-fn fill(l: &mut Lowerer<'_>, signature: &Signature, args: &[Arg], build: &dyn Fn(&Body<'_>)) -> Result<(), LowerError> {
+fn fill(l: &mut Lowerer<'_>, signature: &Signature, args: &Args, build: &dyn Fn(&Body<'_>)) -> Result<(), LowerError> {
     let body = Body { signature, args, state: RefCell::new(State { lowerer: l, mistakes: Vec::new() }) };
     build(&body);
     let mut mistakes = body.state.into_inner().mistakes;
     if !l.b.is_terminated() {
-        match signature.ret() {
+        match signature.ret().and_then(ParamType::as_scalar) {
             None => l.succeed(),
             Some(ty) if l.b.is_reachable() => mistakes.push(BodyMistake {
                 operation: "ret".to_owned(),
@@ -142,11 +143,12 @@ impl<'a> Body<'a> {
         self.expr(value, ty)
     }
 
-    /// The scalar parameter of that name.
+    /// The scalar parameter of that name. What is inside a tuple goes by its path: `cfg[2][0]`. Characters, sizes and elements are
+    /// pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and a device are their bits.
     pub fn arg(&self, name: &str) -> Expr<'_> {
-        match self.find(name) {
-            Some(Arg::Scalar(ty, value)) => self.expr(*value, *ty),
-            Some(Arg::Tensor(_)) => {
+        match self.args.find(name) {
+            Some((_, Arg::Scalar(ty, value))) => self.expr(*value, *ty),
+            Some((_, Arg::Tensor(_))) => {
                 self.mistake(format!("arg({name:?})"), "is a tensor; use `tensor`");
                 self.placeholder(ScalarType::Int64)
             }
@@ -157,21 +159,43 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The tensor parameter of that name.
+    /// The tensor parameter of that name, or at that path in a tuple.
     pub fn tensor(&self, name: &str) -> TensorRef<'_> {
-        let found = self.signature.params().iter().zip(self.args).find(|(p, _)| p.name == name);
-        match found {
-            Some((param, Arg::Tensor(vars))) => match &param.ty {
-                ParamType::Tensor(ty) => TensorRef::new(self, &param.name, ty, vars),
-                ParamType::Scalar(_) => TensorRef::missing(self),
-            },
-            Some(_) => {
+        match self.args.find(name) {
+            Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
+            Some((_, Arg::Scalar(..))) => {
                 self.mistake(format!("tensor({name:?})"), "is a scalar; use `arg`");
                 TensorRef::missing(self)
             }
             None => {
                 self.mistake(format!("tensor({name:?})"), format!("`{}` has no such parameter", self.signature));
                 TensorRef::missing(self)
+            }
+        }
+    }
+
+    /// The tensor that the function returns.
+    pub fn result(&self) -> TensorRef<'_> {
+        match &self.args.result {
+            Some(Arg::Tensor(vars)) => TensorRef::new(self, "result", vars),
+            Some(Arg::Scalar(..)) => {
+                self.mistake("result()", "leaves its dtype or device open, which bodies can't hold");
+                TensorRef::missing(self)
+            }
+            None => {
+                self.mistake("result()", format!("`{}` returns no tensor", self.signature));
+                TensorRef::missing(self)
+            }
+        }
+    }
+
+    /// Whether the optional parameter of that name is there.
+    pub fn is_given(&self, name: &str) -> Expr<'_> {
+        match self.args.given.get(name) {
+            Some(value) => self.expr(*value, ScalarType::Bool),
+            None => {
+                self.mistake(format!("is_given({name:?})"), format!("`{}` has no such optional", self.signature));
+                self.placeholder(ScalarType::Bool)
             }
         }
     }
@@ -186,11 +210,6 @@ impl<'a> Body<'a> {
                 self.placeholder(ScalarType::Int64)
             }
         }
-    }
-
-    fn find(&self, name: &str) -> Option<&'a Arg> {
-        let index = self.signature.params().iter().position(|p| p.name == name)?;
-        self.args.get(index)
     }
 
     /// An integer constant of that type.

@@ -1,11 +1,11 @@
 //! Tensors in a body: sizes, and loads and stores by index or by pointer.
 
+use super::args::TensorVars;
 use super::expr::{Expr, Operand, Ops};
 use super::function::Lowerer;
 use super::{Body, memory_type};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
-use crate::lower::tensor::TensorVars;
-use crate::spec::{ScalarType, TensorType};
+use crate::spec::ScalarType;
 
 /// A tensor parameter in a body. Indices are not checked: the body keeps within the shape.
 #[derive(Clone, Copy)]
@@ -18,13 +18,12 @@ pub struct TensorRef<'b> {
 #[derive(Clone, Copy)]
 struct Known<'b> {
     name: &'b str,
-    ty: &'b TensorType,
     vars: &'b TensorVars,
 }
 
 impl<'b> TensorRef<'b> {
-    pub(super) fn new(body: &'b Body<'_>, name: &'b str, ty: &'b TensorType, vars: &'b TensorVars) -> Self {
-        TensorRef { body, known: Some(Known { name, ty, vars }) }
+    pub(super) fn new(body: &'b Body<'_>, name: &'b str, vars: &'b TensorVars) -> Self {
+        TensorRef { body, known: Some(Known { name, vars }) }
     }
 
     pub(super) fn missing(body: &'b Body<'_>) -> Self {
@@ -34,8 +33,8 @@ impl<'b> TensorRef<'b> {
     /// The type of an element; noted as a mistake where bodies have none for the dtype.
     fn element_type(self, operation: &str) -> ScalarType {
         let Some(t) = self.known else { return ScalarType::Int64 };
-        ScalarType::of_dtype(t.ty.dtype).unwrap_or_else(|| {
-            self.body.note(operation, format!("{} has dtype {}, which bodies can't hold", t.name, t.ty.dtype));
+        t.vars.ty.exact_dtype().and_then(ScalarType::of_dtype).unwrap_or_else(|| {
+            self.body.note(operation, format!("{} has dtype {}, which bodies can't hold", t.name, t.vars.ty.dtype));
             ScalarType::Int64
         })
     }
@@ -54,7 +53,7 @@ impl<'b> TensorRef<'b> {
         let value = values.and_then(|v| v.get(d)).copied();
         let value = value.unwrap_or_else(|| {
             if let Some(t) = self.known {
-                self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.ty));
+                self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
             }
             self.body.value(|l| l.b.i64(0))
         });
@@ -64,9 +63,9 @@ impl<'b> TensorRef<'b> {
     /// The address of the first element, `byte_offset` added.
     pub fn ptr(self) -> Expr<'b> {
         let value = match self.known {
-            Some(t) if !t.ty.is_opaque() => t.vars.data,
+            Some(t) if !t.vars.ty.is_opaque() => t.vars.data,
             Some(t) => {
-                self.body.note("ptr", format!("{} is on {}, whose data has no address", t.name, t.ty.device));
+                self.body.note("ptr", format!("{} is on {}, whose data has no address", t.name, t.vars.ty.device));
                 t.vars.data
             }
             None => self.body.value(|l| l.b.ptr_const(0)),
@@ -99,7 +98,7 @@ impl<'b> TensorRef<'b> {
     }
 
     fn flags(self, element: ScalarType) -> MemFlags {
-        let aligned = self.known.is_some_and(|t| t.ty.alignment() * 8 >= element.bits());
+        let aligned = self.known.is_some_and(|t| t.vars.ty.alignment() * 8 >= element.bits());
         if aligned { MemFlags::ALIGNED } else { MemFlags::UNALIGNED }
     }
 

@@ -16,6 +16,11 @@ impl Var {
         let slot = b.slot(8, 8);
         Var { address: b.stack_addr(slot), ty }
     }
+
+    /// Where it is.
+    pub(super) fn address(self) -> Value {
+        self.address
+    }
 }
 
 /// Structured code, for whatever has a builder.
@@ -110,11 +115,5 @@ pub(super) trait Emit<'m>: Sized {
 
     fn or(&mut self, x: Value, y: Value) -> Value {
         self.builder().binary(BinaryOp::Or, x, y)
-    }
-
-    fn is_either(&mut self, value: Value, one: i64, other: i64) -> Value {
-        let first = self.is(value, one);
-        let second = self.is(value, other);
-        self.or(first, second)
     }
 }

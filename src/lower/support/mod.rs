@@ -7,13 +7,17 @@
 pub(super) mod bind;
 mod emit;
 mod names;
+mod places;
 pub(super) mod report;
+mod state;
 
 use super::messages::Messages;
 use crate::ir::{DataRef, FuncRef, Linkage, Module};
 
 /// The symbol of the routine that checks exactly, where wrappers import it.
 pub const BIND_SYMBOL: &str = "__tvm_ffi_codegen_bind";
+/// The symbol of the routine that takes what a kernel has written as its result, where wrappers import it.
+pub const TAKE_RESULT_SYMBOL: &str = "__tvm_ffi_codegen_take_result";
 /// The symbol of the routine that raises, where wrappers import it.
 pub const REPORT_SYMBOL: &str = "__tvm_ffi_codegen_report";
 
@@ -21,6 +25,7 @@ pub const REPORT_SYMBOL: &str = "__tvm_ffi_codegen_report";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Support {
     pub bind: FuncRef,
+    pub take_result: FuncRef,
     pub report: FuncRef,
 }
 
@@ -29,6 +34,7 @@ impl Support {
     pub(super) fn import(module: &mut Module) -> Self {
         Support {
             bind: module.import(BIND_SYMBOL, bind::signature()),
+            take_result: module.import(TAKE_RESULT_SYMBOL, bind::take_result_signature()),
             report: module.import(REPORT_SYMBOL, report::signature()),
         }
     }
@@ -38,9 +44,9 @@ impl Support {
         let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
         let mut texts = Messages::default();
         let report = report::define(module, linkage, table, &mut texts);
-        let bind = bind::define(module, linkage, table, &mut texts, report);
+        let (bind, take_result) = bind::define(module, linkage, table, &mut texts, report);
         module.data[table].bytes = texts.into_bytes();
-        Support { bind, report }
+        Support { bind, take_result, report }
     }
 }
 

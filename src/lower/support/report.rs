@@ -13,12 +13,13 @@ use crate::ir::{
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIObject, TVMFFITypeInfo, TypeIndex};
 
-/// A part may become this many: an unknown dtype is `code N, N bits, xN`.
-const PARTS_PER_VALUE: usize = 8;
+/// The most C strings that a message may be made of; what more there is is left out. Long are lists of symbols.
+const CAPACITY: usize = 160;
+const _: () = assert!(CAPACITY > 4 * MAX_PARTS);
 /// Room for a 64-bit number in decimal, its sign and a NUL.
 const CELL: i64 = 24;
-/// Room for a type key; longer ones are cut.
-const KEY_ROOM: i64 = 160;
+/// Room for a type key or a text that came; longer ones are cut.
+const COPY_ROOM: i64 = 160;
 /// No object lies below: a payload under it is a number, not a pointer.
 const LEAST_ADDRESS: i64 = 4096;
 
@@ -35,13 +36,14 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
     let report = module.declare(REPORT_SYMBOL, signature(), linkage);
     module.functions[report].cold = true;
     let mut b = FunctionBuilder::new(module, report);
-    let parts = b.slot((8 * (MAX_PARTS + PARTS_PER_VALUE)) as u32, 8);
-    let cells = b.slot(CELL as u32 * (MAX_PARTS + PARTS_PER_VALUE) as u32, 8);
+    let parts = b.slot((8 * CAPACITY) as u32, 8);
+    let cells = b.slot(CELL as u32 * CAPACITY as u32, 8);
     let cells = b.stack_addr(cells);
     let mut printer = Printer {
         parts: b.stack_addr(parts),
         count: Var::new(&mut b, Type::I64),
         cell: Var::new(&mut b, Type::Ptr),
+        context: b.param(2),
         table,
         own: b.data_addr(table, 0),
         decimal,
@@ -100,8 +102,8 @@ fn define_decimal(module: &mut Module) -> FuncRef {
     b.finish()
 }
 
-struct Printer<'m, 't> {
-    b: FunctionBuilder<'m>,
+pub(super) struct Printer<'m, 't> {
+    pub(super) b: FunctionBuilder<'m>,
     texts: &'t mut Messages,
     table: Table,
     /// The support's own table.
@@ -113,6 +115,7 @@ struct Printer<'m, 't> {
     count: Var,
     /// The next free cell for a number.
     cell: Var,
+    pub(super) context: Value,
 }
 
 impl<'m> Emit<'m> for Printer<'m, '_> {
@@ -178,41 +181,59 @@ impl Printer<'_, '_> {
         });
         self.on(tag, Tag::Number, |p| p.push_number(value));
         self.on(tag, Tag::DType, |p| p.dtype(value));
-        self.on(tag, Tag::Device, |p| p.device(value));
+        self.on(tag, Tag::Device, |p| p.device(value, false));
+        self.on(tag, Tag::NumberedDevice, |p| p.device(value, true));
+        self.on(tag, Tag::Quoted, |p| {
+            let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
+            let size = p.b.load(Type::I64, field, 8, MemFlags::ALIGNED);
+            let copy = p.copy(data, size);
+            p.push_text("\"");
+            p.push(copy);
+            p.push_text("\"");
+        });
+        self.places(tag, value);
         self.on(tag, Tag::Type, |p| {
             let payload = p.b.load(Type::I64, field, 8, MemFlags::ALIGNED);
             p.type_name(value, payload);
         });
     }
 
-    fn on(&mut self, tag: Value, which: Tag, then: impl FnOnce(&mut Self)) {
+    pub(super) fn on(&mut self, tag: Value, which: Tag, then: impl FnOnce(&mut Self)) {
         let is = self.is(tag, which as i64);
         self.when(is, then);
     }
 
-    fn push(&mut self, string: Value) {
+    pub(super) fn push(&mut self, string: Value) {
         let count = self.get(self.count);
-        let slot = self.b.element(self.parts, count, Type::Ptr);
-        self.b.store(string, slot, 0, MemFlags::ALIGNED);
-        self.advance_imm(self.count, 1);
+        let room = self.b.icmp_imm(IntCC::SLt, count, CAPACITY as i64);
+        self.when(room, |p| {
+            let slot = p.b.element(p.parts, count, Type::Ptr);
+            p.b.store(string, slot, 0, MemFlags::ALIGNED);
+            p.advance_imm(p.count, 1);
+        });
     }
 
-    fn push_text(&mut self, text: &str) {
+    pub(super) fn push_text(&mut self, text: &str) {
         let offset = self.texts.text(text);
         let string = self.b.data_addr(self.table, offset);
         self.push(string);
     }
 
-    fn push_number(&mut self, value: Value) {
-        let cell = self.get(self.cell);
-        if let Some(string) = self.b.call(self.decimal, &[cell, value]) {
-            self.push(string);
-        }
-        self.advance_imm(self.cell, CELL);
+    /// There are as many cells as parts.
+    pub(super) fn push_number(&mut self, value: Value) {
+        let count = self.get(self.count);
+        let room = self.b.icmp_imm(IntCC::SLt, count, CAPACITY as i64);
+        self.when(room, |p| {
+            let cell = p.get(p.cell);
+            if let Some(string) = p.b.call(p.decimal, &[cell, value]) {
+                p.push(string);
+            }
+            p.advance_imm(p.cell, CELL);
+        });
     }
 
     /// Pushes a name, or what `unknown` pushes where the index has none.
-    fn push_name_or(&mut self, names: NameTable, index: Value, unknown: impl FnOnce(&mut Self)) {
+    pub(super) fn push_name_or(&mut self, names: NameTable, index: Value, unknown: impl FnOnce(&mut Self)) {
         let inside = self.b.icmp_imm(IntCC::ULt, index, names.len);
         let zero = self.b.i64(0);
         let safe = self.b.select(inside, index, zero);
@@ -283,7 +304,7 @@ impl Printer<'_, '_> {
     }
 
     /// `cpu`, or `cuda:0`.
-    fn device(&mut self, value: Value) {
+    fn device(&mut self, value: Value, always_numbered: bool) {
         let low = self.b.convert(ConvertOp::Truncate, Type::I32, value);
         let device_type = self.b.convert(ConvertOp::SExt, Type::I64, low);
         let amount = self.b.i64(32);
@@ -296,7 +317,9 @@ impl Printer<'_, '_> {
         // there is one CPU
         let not_cpu = self.is_not(device_type, i64::from(DLDeviceType::CPU.0));
         let has_id = self.is_not(id, 0);
+        let always = self.b.bconst(always_numbered);
         let numbered = self.or(not_cpu, has_id);
+        let numbered = self.or(numbered, always);
         self.when(numbered, |p| {
             p.push_text(":");
             p.push_number(id);
@@ -345,14 +368,19 @@ impl Printer<'_, '_> {
         self.b.switch_to(join);
     }
 
-    /// The type key of a `TVMFFITypeInfo` as a C string in the frame: a byte array need not end with a NUL.
+    /// The type key of a `TVMFFITypeInfo` as a C string.
     fn copy_key(&mut self, info: Value) -> Value {
         let key = offset_of!(TVMFFITypeInfo, type_key) as i32;
         let data = self.b.load(Type::Ptr, info, key, MemFlags::ALIGNED);
         let size = self.b.load(Type::I64, info, key + 8, MemFlags::ALIGNED);
-        let room = self.b.i64(KEY_ROOM - 1);
+        self.copy(data, size)
+    }
+
+    /// Characters as a C string in the frame, as they need not end with a NUL. There is room for one such string.
+    fn copy(&mut self, data: Value, size: Value) -> Value {
+        let room = self.b.i64(COPY_ROOM - 1);
         let size = self.b.binary(BinaryOp::UMin, size, room);
-        let slot = self.b.slot(KEY_ROOM as u32, 8);
+        let slot = self.b.slot(COPY_ROOM as u32, 8);
         let copy = self.b.stack_addr(slot);
         self.for_up(size, |e, index| {
             let from = e.b.ptr_add(data, index);

@@ -235,5 +235,6 @@ impl Arguments {
 
 /// References to the object in a value; 0 for a value without one.
 pub fn strong_count(any: &Any) -> u32 {
-    any.cast::<ObjectRef>().map_or(0, |object| object.strong_count())
+    // less the reference that is taken here
+    any.cast::<ObjectRef>().map_or(0, |object| object.strong_count() - 1)
 }

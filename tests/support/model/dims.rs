@@ -148,11 +148,10 @@ impl<'a> Model<'a> {
             },
             ([], _) => match self.eval(dim) {
                 Some(value) if value == got => Ok(true),
-                Some(value) => {
-                    let values = self.values(dim);
-                    let sep = if values.is_empty() { "" } else { ", " };
-                    wrong(self, &format!("{value} ({dim}{sep}{values})"))
-                }
+                Some(value) => match &self.values(dim)[..] {
+                    "" => wrong(self, &value.to_string()),
+                    values => wrong(self, &format!("{value} ({dim}, {values})")),
+                },
                 None => wrong(self, &format!("{dim} in 64 bits{}", in_brackets(self.values(dim)))),
             },
             ([name], _) if is_solvable(dim, name) => {

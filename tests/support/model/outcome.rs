@@ -33,7 +33,7 @@ impl Model<'_> {
                 names.push(name);
             }
         });
-        let value = |name: &str| self.symbols.get(name).map(|(value, from)| format!("{name} = {value} (from {from})"));
+        let value = |name: &str| self.symbols.get(name).map(|(value, from)| format!("{name} = {value} from {from}"));
         refuse(&names.into_iter().filter_map(value).collect::<Vec<_>>().join(", "))
     }
 

@@ -1,7 +1,7 @@
 //! Tensors: every check of the contract's second table, and what the kernel gets.
 
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType};
-use tvm_ffi_codegen::spec::{DType, DTypePolicy, DeviceId, TensorShape};
+use tvm_ffi_codegen::spec::{DType, DTypePolicy, DeviceId, Dim, TensorShape};
 use tvm_ffi_codegen::{Device, Layout, ParamType, TensorType};
 
 use super::seen;
@@ -55,7 +55,7 @@ impl<'a> Model<'a> {
             // compact ones, or NULL, which stands for them
             Strides::Default | Strides::Null => &behind[1..],
         };
-        self.strides(ty, shape, strides, &behind, at)?;
+        let strides = &self.strides(ty, shape, strides, &behind, at)?[..];
         if !at.element && self.stream.is_none() && ty.device.kind() != Some(DLDeviceType::CPU) {
             self.stream = Some(spec.device);
         }
@@ -86,7 +86,16 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    fn strides(&mut self, ty: &'a TensorType, shape: &[i64], strides: &[i64], behind: &[i64], at: &At) -> Checked {
+    /// Checks strides, and gives those that a kernel finds.
+    fn strides(
+        &mut self,
+        ty: &'a TensorType,
+        shape: &[i64],
+        strides: &[i64],
+        behind: &[i64],
+        at: &At,
+    ) -> Checked<Vec<i64>> {
+        let mut found = Vec::new();
         for (d, &stride) in strides.iter().enumerate() {
             let compared = behind[0] != 0 && shape[d] != 1;
             match &ty.layout {
@@ -94,11 +103,19 @@ impl<'a> Model<'a> {
                     let expected = format!("{} (contiguous)", behind[d + 1]);
                     return self.wrong(at, &format!("strides[{d}]"), &expected, &stride.to_string());
                 }
-                Layout::Contiguous | Layout::Any => {}
-                Layout::Strides(dims) => self.stride(at, &format!(".strides[{d}]"), &dims[d], stride, compared)?,
+                Layout::Contiguous => found.push(behind[d + 1]),
+                Layout::Any => found.push(stride),
+                Layout::Strides(dims) => {
+                    self.stride(at, &format!(".strides[{d}]"), &dims[d], stride, compared)?;
+                    found.push(match &dims[d] {
+                        Dim::Const(expected) => *expected,
+                        Dim::Symbol(name) => self.symbols.get(&name[..]).map_or(stride, |(value, _)| *value),
+                        Dim::Binary(..) => stride,
+                    });
+                }
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     fn device(&mut self, ty: &TensorType, got: DLDevice, at: &At) -> Checked {

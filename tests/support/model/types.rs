@@ -51,9 +51,9 @@ impl<'a> Model<'a> {
         self.refuse("ValueError", &format!("value of {} on argument #{}", at.path, at.argument), expected, got)
     }
 
-    fn wrong_length<T>(&self, at: &At, expected: &str, got: usize) -> Checked<T> {
+    fn wrong_length<T>(&self, kind: &'static str, at: &At, expected: &str, got: usize) -> Checked<T> {
         let what = format!("length of {} on argument #{}", at.path, at.argument);
-        self.refuse("ValueError", &what, expected, &got.to_string())
+        self.refuse(kind, &what, expected, &got.to_string())
     }
 
     /// A value of a type, wherever it is.
@@ -237,7 +237,7 @@ impl<'a> Model<'a> {
         };
         if let Some(dims) = dims {
             if entries.len() != dims.len() {
-                return self.wrong_length(at, &dims.len().to_string(), entries.len());
+                return self.wrong_length("ValueError", at, &dims.len().to_string(), entries.len());
             }
             for (i, (dim, entry)) in dims.iter().zip(&entries).enumerate() {
                 self.size(at, &format!("[{i}]"), dim, *entry)?;
@@ -251,7 +251,7 @@ impl<'a> Model<'a> {
     /// The integers of an Array or List that stands for a shape.
     fn entries(&self, items: &[Value], at: &At) -> Checked<Vec<i64>> {
         if items.len() > MOST_ENTRIES {
-            return self.wrong_length(at, &format!("at most {MOST_ENTRIES}"), items.len());
+            return self.wrong_length("ValueError", at, &format!("at most {MOST_ENTRIES}"), items.len());
         }
         let entry = |(i, item): (usize, &Value)| match item {
             Value::Raw(1 | 2, payload) => Ok(*payload as i64),
@@ -281,7 +281,7 @@ impl<'a> Model<'a> {
             _ => return self.no_container(ty, &[71, 75], value, at),
         };
         if values.len() != items.len() {
-            return self.wrong_length(at, &items.len().to_string(), values.len());
+            return self.wrong_length("TypeError", at, &items.len().to_string(), values.len());
         }
         for (i, (item, value)) in items.iter().zip(values).enumerate() {
             self.value(item, value, &at.item(i))?;

@@ -1,76 +1,83 @@
-//! Tensors in [`bind`](super): contract 1 to 5 and 7.
+//! Tensors: contract 1 to 5 and 7.
 
-use super::{Binder, Field, GOT, NOTE_NAME, of};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use super::check::Arg;
+use super::dims::{EXCUSED, IS_SIZE};
+use super::strings::HEADER;
+use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, PATH, VALUE_ERROR, of};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::lower::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{NOTE, OPAQUE, STRIDED, entry, record, tensor};
+use crate::lower::program::{entry, flag, note, place, tensor};
 use crate::lower::support::emit::{Emit, Var};
-use crate::lower::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
-use tvm_ffi_runtime::abi::{DLTensor, TVMFFIObject, TypeIndex};
-
-/// Where a note has the place in the tensor that bound it. Its value is at 0, the tensor's name at [`NOTE_NAME`].
-const NOTE_PART: i32 = 16;
-const NOTE_DIM: i32 = 24;
-const ORIGIN: [(Field, i32); 3] =
-    [(Field::OriginName, NOTE_NAME), (Field::OriginPart, NOTE_PART), (Field::OriginDim, NOTE_DIM)];
-const _: () = assert!(NOTE == NOTE_DIM as i64 + 8);
-
-const HEADER: i64 = size_of::<TVMFFIObject>() as i64;
-const SHAPE_PART: &str = ".shape[";
-const STRIDES_PART: &str = ".strides[";
+use crate::lower::support::state::State;
+use crate::spec::MAX_RANK;
+use tvm_ffi_runtime::abi::{DLDeviceType, DLTensor, TypeIndex};
 
 /// `.shape[0]`
-const PLACE: [Part<'static>; 3] =
-    [Part::Value(Tag::String, Field::Part as u32), Part::Value(Tag::Number, Field::Dim as u32), Part::Text("]")];
+const PLACE: [Part<'static>; 1] = [Part::Value(Tag::Place, Field::Here as u32)];
+
+/// Device types that DLPack knows (`DLDeviceType`).
+const DEVICE_TYPES: std::ops::RangeInclusive<i32> = 1..=18;
+
+/// A tensor that is looked at.
+#[derive(Clone, Copy)]
+struct Tensor {
+    rec: Value,
+    flags: Value,
+    /// Its `DLTensor`.
+    from: Value,
+    /// The accepted one.
+    copy: Value,
+    rank: Value,
+}
 
 impl Binder<'_, '_> {
     /// Checks a tensor and writes one with a header's room before it and strides.
-    pub(super) fn tensor(&mut self, rec: Value, type_index: Value, payload: Value, to: Value) {
-        self.require_either(type_index, TypeIndex::TENSOR, TypeIndex::DL_TENSOR_PTR);
-        let there = self.is_not(payload, 0);
-        self.require_type(there, &[Part::Text("Tensor, got a NULL pointer to one")]);
+    pub(super) fn tensor(&mut self, arg: Arg) {
+        self.require_index(arg, &[TypeIndex::TENSOR, TypeIndex::DL_TENSOR_PTR]);
+        self.require_there(arg.payload);
         // an object's DLTensor follows its header (c_api.h, kTVMFFITensor)
-        let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, payload);
-        let inside = self.b.ptr_add_imm(base, HEADER);
-        let is_object = self.is(type_index, i64::from(TypeIndex::TENSOR.0));
+        let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
+        let inside = self.b.ptr_add_imm(base, i64::from(HEADER));
+        let is_object = self.is(arg.index, i64::from(TypeIndex::TENSOR.0));
         let from = self.b.select(is_object, inside, base);
 
         // The accepted argument is an object whose DLTensor is a copy; nobody reads its header.
-        let copy = self.get(self.memory);
-        let object = self.b.ptr_add_imm(copy, -HEADER);
+        let copy = self.take_memory(size_of::<DLTensor>() as i64);
+        let object = self.b.ptr_add_imm(copy, -i64::from(HEADER));
         let object = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
-        self.accept(to, TypeIndex::TENSOR, object);
+        self.accept(arg.to, TypeIndex::TENSOR, Some(object));
         for offset in (0..size_of::<DLTensor>() as i32).step_by(8) {
             let word = self.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
             self.b.store(word, copy, offset, MemFlags::ALIGNED);
         }
-        let strides = self.b.ptr_add_imm(copy, size_of::<DLTensor>() as i64);
-
-        let rank = self.word(rec, tensor::RANK);
-        self.header(rec, from, rank);
-        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
-        self.shape(rec, rank, shape);
-        self.strides(rec, rank, from, shape, strides);
-        self.b.store(strides, copy, STRIDES, MemFlags::ALIGNED);
-        self.data(rec, copy);
-
+        let flags = self.word(arg.rec, tensor::FLAGS);
+        let rank = self.rank(arg.rec, from);
+        let strides = self.field_ptr(Field::Memory);
         let eight = self.b.i64(8);
         let size = self.b.binary(BinaryOp::Mul, rank, eight);
-        let memory = self.b.ptr_add(strides, size);
-        self.set(self.memory, memory);
-        self.next_tensor(rec, rank);
+        let end = self.b.ptr_add(strides, size);
+        self.set_field(Field::Memory, end);
+
+        let t = Tensor { rec: arg.rec, flags, from, copy, rank };
+        self.tensor_dtype(t);
+        self.device(t);
+        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
+        self.set_field(Field::Expected, rank);
+        let there = self.is_not(shape, 0);
+        let scalar = self.is(rank, 0);
+        let ok = self.or(there, scalar);
+        let parts = [Part::Text("a non-NULL pointer for ndim "), EXPECTED_NUMBER, Part::Text(", got NULL")];
+        self.require_part(ok, ".shape", &parts);
+        self.sizes(t, shape);
+        self.strides(t, shape, strides);
+        self.b.store(strides, copy, STRIDES, MemFlags::ALIGNED);
+        self.data(t);
     }
 
-    /// Goes to the record after this tensor's.
-    fn next_tensor(&mut self, rec: Value, rank: Value) {
-        let flags = self.word(rec, tensor::FLAGS);
-        let strided = self.has_flag(flags, STRIDED);
-        let twice = self.b.binary(BinaryOp::Add, rank, rank);
-        let entries = self.b.select(strided, twice, rank);
-        let entry_size = self.b.i64(i64::from(4 * entry::SIZE));
-        let size = self.b.binary(BinaryOp::Mul, entries, entry_size);
-        self.advance(self.record, size);
-        self.advance_imm(self.record, i64::from(4 * tensor::SIZE));
+    /// Requires something of a part of the tensor: `Mismatched x.dtype on ...`.
+    fn require_part(&mut self, ok: Value, part: &str, expected: &[Part<'_>]) {
+        self.require_of(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected);
     }
 
     fn has_flag(&mut self, flags: Value, flag: u32) -> Value {
@@ -79,90 +86,129 @@ impl Binder<'_, '_> {
         self.is_not(set, 0)
     }
 
-    /// ndim, dtype, device, and that there is a shape.
-    fn header(&mut self, rec: Value, from: Value, rank: Value) {
-        let (got, expected) = (of(Tag::Number, Field::Got), of(Tag::Number, Field::Expected));
+    fn rank(&mut self, rec: Value, from: Value) -> Value {
+        let rank = self.word(rec, tensor::RANK);
         let ndim = self.word(from, NDIM / 4);
         self.set_field(Field::Got, ndim);
         self.set_field(Field::Expected, rank);
-        let ok = self.b.icmp(IntCC::Eq, ndim, rank);
-        self.require_of(ok, &[Part::Text(".ndim")], &[expected, GOT, got]);
+        let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
+        let same = self.b.icmp(IntCC::Eq, ndim, rank);
+        let ok = self.or(any, same);
+        self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        let in_range = self.b.icmp_imm(IntCC::ULe, ndim, MAX_RANK as i64);
+        let stated = self.b.unary(UnaryOp::Not, any);
+        let ok = self.or(in_range, stated);
+        self.require_part(ok, ".ndim", &[Part::Text(&format!("0 to {MAX_RANK}")), GOT, GOT_NUMBER]);
+        ndim
+    }
 
-        let dtype = self.word(from, DTYPE / 4);
-        let wanted = self.word(rec, tensor::DTYPE);
+    /// The stated one, or one that the policy takes for it, which the copy then calls by the stated one's name.
+    fn tensor_dtype(&mut self, t: Tensor) {
+        let dtype = self.word(t.from, DTYPE / 4);
+        let wanted = self.word(t.rec, tensor::DTYPE);
         self.set_field(Field::Got, dtype);
-        let text = self.table_text(rec, tensor::DTYPE_TEXT);
+        let text = self.table_text(t.rec, tensor::DTYPE_TEXT);
         self.set_field(Field::Text, text);
-        let ok = self.b.icmp(IntCC::Eq, dtype, wanted);
-        let text = of(Tag::String, Field::Text);
-        self.require_of(ok, &[Part::Text(".dtype")], &[text, GOT, of(Tag::DType, Field::Got)]);
+        let same = self.b.icmp(IntCC::Eq, dtype, wanted);
+        let any = self.has_flag(t.flags, flag::ANY_DTYPE);
+        let by_code = self.same_but_code(t.rec, dtype, wanted);
+        let stored = self.has_flag(t.flags, flag::SAME_STORAGE);
+        let (bits, wanted_bits) = (self.dtype_bits(dtype), self.dtype_bits(wanted));
+        let as_large = self.b.icmp(IntCC::Eq, bits, wanted_bits);
+        let by_storage = self.and(stored, as_large);
+        let ok = self.or(same, any);
+        let ok = self.or(ok, by_code);
+        let ok = self.or(ok, by_storage);
+        self.require_part(ok, ".dtype", &[EXPECTED_TEXT, GOT, of(Tag::DType, Field::Got)]);
+        let accepted = self.b.select(any, dtype, wanted);
+        let accepted = self.b.convert(ConvertOp::Truncate, Type::I32, accepted);
+        self.b.store(accepted, t.copy, DTYPE, MemFlags::ALIGNED);
+    }
 
-        self.device(rec, from);
+    /// Whether bits and lanes are the same, and the code is one of those that will do.
+    fn same_but_code(&mut self, rec: Value, dtype: Value, wanted: Value) -> Value {
+        let codes = self.word(rec, tensor::DTYPE_CODES);
+        let eight = self.b.i64(8);
+        let difference = self.b.binary(BinaryOp::Xor, dtype, wanted);
+        let rest = self.b.binary(BinaryOp::LShr, difference, eight);
+        let same = self.is(rest, 0);
+        let mask = self.b.i64(0xff);
+        let code = self.and(dtype, mask);
+        let small = self.b.icmp_imm(IntCC::ULt, code, 32);
+        let amount = self.b.i64(31);
+        let amount = self.and(code, amount);
+        let bit = self.b.binary(BinaryOp::LShr, codes, amount);
+        let one = self.b.i64(1);
+        let bit = self.and(bit, one);
+        let taken = self.is_not(bit, 0);
+        let ok = self.and(same, small);
+        self.and(ok, taken)
+    }
 
-        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
-        self.set_field(Field::Expected, rank);
-        let there = self.is_not(shape, 0);
-        let scalar = self.is(rank, 0);
-        let ok = self.or(there, scalar);
-        let parts = [Part::Text("a non-NULL pointer for ndim "), expected, Part::Text(", got NULL")];
-        self.require_of(ok, &[Part::Text(".shape")], &parts);
+    /// Bits times lanes.
+    fn dtype_bits(&mut self, dtype: Value) -> Value {
+        let (eight, sixteen) = (self.b.i64(8), self.b.i64(16));
+        let bits = self.b.binary(BinaryOp::LShr, dtype, eight);
+        let mask = self.b.i64(0xff);
+        let bits = self.and(bits, mask);
+        let lanes = self.b.binary(BinaryOp::LShr, dtype, sixteen);
+        let mask = self.b.i64(0xffff);
+        let lanes = self.and(lanes, mask);
+        self.b.binary(BinaryOp::Mul, bits, lanes)
     }
 
     /// The kind of device, then its id: as stated, or that of the first tensor in the same slot.
-    fn device(&mut self, rec: Value, from: Value) {
-        let device = self.b.load(Type::I64, from, DEVICE, MemFlags::ALIGNED);
+    fn device(&mut self, t: Tensor) {
+        let device = self.b.load(Type::I64, t.from, DEVICE, MemFlags::ALIGNED);
         self.set_field(Field::Got, device);
-        let text = self.table_text(rec, tensor::DEVICE_TEXT);
+        let text = self.table_text(t.rec, tensor::DEVICE_TEXT);
         self.set_field(Field::Text, text);
-        let low = self.b.convert(ConvertOp::Truncate, Type::I32, device);
-        let device_type = self.b.convert(ConvertOp::SExt, Type::I64, low);
-        let wanted = self.word(rec, tensor::DEVICE_TYPE);
-        let stated = self.word(rec, tensor::DEVICE_ID);
-        let thirty_two = self.b.i64(32);
-        let id = self.b.binary(BinaryOp::AShr, device, thirty_two);
+        let device_type = self.word(t.from, DEVICE / 4);
+        let id = self.word(t.from, DEVICE / 4 + 1);
+        let wanted = self.word(t.rec, tensor::DEVICE_TYPE);
+        let stated = self.word(t.rec, tensor::DEVICE_ID);
+        let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
         let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
+        let type_ok = self.or(any_type, same_type);
         let any_id = self.b.icmp_imm(IntCC::SLt, stated, 0);
         let same_id = self.b.icmp(IntCC::Eq, id, stated);
         let id_ok = self.or(any_id, same_id);
-        let ok = self.and(same_type, id_ok);
-        let (text, got) = (of(Tag::String, Field::Text), of(Tag::Device, Field::Got));
-        self.require_of(ok, &[Part::Text(".device")], &[text, GOT, got]);
+        let ok = self.and(type_ok, id_ok);
+        let got = of(Tag::Device, Field::Got);
+        self.require_part(ok, ".device", &[EXPECTED_TEXT, GOT, got]);
 
-        let slot = self.word(rec, tensor::DEVICE_SLOT);
-        let notes = self.get(self.devices);
-        let note = self.note(notes, slot);
-        let origin = self.b.load(Type::Ptr, note, NOTE_NAME, MemFlags::ALIGNED);
-        let bound = self.is_not(origin, 0);
-        let compared = self.and(bound, any_id);
-        self.when(compared, |s| {
-            let first = s.b.load(Type::I64, note, 0, MemFlags::ALIGNED);
-            let ok = s.b.icmp(IntCC::Eq, id, first);
-            s.set_field(Field::Expected, first);
-            s.set_field(Field::OriginName, origin);
-            let parts = [
-                text,
-                Part::Text(":"),
-                of(Tag::Number, Field::Expected),
-                Part::Text(" (from "),
-                of(Tag::String, Field::OriginName),
-                Part::Text(".device), got "),
-                got,
-            ];
-            s.require_of(ok, &[Part::Text(".device")], &parts);
-        });
         // only a tensor that may be anywhere says where the others have to be
-        let unbound = self.is(origin, 0);
-        let binds = self.and(unbound, any_id);
-        self.when(binds, |s| {
-            let name = s.table_text(rec, record::NAME);
-            s.b.store(id, note, 0, MemFlags::ALIGNED);
-            s.b.store(name, note, NOTE_NAME, MemFlags::ALIGNED);
+        let shared = self.is(stated, -1);
+        self.when(shared, |r| {
+            let slot = r.word(t.rec, tensor::DEVICE_SLOT);
+            let note = r.device_note(slot);
+            let bound = r.is_bound(note);
+            r.when_else(
+                bound,
+                |r| {
+                    let first = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+                    let ok = r.b.icmp(IntCC::Eq, device, first);
+                    r.set_field(Field::Expected, first);
+                    let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
+                    r.set_field(Field::Origin, origin);
+                    let parts = [
+                        of(Tag::NumberedDevice, Field::Expected),
+                        Part::Text(" (from "),
+                        of(Tag::Path, Field::Origin),
+                        Part::Text(".device), got "),
+                        got,
+                    ];
+                    r.require_part(ok, ".device", &parts);
+                },
+                |r| r.bind_note(note, device),
+            );
         });
     }
 
-    fn note(&mut self, notes: Value, index: Value) -> Value {
-        let size = self.b.i64(NOTE);
-        let offset = self.b.binary(BinaryOp::Mul, index, size);
+    pub(super) fn device_note(&mut self, slot: Value) -> Value {
+        let notes = self.field_ptr(Field::Devices);
+        let size = self.field(Field::NoteSize);
+        let offset = self.b.binary(BinaryOp::Mul, slot, size);
         self.b.ptr_add(notes, offset)
     }
 
@@ -174,172 +220,126 @@ impl Binder<'_, '_> {
         self.b.ptr_add(first, offset)
     }
 
-    /// Sizes; notes whether any is 0, and requires every product of trailing sizes to fit.
-    fn shape(&mut self, rec: Value, rank: Value, shape: Value) {
-        let zero = self.b.i64(0);
-        self.set(self.empty, zero);
-        self.set(self.overflow, zero);
-        let one = self.b.i64(1);
-        self.set(self.product, one);
-        self.set_text(Field::Part, SHAPE_PART);
-        self.for_up(rank, |s, d| {
-            let at = s.b.element(shape, d, Type::I64);
-            let size = s.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let never = s.b.bconst(false);
-            s.dim(rec, d, d, size, never, true);
-            let is_zero = s.is(size, 0);
-            let is_zero = s.b.convert(ConvertOp::ZExt, Type::I64, is_zero);
-            let before = s.get(s.empty);
-            let empty = s.or(before, is_zero);
-            s.set(s.empty, empty);
-        });
-        self.for_down(rank, |s, d| {
-            let at = s.b.element(shape, d, Type::I64);
-            let size = s.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            // fits where the upper half is 0 and the lower half not negative, as both factors are not negative
-            let product = s.get(s.product);
-            let upper = s.b.binary(BinaryOp::SMulHi, product, size);
-            let lower = s.b.binary(BinaryOp::Mul, product, size);
-            s.set(s.product, lower);
-            let sixty_three = s.b.i64(63);
-            let sign = s.b.binary(BinaryOp::LShr, lower, sixty_three);
-            let before = s.get(s.overflow);
-            let mark = s.or(upper, sign);
-            let mark = s.or(before, mark);
-            s.set(s.overflow, mark);
-        });
-        let overflow = self.get(self.overflow);
-        let fits = self.is(overflow, 0);
-        let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
-        self.require_of(fits, &[Part::Text(".shape")], &parts);
+    fn set_part(&mut self, part: &str) {
+        let part = self.own_text(part);
+        self.set_here(place::PART, part);
     }
 
-    /// A size or stride against its entry: a constant, a symbol to compare with, or one to bind. `excused`, it need not match.
-    /// Gives what the good path expects in its place.
-    fn dim(&mut self, rec: Value, index: Value, d: Value, got: Value, excused: Value, size: bool) -> Value {
-        let result = Var::new(&mut self.b, Type::I64);
-        self.set(result, got);
-        let (came, expected) = (of(Tag::Number, Field::Got), of(Tag::Number, Field::Expected));
-        self.set_field(Field::Dim, d);
-        self.set_field(Field::Got, got);
-        let entry = self.entry(rec, index);
-        let is_symbol = self.word(entry, entry::IS_SYMBOL);
-        let is_symbol = self.is_not(is_symbol, 0);
-        self.when_else(
-            is_symbol,
-            |s| {
-                if size {
-                    // also where a stride has bound the symbol, which may be negative
-                    let ok = s.b.icmp_imm(IntCC::SGe, got, 0);
-                    s.require_of(ok, &PLACE, &[Part::Text("a size of at least 0"), GOT, came]);
-                }
-                let symbol = s.word(entry, entry::VALUE);
-                let notes = s.get(s.symbols);
-                let note = s.note(notes, symbol);
-                let origin = s.b.load(Type::Ptr, note, NOTE_NAME, MemFlags::ALIGNED);
-                let bound = s.is_not(origin, 0);
-                s.when_else(
-                    bound,
-                    |s| {
-                        let value = s.b.load(Type::I64, note, 0, MemFlags::ALIGNED);
-                        s.set(result, value);
-                        s.set_field(Field::Expected, value);
-                        let name = s.table_text(entry, entry::HIGH_OR_NAME);
-                        s.set_field(Field::Symbol, name);
-                        for (field, offset) in ORIGIN {
-                            let value = s.b.load(Type::I64, note, offset, MemFlags::ALIGNED);
-                            s.set_field(field, value);
-                        }
-                        let ok = s.b.icmp(IntCC::Eq, got, value);
-                        let ok = s.or(ok, excused);
-                        let parts = [
-                            expected,
-                            Part::Text(" ("),
-                            of(Tag::String, Field::Symbol),
-                            Part::Text(", from "),
-                            of(Tag::String, Field::OriginName),
-                            of(Tag::String, Field::OriginPart),
-                            of(Tag::Number, Field::OriginDim),
-                            Part::Text("]), got "),
-                            came,
-                        ];
-                        s.require_of(ok, &PLACE, &parts);
-                    },
-                    |s| {
-                        s.b.store(got, note, 0, MemFlags::ALIGNED);
-                        for (field, offset) in
-                            [Field::Name, Field::Part, Field::Dim].into_iter().zip([NOTE_NAME, NOTE_PART, NOTE_DIM])
-                        {
-                            let value = s.b.load(Type::I64, s.context, 8 * field as i32, MemFlags::ALIGNED);
-                            s.b.store(value, note, offset, MemFlags::ALIGNED);
-                        }
-                    },
-                );
-            },
-            |s| {
-                let low = s.word(entry, entry::VALUE);
-                let high = s.word(entry, entry::HIGH_OR_NAME);
-                let mask = s.b.i64(0xffff_ffff);
-                let low = s.and(low, mask);
-                let thirty_two = s.b.i64(32);
-                let high = s.b.binary(BinaryOp::Shl, high, thirty_two);
-                let value = s.or(low, high);
-                s.set(result, value);
-                s.set_field(Field::Expected, value);
-                let ok = s.b.icmp(IntCC::Eq, got, value);
-                let ok = s.or(ok, excused);
-                s.require_of(ok, &PLACE, &[expected, GOT, came]);
-            },
-        );
-        self.get(result)
+    /// Sizes; notes whether any is 0, and requires every product of trailing sizes to fit.
+    fn sizes(&mut self, t: Tensor, shape: Value) {
+        self.set_number(Field::Empty, 0);
+        self.set_number(Field::Overflow, 0);
+        self.set_number(Field::Product, 1);
+        self.set_part(".shape[");
+        let stated = self.word(t.rec, tensor::RANK);
+        let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
+        self.for_up(t.rank, |r, d| {
+            r.set_here(place::DIM, d);
+            let at = r.b.element(shape, d, Type::I64);
+            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
+            r.when_else(
+                stated,
+                |r| {
+                    let entry = r.entry(t.rec, d);
+                    let flags = r.b.i64(IS_SIZE);
+                    r.call_or_fail(r.routines.dim, &[r.state, entry, size, flags]);
+                },
+                |r| {
+                    r.set_field(Field::Got, size);
+                    let ok = r.b.icmp_imm(IntCC::SGe, size, 0);
+                    r.require_of(ok, VALUE_ERROR, &PLACE, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER]);
+                },
+            );
+            let is_zero = r.is(size, 0);
+            let is_zero = r.b.convert(ConvertOp::ZExt, Type::I64, is_zero);
+            let before = r.field(Field::Empty);
+            let empty = r.or(before, is_zero);
+            r.set_field(Field::Empty, empty);
+        });
+        self.for_down(t.rank, |r, d| {
+            let at = r.b.element(shape, d, Type::I64);
+            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
+            let before = r.field(Field::Product);
+            let (product, fits) = r.product_fits(before, size);
+            r.set_field(Field::Product, product);
+            let overflow = r.b.unary(UnaryOp::Not, fits);
+            let overflow = r.b.convert(ConvertOp::ZExt, Type::I64, overflow);
+            let before = r.field(Field::Overflow);
+            let mark = r.or(before, overflow);
+            r.set_field(Field::Overflow, mark);
+        });
+        let overflow = self.field(Field::Overflow);
+        let fits = self.is(overflow, 0);
+        let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
+        self.require_part(fits, ".shape", &parts);
+    }
+
+    /// The product of two numbers that are not negative, and whether it fits: where the upper half is 0 and the lower half not
+    /// negative.
+    pub(super) fn product_fits(&mut self, x: Value, y: Value) -> (Value, Value) {
+        let upper = self.b.binary(BinaryOp::SMulHi, x, y);
+        let lower = self.b.binary(BinaryOp::Mul, x, y);
+        let sixty_three = self.b.i64(63);
+        let sign = self.b.binary(BinaryOp::LShr, lower, sixty_three);
+        let mark = self.or(upper, sign);
+        (lower, self.is(mark, 0))
     }
 
     /// Contract 3 and 4: no strides mean compact ones; a size of 1 takes any stride, and an empty tensor any strides. Writes to
     /// `out` what the good path expects.
-    fn strides(&mut self, rec: Value, rank: Value, from: Value, shape: Value, out: Value) {
-        let one = self.b.i64(1);
-        self.set(self.product, one);
-        self.for_down(rank, |s, d| {
-            let compact = s.get(s.product);
-            let to = s.b.element(out, d, Type::I64);
-            s.b.store(compact, to, 0, MemFlags::ALIGNED);
-            let at = s.b.element(shape, d, Type::I64);
-            let size = s.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let product = s.b.binary(BinaryOp::Mul, compact, size);
-            s.set(s.product, product);
+    fn strides(&mut self, t: Tensor, shape: Value, out: Value) {
+        self.set_number(Field::Product, 1);
+        self.for_down(t.rank, |r, d| {
+            let compact = r.field(Field::Product);
+            let to = r.b.element(out, d, Type::I64);
+            r.b.store(compact, to, 0, MemFlags::ALIGNED);
+            let at = r.b.element(shape, d, Type::I64);
+            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
+            let product = r.b.binary(BinaryOp::Mul, compact, size);
+            r.set_field(Field::Product, product);
         });
-        let given = self.b.load(Type::Ptr, from, STRIDES, MemFlags::ALIGNED);
+        let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
         let has = self.is_not(given, 0);
         let source = self.b.select(has, given, out);
-        let empty = self.get(self.empty);
+        let empty = self.field(Field::Empty);
         let empty = self.is_not(empty, 0);
-        let flags = self.word(rec, tensor::FLAGS);
-        let stated = self.has_flag(flags, STRIDED);
-        self.set_text(Field::Part, STRIDES_PART);
-        self.for_up(rank, |s, d| {
-            let at = s.b.element(source, d, Type::I64);
-            let stride = s.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let at = s.b.element(shape, d, Type::I64);
-            let size = s.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let single = s.is(size, 1);
-            let excused = s.or(empty, single);
-            let to = s.b.element(out, d, Type::I64);
-            s.when_else(
+        let stated = self.has_flag(t.flags, flag::STRIDED);
+        let any = self.has_flag(t.flags, flag::ANY_STRIDES);
+        self.set_part(".strides[");
+        self.for_up(t.rank, |r, d| {
+            let at = r.b.element(source, d, Type::I64);
+            let stride = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
+            let at = r.b.element(shape, d, Type::I64);
+            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
+            let single = r.is(size, 1);
+            let excused = r.or(empty, single);
+            let to = r.b.element(out, d, Type::I64);
+            r.set_here(place::DIM, d);
+            r.when_else(
                 stated,
-                |s| {
-                    let index = s.b.binary(BinaryOp::Add, rank, d);
-                    let accepted = s.dim(rec, index, d, stride, excused, false);
-                    s.b.store(accepted, to, 0, MemFlags::ALIGNED);
+                |r| {
+                    let index = r.b.binary(BinaryOp::Add, t.rank, d);
+                    let entry = r.entry(t.rec, index);
+                    let (none, some) = (r.b.i64(0), r.b.i64(EXCUSED));
+                    let flags = r.b.select(excused, some, none);
+                    r.call_or_fail(r.routines.dim, &[r.state, entry, stride, flags]);
+                    let accepted = r.field(Field::Accepted);
+                    r.b.store(accepted, to, 0, MemFlags::ALIGNED);
                 },
-                |s| {
-                    let compact = s.b.load(Type::I64, to, 0, MemFlags::ALIGNED);
-                    s.set_field(Field::Dim, d);
-                    s.set_field(Field::Got, stride);
-                    s.set_field(Field::Expected, compact);
-                    let same = s.b.icmp(IntCC::Eq, stride, compact);
-                    let ok = s.or(same, excused);
-                    let (expected, got) = (of(Tag::Number, Field::Expected), of(Tag::Number, Field::Got));
-                    s.require_of(ok, &PLACE, &[expected, Part::Text(" (contiguous)"), GOT, got]);
+                |r| {
+                    r.when_else(
+                        any,
+                        |r| r.b.store(stride, to, 0, MemFlags::ALIGNED),
+                        |r| {
+                            let compact = r.b.load(Type::I64, to, 0, MemFlags::ALIGNED);
+                            r.set_field(Field::Got, stride);
+                            r.set_field(Field::Expected, compact);
+                            let same = r.b.icmp(IntCC::Eq, stride, compact);
+                            let ok = r.or(same, excused);
+                            let parts = [EXPECTED_NUMBER, Part::Text(" (contiguous)"), GOT, GOT_NUMBER];
+                            r.require_of(ok, VALUE_ERROR, &PLACE, &parts);
+                        },
+                    );
                 },
             );
         });
@@ -347,51 +347,81 @@ impl Binder<'_, '_> {
 
     /// Contract 2: the first element's address is there and aligned, unless there are no elements; then the good path gets
     /// an aligned address that nobody may read.
-    fn data(&mut self, rec: Value, copy: Value) {
-        let data = self.b.load(Type::I64, copy, DATA, MemFlags::ALIGNED);
-        let byte_offset = self.b.load(Type::I64, copy, BYTE_OFFSET, MemFlags::ALIGNED);
-        let empty = self.get(self.empty);
+    fn data(&mut self, t: Tensor) {
+        let data = self.b.load(Type::I64, t.copy, DATA, MemFlags::ALIGNED);
+        let byte_offset = self.b.load(Type::I64, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
+        let empty = self.field(Field::Empty);
         let empty = self.is_not(empty, 0);
-        let count = self.get(self.product);
+        let count = self.field(Field::Product);
         self.set_field(Field::Expected, count);
         let there = self.is_not(data, 0);
         let ok = self.or(there, empty);
-        let (expected, got) = (of(Tag::Number, Field::Expected), of(Tag::Number, Field::Got));
-        let parts = [Part::Text("a non-NULL pointer to "), expected, Part::Text(" elements, got NULL")];
-        self.require_of(ok, &[Part::Text(".data")], &parts);
+        let parts = [Part::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Part::Text(" elements, got NULL")];
+        self.require_part(ok, ".data", &parts);
 
-        let flags = self.word(rec, tensor::FLAGS);
-        let opaque = self.has_flag(flags, OPAQUE);
+        let opaque = self.is_opaque(t);
         let sum = self.b.binary(BinaryOp::Add, data, byte_offset);
         let address = self.b.select(opaque, byte_offset, sum);
-        let align = self.word(rec, tensor::ALIGN);
+        let align = self.word(t.rec, tensor::ALIGN);
         let one = self.b.i64(1);
         let mask = self.b.binary(BinaryOp::Sub, align, one);
         let rest = self.and(address, mask);
         self.set_field(Field::Expected, align);
         self.set_field(Field::Got, rest);
-        let text = self.table_text(rec, tensor::ALIGN_TEXT);
+        let (offset_alone, whole) = (self.own_text("byte_offset"), self.own_text("data + byte_offset"));
+        let text = self.b.select(opaque, offset_alone, whole);
         self.set_field(Field::Text, text);
         let aligned = self.is(rest, 0);
         let ok = self.or(aligned, empty);
         let parts = [
-            of(Tag::String, Field::Text),
+            EXPECTED_TEXT,
             Part::Text(" to be a multiple of "),
-            expected,
+            EXPECTED_NUMBER,
             Part::Text(", got one that is off by "),
-            got,
+            GOT_NUMBER,
         ];
-        self.require_of(ok, &[Part::Text(".data")], &parts);
+        self.require_part(ok, ".data", &parts);
 
+        let zero = self.b.i64(0);
         let fine = self.and(there, aligned);
+        let fold = self.has_flag(t.flags, flag::FOLD);
+        let direct = self.b.unary(UnaryOp::Not, opaque);
+        let fold = self.and(fold, direct);
         self.when_else(
             fine,
-            |_| {},
-            |s| {
-                let zero = s.b.i64(0);
-                s.b.store(align, copy, DATA, MemFlags::ALIGNED);
-                s.b.store(zero, copy, BYTE_OFFSET, MemFlags::ALIGNED);
+            |r| {
+                r.when(fold, |r| {
+                    r.b.store(sum, t.copy, DATA, MemFlags::ALIGNED);
+                    r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
+                });
+            },
+            |r| {
+                r.b.store(align, t.copy, DATA, MemFlags::ALIGNED);
+                r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
             },
         );
+    }
+
+    /// Whether the data pointer is no address: as the signature says, or by the device that came.
+    fn is_opaque(&mut self, t: Tensor) -> Value {
+        let opaque = Var::new(&mut self.b, Type::I64);
+        let stated = self.has_flag(t.flags, flag::OPAQUE);
+        let stated_wide = self.b.convert(ConvertOp::ZExt, Type::I64, stated);
+        self.set(opaque, stated_wide);
+        let wanted = self.word(t.rec, tensor::DEVICE_TYPE);
+        let any = self.b.icmp_imm(IntCC::SLt, wanted, 0);
+        self.when(any, |r| {
+            let device_type = r.word(t.from, DEVICE / 4);
+            let mut direct = r.b.bconst(false);
+            for kind in DEVICE_TYPES.map(DLDeviceType).filter(|kind| kind.is_direct_address()) {
+                let is = r.is(device_type, i64::from(kind.0));
+                direct = r.or(direct, is);
+            }
+            let no_address = r.b.unary(UnaryOp::Not, direct);
+            let no_address = r.b.convert(ConvertOp::ZExt, Type::I64, no_address);
+            r.set(opaque, no_address);
+        });
+        let opaque = self.get(opaque);
+        self.is_not(opaque, 0)
     }
 }

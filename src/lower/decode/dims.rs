@@ -1,0 +1,297 @@
+//! Dimensions on the good path: symbols are bound, compared, solved for; expressions are computed where they are needed.
+//!
+//! The order in which symbols get their values here is not the contract's: where all is well, it makes no difference.
+
+use std::collections::HashSet;
+
+use super::super::wrapper::{Bound, Lowerer};
+use crate::ir::{BinaryOp, FunctionBuilder, IntCC, Type, Value};
+use crate::spec::{CompareOp, Constraint, Dim, DimOp, ParamType, Signature};
+
+/// What stands for the value that an expression has to have.
+const TARGET: &str = "";
+
+/// A dimension that can't be decided yet.
+pub(in crate::lower) struct Deferred {
+    dim: Dim,
+    got: Value,
+    is_size: bool,
+}
+
+/// Whether the good path can compute an expression: a divisor is a positive constant, so that nothing traps.
+fn is_computable(dim: &Dim) -> bool {
+    match dim {
+        Dim::Const(_) | Dim::Symbol(_) => true,
+        Dim::Binary(DimOp::FloorDiv | DimOp::Mod, x, y) => {
+            is_computable(x) && matches!(y.eval(&|_| None), Some(1..)) && is_computable(y)
+        }
+        Dim::Binary(_, x, y) => is_computable(x) && is_computable(y),
+    }
+}
+
+/// The one symbol of an expression that is not known, if the good path can solve it for that.
+fn solvable<'a>(dim: &'a Dim, known: &dyn Fn(&str) -> bool) -> Option<(&'a str, Dim)> {
+    let mut unknown = Vec::new();
+    dim.for_each_symbol(&mut |name| {
+        if !known(name) && !unknown.contains(&name) {
+            unknown.push(name);
+        }
+    });
+    let [name] = unknown[..] else { return None };
+    let solved = dim.solved_for(name, Dim::Symbol(TARGET.to_owned()))?;
+    is_computable(&solved).then_some((name, solved))
+}
+
+/// Whether the good path can give every name in dimensions its value, and compute all that it would have to: carriers are always
+/// there, and divisors are numbers.
+pub(super) fn can_decide(signature: &Signature) -> bool {
+    let mut known: HashSet<&str> = HashSet::new();
+    let mut dims: Vec<&Dim> = Vec::new();
+    for param in signature.params() {
+        if param.ty.as_scalar().is_some() {
+            known.insert(&param.name);
+        }
+        firm_dims(&param.ty, &mut dims);
+    }
+    loop {
+        let before = known.len();
+        for dim in &dims {
+            if let Some((name, _)) = solvable(dim, &|name| known.contains(name)) {
+                known.insert(name);
+            }
+        }
+        if known.len() == before {
+            break;
+        }
+    }
+    let mut computable = signature.constraints().iter().all(|c| is_computable(&c.left) && is_computable(&c.right));
+    let types = signature.params().iter().map(|param| &param.ty).chain(signature.ret());
+    types.for_each(|ty| ty.for_each_dim(&mut |dim| computable &= is_computable(dim)));
+    computable && signature.names_in_dims().into_iter().all(|name| known.contains(name))
+}
+
+/// The dimensions of what a call always passes: not what is optional, nor in a container.
+fn firm_dims<'a>(ty: &'a ParamType, dims: &mut Vec<&'a Dim>) {
+    match ty {
+        ParamType::Tensor(_) | ParamType::Shape(_) => ty.for_each_dim(&mut |dim| dims.push(dim)),
+        ParamType::Tuple(items) => items.iter().for_each(|item| firm_dims(item, dims)),
+        _ => {}
+    }
+}
+
+/// A quotient rounded down, or the rest with the divisor's sign; for divisors that don't trap.
+pub(in crate::lower) fn floor_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+    let rest = b.binary(BinaryOp::SRem, x, y);
+    let some = b.icmp_imm(IntCC::Ne, rest, 0);
+    let signs = b.binary(BinaryOp::Xor, rest, y);
+    let differ = b.icmp_imm(IntCC::SLt, signs, 0);
+    let up = b.binary(BinaryOp::And, some, differ);
+    if op == DimOp::Mod {
+        let moved = b.binary(BinaryOp::Add, rest, y);
+        return b.select(up, moved, rest);
+    }
+    let quotient = b.binary(BinaryOp::SDiv, x, y);
+    let one = b.i64(1);
+    let less = b.binary(BinaryOp::Sub, quotient, one);
+    b.select(up, less, quotient)
+}
+
+impl Lowerer<'_> {
+    fn bound(&self, name: &str) -> Option<&Bound> {
+        self.bound.iter().find(|b| b.name == name)
+    }
+
+    pub(super) fn bind(&mut self, name: &str, value: Value, is_size: bool) {
+        self.bound.push(Bound { name: name.to_owned(), value, is_size });
+    }
+
+    /// Compares with a constant or a symbol that has a value; else binds the symbol. A size that nothing vouches for may be negative.
+    pub(super) fn match_dim(&mut self, dim: &Dim, got: Value, is_size: bool) {
+        let vouched = match dim {
+            Dim::Const(expected) => {
+                let expected = self.b.i64(*expected);
+                self.conditions.equal(got, expected);
+                true
+            }
+            Dim::Symbol(name) => match self.bound(name) {
+                Some(bound) => {
+                    let (value, vouched) = (bound.value, bound.is_size);
+                    self.conditions.equal(got, value);
+                    vouched
+                }
+                None => {
+                    self.bind(name, got, is_size);
+                    false
+                }
+            },
+            // `bind` has decided it
+            Dim::Binary(..) if self.from_bind => false,
+            Dim::Binary(..) => {
+                let deferred = Deferred { dim: dim.clone(), got, is_size };
+                if let Some(deferred) = self.decide(deferred) {
+                    self.deferred.push(deferred);
+                }
+                false
+            }
+        };
+        if is_size && !vouched {
+            self.conditions.non_negative(got);
+        }
+    }
+
+    /// Compares an expression or solves it; gives it back where it has to wait.
+    fn decide(&mut self, deferred: Deferred) -> Option<Deferred> {
+        let Deferred { dim, got, is_size } = &deferred;
+        if let Some((name, solved)) = solvable(dim, &|name| self.bound(name).is_some()) {
+            let name = name.to_owned();
+            if let Some(candidate) = self.compute(&solved, Some(*got)) {
+                if *is_size {
+                    self.conditions.non_negative(candidate);
+                }
+                self.bind(&name, candidate, *is_size);
+            }
+        }
+        match self.compute(dim, None) {
+            Some(expected) => {
+                self.conditions.equal(*got, expected);
+                None
+            }
+            None => Some(deferred),
+        }
+    }
+
+    /// Decides what had to wait. What can't be decided here has been by `bind`.
+    pub(super) fn decide_deferred(&mut self) {
+        loop {
+            let waiting = std::mem::take(&mut self.deferred);
+            let before = waiting.len();
+            for deferred in waiting {
+                let still = self.decide(deferred);
+                self.deferred.extend(still);
+            }
+            if self.deferred.len() == before {
+                self.deferred.clear();
+                return;
+            }
+        }
+    }
+
+    /// The value of an expression, under the condition that no step overflows; `None` where a symbol has none.
+    pub(in crate::lower) fn compute(&mut self, dim: &Dim, target: Option<Value>) -> Option<Value> {
+        match dim {
+            Dim::Const(value) => Some(self.b.i64(*value)),
+            Dim::Symbol(name) if name == TARGET => target,
+            Dim::Symbol(name) => self.bound(name).map(|bound| bound.value),
+            Dim::Binary(op, x, y) => {
+                if let (DimOp::FloorDiv | DimOp::Mod, divisor) = (op, y.eval(&|_| None)) {
+                    let x = self.compute(x, target)?;
+                    if let Some(divisor) = divisor.filter(|divisor| *divisor > 0) {
+                        return Some(self.divide(*op, x, divisor));
+                    }
+                    if !self.from_bind {
+                        return None;
+                    }
+                    // `bind` has computed it, so that no machine traps on it
+                    let y = self.compute(y, target)?;
+                    return Some(floor_division(&mut self.b, *op, x, y));
+                }
+                let (x, y) = (self.compute(x, target)?, self.compute(y, target)?);
+                Some(self.operation(*op, x, y))
+            }
+        }
+    }
+
+    fn operation(&mut self, op: DimOp, x: Value, y: Value) -> Value {
+        let xor = |l: &mut Self, x, y| l.b.binary(BinaryOp::Xor, x, y);
+        match op {
+            DimOp::Add => {
+                let sum = self.b.binary(BinaryOp::Add, x, y);
+                // overflows where both signs differ from the sum's
+                let (a, b) = (xor(self, x, sum), xor(self, y, sum));
+                let overflow = self.b.binary(BinaryOp::And, a, b);
+                self.conditions.non_negative(overflow);
+                sum
+            }
+            DimOp::Sub => {
+                let difference = self.b.binary(BinaryOp::Sub, x, y);
+                let (a, b) = (xor(self, x, y), xor(self, x, difference));
+                let overflow = self.b.binary(BinaryOp::And, a, b);
+                self.conditions.non_negative(overflow);
+                difference
+            }
+            _ => {
+                let low = self.b.binary(BinaryOp::Mul, x, y);
+                let high = self.b.binary(BinaryOp::SMulHi, x, y);
+                let shift = self.b.i64(63);
+                let sign = self.b.binary(BinaryOp::AShr, low, shift);
+                self.conditions.equal(high, sign);
+                low
+            }
+        }
+    }
+
+    /// Rounded down, by a positive number: where the rest towards zero is negative, one less.
+    fn divide(&mut self, op: DimOp, x: Value, divisor: i64) -> Value {
+        let divisor = self.b.i64(divisor);
+        let rest = self.b.binary(BinaryOp::SRem, x, divisor);
+        let shift = self.b.i64(63);
+        let negative = self.b.binary(BinaryOp::AShr, rest, shift);
+        if op == DimOp::FloorDiv {
+            let quotient = self.b.binary(BinaryOp::SDiv, x, divisor);
+            return self.b.binary(BinaryOp::Add, quotient, negative);
+        }
+        let back = self.b.binary(BinaryOp::And, divisor, negative);
+        self.b.binary(BinaryOp::Add, rest, back)
+    }
+
+    /// Requires a constraint, unless `bind` has.
+    pub(super) fn constrain(&mut self, constraint: &Constraint) {
+        if self.from_bind {
+            return;
+        }
+        let sides = (self.compute(&constraint.left, None), self.compute(&constraint.right, None));
+        let (Some(left), Some(right)) = sides else { return };
+        let compare = match constraint.op {
+            CompareOp::Eq => return self.conditions.equal(left, right),
+            CompareOp::Ne => IntCC::Ne,
+            CompareOp::Lt => IntCC::SLt,
+            CompareOp::Le => IntCC::SLe,
+            CompareOp::Gt => IntCC::SGt,
+            CompareOp::Ge => IntCC::SGe,
+        };
+        let holds = self.b.icmp(compare, left, right);
+        self.conditions.holds(holds);
+    }
+
+    /// Products of trailing sizes, and of all of them last. None of them overflows, where they are `checked`: a product of
+    /// factors that are not negative fits where its upper half is 0 and its lower half not negative (contract 4).
+    pub(in crate::lower) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
+        let mut strides = Vec::new();
+        let mut product = None;
+        for size in sizes.iter().rev() {
+            strides.push(product.unwrap_or_else(|| self.b.i64(1)));
+            product = Some(match product {
+                None => *size,
+                Some(before) => {
+                    let next = self.b.binary(BinaryOp::Mul, before, *size);
+                    if checked {
+                        let upper = self.b.binary(BinaryOp::SMulHi, before, *size);
+                        self.conditions.zero(upper);
+                        self.conditions.non_negative(next);
+                    }
+                    next
+                }
+            });
+        }
+        strides.reverse();
+        strides
+    }
+
+    /// A symbol's value for the kernel; 0 where it has none.
+    pub(in crate::lower) fn symbol(&mut self, name: &str) -> Value {
+        match self.bound(name) {
+            Some(bound) => bound.value,
+            None => self.b.iconst(Type::I64, 0),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! C prototypes of kernels: a header that a C compiler accepts.
+
+use std::fmt::Write as _;
+
+use super::convention::{self, Convention};
+use super::{Kernel, KernelReturn, LowerError};
+use crate::spec::Signature;
+
+/// What the prototypes need: the headers of the `apache-tvm-ffi` package where they are found, else the same in short.
+const PRELUDE: &str = "\
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__has_include)
+#if __has_include(<tvm/ffi/c_api.h>)
+#include <tvm/ffi/c_api.h>
+#define TVM_FFI_CODEGEN_HAS_C_API
+#endif
+#endif
+
+#ifndef TVM_FFI_CODEGEN_HAS_C_API
+#ifndef TVM_FFI_CODEGEN_TYPES
+#define TVM_FFI_CODEGEN_TYPES
+typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
+typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
+typedef struct {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+} DLTensor;
+typedef void* TVMFFIObjectHandle;
+typedef struct {
+  int32_t type_index;
+  union { uint32_t zero_padding; uint32_t small_str_len; };
+  union {
+    int64_t v_int64;
+    double v_float64;
+    void* v_ptr;
+    const char* v_c_str;
+    TVMFFIObjectHandle v_obj;
+    DLDataType v_dtype;
+    DLDevice v_device;
+    char v_bytes[8];
+    uint64_t v_uint64;
+  };
+} TVMFFIAny;
+#endif
+#endif
+";
+
+/// The prototype of a kernel as C has it, with a semicolon. A name that is none in C stands in an `__asm__` label.
+///
+/// ```
+/// use tvm_ffi_codegen::lower::{Convention, KernelReturn, c_prototype};
+///
+/// let signature = "scale(x: Tensor([n], float32), f: float64)".parse()?;
+/// let prototype = c_prototype(&signature, "scale", Convention::Flat, KernelReturn::Nothing)?;
+/// assert_eq!(prototype, "void scale(float* x, double f, int64_t n);");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Such a kernel doesn't fit the signature.
+pub fn c_prototype(
+    signature: &Signature,
+    symbol: &str,
+    convention: Convention,
+    returns: KernelReturn,
+) -> Result<String, LowerError> {
+    Kernel::symbol(symbol).convention(convention).returning(returns).check(signature)?;
+    let returned = match returns {
+        KernelReturn::Nothing => "void ",
+        KernelReturn::Status => "int32_t ",
+        KernelReturn::Value => signature.ret().and_then(convention::returned).map_or("void ", |(c_type, _)| c_type),
+    };
+    let params = convention::params(signature, convention);
+    let params: Vec<String> = params.into_iter().map(|param| param.c_type + &param.name).collect();
+    let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
+    let plain = symbol.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !symbol.starts_with(|c: char| c.is_ascii_digit());
+    if plain {
+        return Ok(format!("{returned}{symbol}({params});"));
+    }
+    let name: String = symbol.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let label = symbol.escape_default();
+    Ok(format!("{returned}kernel_{name}({params}) __asm__(\"{label}\");"))
+}
+
+/// A C header with the prototypes of kernels. It stands alone: it includes `tvm/ffi/c_api.h` where the compiler finds it, and has its
+/// own words for what it needs of it otherwise.
+///
+/// # Errors
+/// One of the kernels doesn't fit its signature.
+pub fn c_header<'a>(
+    kernels: impl IntoIterator<Item = (&'a Signature, &'a str, Convention, KernelReturn)>,
+) -> Result<String, LowerError> {
+    let mut header = format!("#pragma once\n{PRELUDE}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n");
+    for (signature, symbol, convention, returns) in kernels {
+        let prototype = c_prototype(signature, symbol, convention, returns)?;
+        // writing to a String doesn't fail
+        let _ = writeln!(header, "// {signature}\n{prototype}\n");
+    }
+    header.push_str("#ifdef __cplusplus\n}\n#endif\n");
+    Ok(header)
+}
