@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use tvm_ffi_codegen::engine::{Code, NativeHost};
@@ -184,6 +185,17 @@ impl Returned {
     }
 }
 
+/// The bytes behind a tensor.
+#[derive(Clone, PartialEq)]
+pub struct Memory(Vec<u8>);
+
+/// Those that are not 0, with their places: most are.
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().enumerate().filter(|(_, byte)| **byte != 0)).finish()
+    }
+}
+
 /// All that a call leaves to be seen.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
@@ -195,7 +207,7 @@ pub struct Outcome {
     /// What native kernels received.
     pub received: Vec<Noted>,
     /// All memory behind tensors.
-    pub memory: Vec<Vec<u8>>,
+    pub memory: Vec<Memory>,
     /// The elements of each tensor, as text.
     pub elements: Vec<(Place, String)>,
     /// Those that the call has changed.
@@ -262,7 +274,7 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
         result: Returned::take(result),
         error,
         received: received.collect(),
-        memory: args.memory(),
+        memory: args.memory().into_iter().map(Memory).collect(),
         elements: after,
         changed,
         counts_kept: args.counts_kept(),
