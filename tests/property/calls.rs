@@ -410,6 +410,7 @@ fn keep_keys_apart(value: &mut Value) {
             entries.iter_mut().flat_map(|(k, v)| [k, v]).for_each(keep_keys_apart);
         }
         Value::Array(items) | Value::List(items) => items.iter_mut().for_each(keep_keys_apart),
+        Value::Reference(Some(object)) => keep_keys_apart(object),
         _ => {}
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use tvm_ffi_codegen::engine::{Code, NativeHost};
@@ -179,6 +180,17 @@ impl Returned {
     }
 }
 
+/// The bytes behind a tensor.
+#[derive(Clone, PartialEq)]
+pub struct Memory(Vec<u8>);
+
+/// Those that are not 0, with their places: most are.
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().enumerate().filter(|(_, byte)| **byte != 0)).finish()
+    }
+}
+
 /// All that a call leaves to be seen.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
@@ -190,7 +202,7 @@ pub struct Outcome {
     /// What native kernels received.
     pub received: Vec<Noted>,
     /// All memory behind tensors.
-    pub memory: Vec<Vec<u8>>,
+    pub memory: Vec<Memory>,
     /// The elements of each tensor, as text.
     pub elements: Vec<(Place, String)>,
     /// Those that the call has changed.
@@ -203,24 +215,25 @@ impl Outcome {
     /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a native
     /// kernel receives. Whatever a kernel then does is its own affair.
     pub fn follows_contract(&self, signature: &Signature, call: &Call) -> Result<(), String> {
-        for form in [Form::DlTensor, Form::Object] {
-            let predicted = model::predict(signature, call, form);
-            let follows = match &predicted {
-                Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
-                Some(Prediction::Accepted(accepted)) => {
-                    let refused = self.error.as_ref().is_some_and(|(_, text)| text.starts_with("Mismatched "));
-                    let same = |(want, got): (&Option<Noted>, &Noted)| want.as_ref().is_none_or(|want| want == got);
-                    let words = self.received.len() == accepted.words.len()
-                        && accepted.words.iter().zip(&self.received).all(same);
-                    !refused && (self.received.is_empty() || signature.params().is_empty() || words)
-                }
-                None => false,
-            };
-            if !follows {
-                let Outcome { code, error, received, .. } = self;
-                let outcome = format!("code {code:?}, {error:?}, a kernel that received {received:x?}");
-                return Err(format!("tensors as {form:?}: the contract says {predicted:x?}, and there is {outcome}"));
+        let predicted = model::predict(signature, call);
+        let follows = match &predicted {
+            Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
+            Some(Prediction::Accepted(accepted)) => {
+                // of its result the kernel is to blame
+                let of_a_check =
+                    |text: &str| text.starts_with("Mismatched ") && !text.starts_with("Mismatched type of result ");
+                let refused = self.error.as_ref().is_some_and(|(_, text)| of_a_check(text));
+                let same = |(want, got): (&Option<Noted>, &Noted)| want.as_ref().is_none_or(|want| want == got);
+                let words =
+                    self.received.len() == accepted.words.len() && accepted.words.iter().zip(&self.received).all(same);
+                !refused && (self.received.is_empty() || signature.params().is_empty() || words)
             }
+            None => false,
+        };
+        if !follows {
+            let Outcome { code, error, received, .. } = self;
+            let outcome = format!("code {code:?}, {error:?}, a kernel that received {received:x?}");
+            return Err(format!("the contract says {predicted:x?}, and there is {outcome}"));
         }
         Ok(())
     }
@@ -256,7 +269,7 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
         result: Returned::take(result),
         error,
         received: received.collect(),
-        memory: args.memory(),
+        memory: args.memory().into_iter().map(Memory).collect(),
         elements: after,
         changed,
         counts_kept: args.counts_kept(),

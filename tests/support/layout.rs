@@ -63,8 +63,11 @@ pub fn layout(signature: &Signature) -> Vec<Slot> {
     for param in signature.params() {
         param_slots(&param.ty, &mut slots);
     }
-    if gives(signature) == Gives::Tensor {
+    if let Some(ParamType::Tensor(tensor)) = signature.ret() {
         slots.push(Slot::Memory);
+        if tensor.device.kind().is_some_and(is_opaque) {
+            slots.push(Slot::Word);
+        }
     }
     slots.extend(signature.symbols().iter().map(|_| Slot::Word));
     if gives(signature) == Gives::Written {

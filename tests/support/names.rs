@@ -4,8 +4,7 @@ use tvm_ffi_codegen::DLDeviceType;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice};
 use tvm_ffi_codegen::runtime::type_table::type_info;
 
-use super::args::type_index;
-use super::value::Thing;
+use super::args::register_types;
 
 /// The type of a value of this index.
 pub fn type_name(index: i32) -> String {
@@ -41,8 +40,7 @@ pub fn type_name(index: i32) -> String {
 
 /// The key of a type that was registered at run time.
 fn type_key(index: i32) -> Option<String> {
-    // whoever asks first shall get the same answer as who asks later
-    type_index(Thing::Sub);
+    register_types();
     let info = type_info(index)?;
     // SAFETY: infos are never freed.
     let key = unsafe { (*info).type_key.as_slice() };

@@ -13,7 +13,7 @@ use tvm_ffi_codegen::runtime::{
 
 use super::value::{Call, TensorSpec, Value};
 use tensor::{Built, TensorObject, build, pointer};
-pub use things::{new_object, type_index};
+pub use things::{new_object, register_types, type_index};
 
 /// How a tensor is passed where the call leaves it open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +57,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn new(call: &Call, form: Form) -> Self {
+        register_types();
         let num_args = call.num_args.unwrap_or(call.args.len() as i32);
         let mut all = Arguments {
             array: Vec::new(),

@@ -32,6 +32,11 @@ pub fn type_index(thing: Thing) -> TypeIndex {
     })
 }
 
+/// Registers all of them, so that whoever asks for one first gets the same answer as who asks later.
+pub fn register_types() {
+    type_index(Thing::Sub);
+}
+
 /// An object of its own.
 pub fn new_object(thing: Thing) -> Any {
     let header = TVMFFIObject {

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
 use tvm_ffi_codegen::{ParamType, Signature};
 
-use super::args::Form;
+use super::args::register_types;
 use super::kernels::Noted;
-use super::layout::{Slot, param_slots};
+use super::layout::{Slot, is_opaque, param_slots};
 use super::streams::stream_of;
 use super::value::{Call, Value};
 use dims::Waiting;
@@ -42,9 +42,10 @@ pub struct Accepted {
     pub tensor: Option<String>,
 }
 
-/// What happens to a call whose open tensors have this form; `None` where it breaks what is taken on trust.
-pub fn predict(signature: &Signature, call: &Call, form: Form) -> Option<Prediction> {
-    match Model::new(signature, form).call(call) {
+/// What happens to a call, whichever form its tensors have; `None` where it breaks what is taken on trust.
+pub fn predict(signature: &Signature, call: &Call) -> Option<Prediction> {
+    register_types();
+    match Model::new(signature).call(call) {
         Ok(accepted) => Some(Prediction::Accepted(accepted)),
         Err(Stop::Refused(kind, text)) => Some(Prediction::Refused((kind.to_owned(), text))),
         Err(Stop::TrustBroken) => None,
@@ -66,7 +67,6 @@ pub fn same_result(predicted: (i32, u64), (index, padding, payload): (i32, u32, 
 
 struct Model<'a> {
     signature: &'a Signature,
-    form: Form,
     /// Values, with the paths that bound them.
     symbols: HashMap<&'a str, (i64, String)>,
     /// Dimensions that can't be decided yet.
@@ -119,10 +119,9 @@ fn listed(names: &[&str]) -> String {
 }
 
 impl<'a> Model<'a> {
-    fn new(signature: &'a Signature, form: Form) -> Self {
+    fn new(signature: &'a Signature) -> Self {
         Model {
             signature,
-            form,
             symbols: HashMap::new(),
             waiting: Vec::new(),
             devices: HashMap::new(),
@@ -173,9 +172,10 @@ impl<'a> Model<'a> {
             self.words[place] = Some(Noted::Word(stream_of(device)));
         }
         accepted.tensor = self.returned_tensor()?;
-        if matches!(self.signature.ret(), Some(ParamType::Tensor(_))) {
-            // of a tensor without elements it may be NULL
-            self.words.push(None);
+        if let Some(ParamType::Tensor(tensor)) = self.signature.ret() {
+            // of a tensor without elements it may be NULL; who allocates says the offset from a handle
+            let words = if tensor.device.kind().is_some_and(is_opaque) { 2 } else { 1 };
+            self.words.extend(vec![None; words]);
         }
         for name in self.signature.symbols() {
             let value = self.symbols.get(name).map_or(0, |(value, _)| *value as u64);

@@ -51,7 +51,8 @@ impl Model<'_> {
         }
         let device = match ty.device {
             Device::Kind(kind, DeviceId::Fixed(id)) => Some(DLDevice::new(kind, id)),
-            Device::Kind(kind, _) => Some(DLDevice::new(kind, self.shared_id(kind).unwrap_or(0))),
+            Device::Kind(kind, DeviceId::Any) => Some(DLDevice::new(kind, 0)),
+            Device::Kind(kind, DeviceId::Shared) => Some(DLDevice::new(kind, self.shared_id(kind).unwrap_or(0))),
             // said by another argument
             _ => None,
         };
@@ -69,7 +70,7 @@ impl Model<'_> {
         let unknown = self.unknown(dim);
         if !unknown.is_empty() {
             let got = format!("no value of {}", listed(&unknown));
-            return self.refuse("ValueError", &what, &dim.to_string(), &got);
+            return self.refuse("ValueError", &what, "a size of at least 0", &got);
         }
         let values = self.values(dim);
         match self.eval(dim) {

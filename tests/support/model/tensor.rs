@@ -6,7 +6,6 @@ use tvm_ffi_codegen::{Device, Layout, ParamType, TensorType};
 
 use super::seen;
 use super::{At, Checked, Model, Stop};
-use crate::support::args::Form;
 use crate::support::kernels::Noted;
 use crate::support::layout::{is_opaque, is_open};
 use crate::support::names::{device_name, dtype_name, kind_name};
@@ -51,13 +50,11 @@ impl<'a> Model<'a> {
                 None => return self.wrong(at, "shape", "sizes whose product fits in 64 bits", "an overflow"),
             };
         }
-        let form = spec.form.unwrap_or(if at.element { Form::Object } else { self.form });
-        let given = match &spec.strides {
-            Strides::Given(strides) => Some(&strides[..rank]),
-            Strides::Default if form == Form::Object => Some(&behind[1..]),
-            Strides::Default | Strides::Null => None,
+        let strides = match &spec.strides {
+            Strides::Given(strides) => &strides[..rank],
+            // compact ones, or NULL, which stands for them
+            Strides::Default | Strides::Null => &behind[1..],
         };
-        let strides = given.unwrap_or(&behind[1..]);
         let strides = &self.strides(ty, shape, strides, &behind, at)?[..];
         if !at.element && self.stream.is_none() && ty.device.kind() != Some(DLDeviceType::CPU) {
             self.stream = Some(spec.device);
@@ -132,11 +129,7 @@ impl<'a> Model<'a> {
             DeviceId::Shared => self.only_stated_id(kind),
         };
         if got.device_type != kind || known.is_some_and(|id| id != got.device_id) {
-            let id = match known {
-                Some(id) => format!(":{id}"),
-                None if id == DeviceId::Any => ":any".to_owned(),
-                None => String::new(),
-            };
+            let id = known.map(|id| format!(":{id}")).unwrap_or_default();
             return self.wrong(at, "device", &format!("{}{id}", kind_name(kind)), &device_name(got));
         }
         if known.is_some() || id == DeviceId::Any {
