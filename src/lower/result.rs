@@ -3,7 +3,7 @@
 use super::decode::HEADER;
 use super::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use super::kernel::convention::TensorForm;
-use super::program::{self, SharedId, dtype_word};
+use super::program::{self, SharedId, dtype_word, note};
 use super::wrapper::{ANY_SIZE, Lowerer, PAYLOAD, TYPE_INDEX, store_any, succeed};
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{DType, Device, ParamType, Signature, TensorType};
@@ -55,7 +55,7 @@ impl Lowerer<'_> {
         let prototype = self.b.slot(size_of::<DLTensor>() as u32, 8);
         let prototype = self.b.stack_addr(prototype);
         let (null, zero) = (self.b.ptr_const(0), self.b.i64(0));
-        let device = self.result_device(tensor, &named);
+        let device = self.result_device(signature, tensor, &named);
         let ndim = self.b.iconst(Type::I32, sizes.len() as i64);
         let dtype = match &tensor.dtype {
             DType::Exact(dtype) => self.b.iconst(Type::I32, i64::from(dtype_word(*dtype) as i32)),
@@ -93,7 +93,12 @@ impl Lowerer<'_> {
     }
 
     /// The device of a returned tensor: as stated, or that of the tensors that it shares one with.
-    fn result_device(&mut self, tensor: &TensorType, named: &dyn Fn(&str) -> Option<Value>) -> Value {
+    fn result_device(
+        &mut self,
+        signature: &Signature,
+        tensor: &TensorType,
+        named: &dyn Fn(&str) -> Option<Value>,
+    ) -> Value {
         let (kind, (slot, id)) = match &tensor.device {
             Device::Param(name) => return named(name).unwrap_or_else(|| self.b.i64(0)),
             Device::Kind(kind, _) => (*kind, self.shared_devices.place(&tensor.device)),
@@ -106,6 +111,16 @@ impl Lowerer<'_> {
         };
         let otherwise = self.b.i64(i64::from(number) << 32 | i64::from(kind.0));
         match id {
+            // of those in containers, only `bind` knows
+            SharedId::OfSlot if self.from_bind => {
+                let notes = program::notes_offset(signature.passed().count());
+                let number = signature.names_in_dims().len() + slot;
+                let scratch = self.b.stack_addr(self.scratch);
+                let offset = (notes + number as i64 * self.note_size) as i32;
+                let device = self.b.load(Type::I64, scratch, offset + note::VALUE, MemFlags::ALIGNED);
+                let there = self.b.icmp_imm(IntCC::Ne, device, 0);
+                self.b.select(there, device, otherwise)
+            }
             SharedId::OfSlot => self.first_device(otherwise, |seen| seen.slot == Some(slot)),
             SharedId::Fixed(_) | SharedId::Any => otherwise,
         }

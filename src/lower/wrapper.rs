@@ -15,7 +15,7 @@ use crate::ir::{
     AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     PointerFacts, SigRef, StackSlot, Type, Value,
 };
-use crate::spec::{ParamType, ScalarType, Signature};
+use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIAny, TypeIndex};
 
@@ -61,8 +61,8 @@ pub(super) struct Lowerer<'m> {
     pub shared_devices: &'m Devices,
     /// The first `DLDevice` of each slot, as one `I64`.
     pub devices: Vec<(usize, Value)>,
-    /// The devices of all tensors in order, where somebody asks for them: a stream or the device of a result.
-    pub keeps_devices: bool,
+    /// All tensors in order and their devices, where somebody asks for these: a stream or a result.
+    pub tensors: Vec<&'m TensorType>,
     pub seen_devices: Vec<SeenDevice>,
 }
 
@@ -110,8 +110,7 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         deferred: Vec::new(),
         shared_devices: &devices,
         devices: Vec::new(),
-        keeps_devices: signature.params().iter().any(|param| !param.is_passed())
-            || matches!(signature.ret(), Some(ParamType::Tensor(_))),
+        tensors: tensors_with_devices(signature),
         seen_devices: Vec::new(),
     };
     let given = [l.b.param(1), l.b.param(2)];
@@ -140,6 +139,16 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         Kind::Symbol { .. } | Kind::Address { .. } => l.call_native(signature, kernel, args, allocated),
     }
     Ok(l.b.finish())
+}
+
+/// All tensors in order, where somebody asks for their devices.
+fn tensors_with_devices(signature: &Signature) -> Vec<&TensorType> {
+    let streams = signature.params().iter().any(|param| !param.is_passed());
+    let mut tensors = Vec::new();
+    if streams || matches!(signature.ret(), Some(ParamType::Tensor(_))) {
+        signature.params().iter().for_each(|param| param.ty.for_each_tensor(&mut |tensor| tensors.push(tensor)));
+    }
+    tensors
 }
 
 /// Size and alignment of a `TVMFFIAny`.

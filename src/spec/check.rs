@@ -377,6 +377,12 @@ impl<'a> Checker<'a> {
             let path = format!("where[{i}]");
             self.dim(&path, &constraint.left);
             self.dim(&path, &constraint.right);
+            let mut symbols = 0;
+            constraint.left.for_each_symbol(&mut |_| symbols += 1);
+            constraint.right.for_each_symbol(&mut |_| symbols += 1);
+            if symbols == 0 {
+                self.mistake(path, format!("expected a symbol in `{constraint}`, which no call can change"));
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use super::kernel::convention::has_null;
 use super::program::{self, Devices, SharedId};
 use super::wrapper::{Lowerer, PAYLOAD, TYPE_INDEX};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
-use crate::spec::{Dim, ParamType, Signature, TensorShape};
+use crate::spec::{Device, Dim, ParamType, Signature, TensorShape};
 use tensor::Tensor;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
 
@@ -50,6 +50,8 @@ impl Place {
 
 /// The device of a tensor.
 pub(super) struct SeenDevice {
+    /// The tensor's number in the signature: rounds come to what is inside tuples later.
+    order: usize,
     /// Its slot, where it shares one.
     pub slot: Option<usize>,
     /// Its stream may be asked for.
@@ -73,10 +75,13 @@ fn has_slow_type(ty: &ParamType) -> bool {
         ParamType::Map(key, value) | ParamType::Dict(key, value) => {
             **key != ParamType::Any || **value != ParamType::Any
         }
-        // compact strides of any rank are as many as the sizes; of strides that are expressions, some are neither compared nor solved
+        // compact strides of any rank are as many as the sizes; of strides that are expressions, some are neither compared nor solved;
+        // whether a byte offset can be added depends on the device
         ParamType::Tensor(tensor) => {
             let computed = |stride: &Dim| matches!(stride, Dim::Binary(..));
-            tensor.shape == TensorShape::Any || tensor.strides().unwrap_or_default().iter().any(computed)
+            tensor.shape == TensorShape::Any
+                || tensor.device == Device::Any
+                || tensor.strides().unwrap_or_default().iter().any(computed)
         }
         _ => ty.inner().into_iter().any(has_slow_type),
     }
@@ -231,8 +236,9 @@ impl Lowerer<'_> {
 
     /// The device of the first tensor that is there, of those that `take` picks; else another.
     pub(super) fn first_device(&mut self, otherwise: Value, take: impl Fn(&SeenDevice) -> bool) -> Value {
-        let candidates: Vec<Value> =
-            self.seen_devices.iter().filter(|seen| take(seen)).map(|seen| seen.device).collect();
+        let mut candidates: Vec<_> = self.seen_devices.iter().filter(|seen| take(seen)).collect();
+        candidates.sort_by_key(|seen| seen.order);
+        let candidates: Vec<Value> = candidates.into_iter().map(|seen| seen.device).collect();
         let mut device = otherwise;
         for candidate in candidates.into_iter().rev() {
             // a device is never all zero bits, as kinds of devices count from 1

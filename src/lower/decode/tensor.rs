@@ -6,6 +6,7 @@
 
 use std::iter;
 use std::mem::offset_of;
+use std::ptr;
 
 use super::super::kernel::convention::TensorForm;
 use super::super::program::{SharedId, dtype_word};
@@ -110,10 +111,11 @@ impl<'a> Tensor<'a> {
                 }
             }
         }
-        if l.keeps_devices {
+        // only where somebody asks
+        if let Some(order) = l.tensors.iter().position(|known| ptr::eq(*known, self.ty)) {
             let slot = (id == SharedId::OfSlot).then_some(slot);
             let has_stream = self.ty.device.kind() != Some(DLDeviceType::CPU);
-            l.seen_devices.push(SeenDevice { slot, has_stream, device });
+            l.seen_devices.push(SeenDevice { order, slot, has_stream, device });
         }
     }
 
@@ -200,13 +202,10 @@ impl<'a> Tensor<'a> {
         l.conditions.holds(there);
         if self.ty.is_opaque() {
             self.aligned(l, byte_offset);
-            return;
-        }
-        let anywhere = self.ty.device.kind().is_none();
-        // of a tensor that may be anywhere the offset stays where `data` is a handle, and `bind` has seen to it
-        if !(anywhere && l.from_bind) {
+        } else if self.ty.device.kind().is_some() {
             l.conditions.zero(byte_offset);
             self.aligned(l, data);
         }
+        // else the offset stays where `data` is a handle, and `bind` has seen to it
     }
 }

@@ -62,14 +62,14 @@ impl Devices {
     /// The slot of a device, and the id that it has to have.
     pub(in crate::lower) fn place(&self, device: &Device) -> (usize, SharedId) {
         let Device::Kind(kind, id) = device else { return (self.kinds.len(), SharedId::OfSlot) };
-        // every kind of the signature is there, but for that of a result
         let slot = self.kinds.iter().position(|(known, _)| known == kind);
-        let shared = slot.and_then(|slot| self.kinds.get(slot)).map_or(Shared::Open, |(_, shared)| *shared);
+        let shared = slot.and_then(|slot| self.kinds.get(slot)).map(|(_, shared)| *shared);
         let id = match (id, shared) {
             (DeviceId::Fixed(id), _) => SharedId::Fixed(*id),
-            (DeviceId::Shared, Shared::Stated(id)) => SharedId::Fixed(id),
-            (DeviceId::Shared, _) => SharedId::OfSlot,
-            (DeviceId::Any, _) => SharedId::Any,
+            (DeviceId::Shared, Some(Shared::Stated(id))) => SharedId::Fixed(id),
+            (DeviceId::Shared, Some(Shared::Open | Shared::Mixed)) => SharedId::OfSlot,
+            // a result's kind may be one of which no parameter is
+            (DeviceId::Shared, None) | (DeviceId::Any, _) => SharedId::Any,
         };
         (slot.unwrap_or(0), id)
     }

@@ -3,7 +3,7 @@
 use super::emit::{Emit, Var};
 use super::report::Printer;
 use super::state::State;
-use crate::ir::{BinaryOp, ConvertOp, MemFlags, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::messages::Tag;
 use crate::lower::program::{StepKind, expr, note, place, step, term};
 
@@ -111,11 +111,19 @@ impl Printer<'_, '_> {
         });
     }
 
-    /// `m and n`
+    /// `k, m and n`
     fn unknown(&mut self, expr: Value) {
+        let count = Var::new(&mut self.b, Type::I64);
+        let minus_one = self.b.i64(-1);
+        self.set(count, minus_one);
+        self.symbols(expr, false, |p, _, _, _| p.advance_imm(count, 1));
+        let last = self.get(count);
         self.symbols(expr, false, |p, name, _, before| {
             let later = p.is_not(before, 0);
-            p.when(later, |p| p.push_text(" and "));
+            p.when(later, |p| {
+                let is_last = p.b.icmp(IntCC::Eq, before, last);
+                p.when_else(is_last, |p| p.push_text(" and "), |p| p.push_text(", "));
+            });
             p.push(name);
         });
     }
