@@ -223,6 +223,9 @@ impl<'a> Model<'a> {
             Value::Shape(extents) => extents.clone(),
             Value::Array(items) | Value::List(items) => {
                 self.converted(ty, at, value)?;
+                if let Some(dims) = dims.filter(|dims| dims.len() != items.len()) {
+                    return self.wrong_length("ValueError", at, &dims.len().to_string(), items.len());
+                }
                 self.entries(items, at)?
             }
             _ => match seen::index(value) {
