@@ -36,7 +36,12 @@ fn dim(symbols: &'static [&'static str]) -> impl Strategy<Value = Dim> {
     let binary = |x: BoxedStrategy<Dim>| (dim_op(), x.clone(), x).prop_map(|(op, x, y)| Dim::binary(op, x, y));
     let one = binary(leaf(symbols).boxed());
     let two = binary(prop_oneof![2 => leaf(symbols), 1 => one.clone()].boxed());
-    prop_oneof![12 => leaf(symbols), 3 => one, 1 => two]
+    let expression = prop_oneof![3 => one, 1 => two].prop_map(|dim| match dim.eval(&|_| None) {
+        // no size can be that
+        Some(..0) => Dim::Const(2),
+        _ => dim,
+    });
+    prop_oneof![3 => leaf(symbols), 1 => expression]
 }
 
 pub fn dtype() -> impl Strategy<Value = DLDataType> {

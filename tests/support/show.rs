@@ -94,7 +94,8 @@ fn tensor_type(tensor: &DLTensor) -> String {
 /// # Safety
 /// The tensor is well-formed.
 pub unsafe fn descriptor(tensor: &DLTensor) -> String {
-    let strides = match tensor.strides.is_null() {
+    // without dimensions they may be NULL or not
+    let strides = match tensor.strides.is_null() && tensor.ndim > 0 {
         true => "NULL".to_owned(),
         // SAFETY: there are `ndim` strides.
         false => format!("{:?}", unsafe { list(tensor.strides, tensor.ndim) }),

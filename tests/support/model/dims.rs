@@ -98,9 +98,11 @@ impl<'a> Model<'a> {
     pub(super) fn size(&mut self, at: &At, part: &str, dim: &'a Dim, got: i64) -> Checked {
         let what = format!("{}{part} on argument #{}", at.path, at.argument);
         let got_text = got.to_string();
-        match dim {
-            Dim::Const(size) if *size == got => Ok(()),
-            Dim::Const(size) => self.refuse("ValueError", &what, &size.to_string(), &got_text),
+        // an expression without symbols is a constant too
+        let constant = self.eval(dim).filter(|_| names(dim).is_empty());
+        match constant {
+            Some(size) if size == got => Ok(()),
+            Some(size) => self.refuse("ValueError", &what, &size.to_string(), &got_text),
             // never negative, whatever a stride has bound
             _ if got < 0 => self.refuse("ValueError", &what, "a size of at least 0", &got_text),
             _ => self.matched(at, part, dim, got, false),

@@ -52,7 +52,8 @@ impl Model<'_> {
         let device = match ty.device {
             Device::Kind(kind, DeviceId::Fixed(id)) => Some(DLDevice::new(kind, id)),
             Device::Kind(kind, DeviceId::Any) => Some(DLDevice::new(kind, 0)),
-            Device::Kind(kind, DeviceId::Shared) => Some(DLDevice::new(kind, self.shared_id(kind).unwrap_or(0))),
+            // nothing is said of one that is shared with no other
+            Device::Kind(kind, DeviceId::Shared) => self.shared_id(kind).map(|id| DLDevice::new(kind, id)),
             // said by another argument
             _ => None,
         };
@@ -83,7 +84,7 @@ impl Model<'_> {
                 let got = format!("{size} ({})", why.unwrap_or_default());
                 self.refuse("ValueError", &what, "a size of at least 0", &got)
             }
-            None => self.refuse("ValueError", &what, "a size of at least 0", &format!("{dim} in 64 bits ({values})")),
+            None => self.refuse("ValueError", &what, &format!("{dim} in 64 bits ({values})"), "an overflow"),
         }
     }
 }
