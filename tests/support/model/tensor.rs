@@ -129,7 +129,8 @@ impl<'a> Model<'a> {
             DeviceId::Shared => self.only_stated_id(kind),
         };
         if got.device_type != kind || known.is_some_and(|id| id != got.device_id) {
-            let id = known.map(|id| format!(":{id}")).unwrap_or_default();
+            let stated = if id == DeviceId::Any { ":any".to_owned() } else { String::new() };
+            let id = known.map_or(stated, |id| format!(":{id}"));
             return self.wrong(at, "device", &format!("{}{id}", kind_name(kind)), &device_name(got));
         }
         if known.is_some() || id == DeviceId::Any {
