@@ -42,7 +42,7 @@ fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<
     let config = Config {
         cases: stated.unwrap_or(cases),
         failure_persistence: None,
-        max_shrink_iters: 300,
+        max_shrink_iters: 40,
         ..Config::default()
     };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
