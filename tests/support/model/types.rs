@@ -97,6 +97,8 @@ impl<'a> Model<'a> {
             ParamType::Function => self.object(ty, &|index| index == 68, value, at),
             ParamType::Module => self.object(ty, &|index| index == 73, value, at),
             ParamType::Object(key) => match key_to_index(key) {
+                // nothing vouches for the type of what isn't there, unless it is the very one
+                Some(wanted) if seen::is_null(value) => self.object(ty, &|index| index == wanted, value, at),
                 Some(wanted) => self.object(ty, &|index| is_derived(index, wanted), value, at),
                 None => self.wrong_type(ty, at, " (not a registered type)", &seen::shown_type(value)),
             },
