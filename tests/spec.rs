@@ -1,7 +1,12 @@
 //! Signatures: every mistake at once, each with its path.
 
-use tvm_ffi_codegen::spec::ParseError;
-use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, ScalarType, Signature, SignatureError, TensorType};
+use tvm_ffi_codegen::runtime::abi::DLDevice;
+use tvm_ffi_codegen::spec::{
+    CompareOp, DType, DTypePolicy, DefaultValue, MAX_CONTAINER_DEPTH, MAX_TYPE_DEPTH, TensorShape,
+};
+use tvm_ffi_codegen::{
+    DLDataType, DLDeviceType, Device, Dim, ParamType, ParseError, ScalarType, Signature, SignatureError, TensorType,
+};
 
 const F32: DLDataType = DLDataType::FLOAT32;
 
@@ -15,7 +20,7 @@ fn all_mistakes_come_at_once_with_their_paths() {
         .param("x", TensorType::new([Dim::from(-1), "y".into(), "a b".into()], DLDataType::new(200, 8, 1)))
         .param("y", TensorType::new(["n"], F32).aligned(3).with_strides(["n", "y"]))
         .param("x", ScalarType::Int8)
-        .param("", TensorType::new(["n"], F32).on(Device { device_type: DLDeviceType(77), id: Some(-4) }))
+        .param("", TensorType::new(["n"], F32).on(Device::numbered(DLDeviceType(77), -4)))
         .param("\u{e9}", TensorType::new([i64::MAX, 2], F32).aligned(0))
         .build()
         .unwrap_err();
@@ -26,11 +31,11 @@ fn all_mistakes_come_at_once_with_their_paths() {
         "params[3].name: expected an identifier, got \"\"",
         "params[4].name: expected an identifier, got \"\u{e9}\"",
         "x.shape[0]: expected a size of at least 0, got -1",
-        "x.shape[1]: `y` is already the name of a parameter",
+        "x.shape[1]: `y` is already the name of a parameter, which is no integer",
         "x.shape[2]: expected a number or an identifier, got \"a b\"",
         "x.dtype: code 200, 8 bits, 1 lanes is not an element type of DLPack 1.x",
         "y.strides: expected one for each of 1 dimensions, got 2",
-        "y.strides[1]: `y` is already the name of a parameter",
+        "y.strides[1]: `y` is already the name of a parameter, which is no integer",
         "y.align: expected a power of two, got 3",
         "params[3].device: 77 is not a device type of DLPack 1.x",
         "params[3].device: expected a device id of at least 0, got -4",
@@ -84,6 +89,223 @@ fn dtypes_without_a_name_are_mistakes() {
         let result = Signature::builder("f").param("x", TensorType::new(["n"], dtype)).build();
         assert!(result.is_err(), "{dtype:?}");
     }
+}
+
+/// The mistakes of a text that follows the grammar.
+fn mistakes_of(text: &str) -> Vec<String> {
+    match text.parse::<Signature>() {
+        Err(ParseError::Mistakes(error)) => mistakes(error),
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+fn check_each(cases: &[(&str, &[&str])]) {
+    for (text, want) in cases {
+        assert_eq!(mistakes_of(text), *want, "{text}");
+    }
+}
+
+#[test]
+fn defaults_fit_their_types_and_come_last() {
+    check_each(&[
+        ("f(x: int8 = 128)", &["x: 128 is no default for int8"]),
+        ("f(x: uint8 = -1)", &["x: -1 is no default for uint8"]),
+        ("f(x: int64 = 1.0)", &["x: 1.0 is no default for int64"]),
+        ("f(x: int64 = True)", &["x: True is no default for int64"]),
+        ("f(x: bool = 1)", &["x: 1 is no default for bool"]),
+        ("f(x: float32 = None)", &["x: None is no default for float32"]),
+        ("f(x: handle = 0)", &["x: 0 is no default for handle"]),
+        ("f(x: str = None)", &["x: None is no default for str"]),
+        ("f(x: dtype = \"f33x0\")", &["x: \"f33x0\" is no default for dtype"]),
+        ("f(x: device = \"cuda:-1\")", &["x: \"cuda:-1\" is no default for device"]),
+        ("f(x: Int(3) = 4)", &["x: 4 is no default for Int(3)"]),
+        ("f(x: Bool(True) = False)", &["x: False is no default for Bool(True)"]),
+        ("f(x: Tensor([n], int8) = None)", &["x: None is no default for Tensor([n], int8)"]),
+        ("f(x: Optional[int8] = 300)", &["x: 300 is no default for int8"]),
+        ("f(x: Array[Any] = 1)", &["x: 1 is no default for Array[Any]"]),
+        (
+            "f(a: int8 = 1, b: int8, c: int8)",
+            &["b: expected a default, as `a` before it has one", "c: expected a default, as `a` before it has one"],
+        ),
+    ]);
+    let quoted = Signature::builder("f").param_or("x", ParamType::Str, "a\"b").build();
+    assert_eq!(mistakes(quoted.unwrap_err()), ["x: \"a\"b\" is no default for str"]);
+
+    let text = "f(x: Tensor([n], int8, device=\"cuda\"), a: float32 = 1, s: EnvStream, b: Any = None)";
+    let signature: Signature = text.parse().unwrap();
+    assert_eq!(signature.arity(), (1, 3));
+    assert_eq!(signature.params()[1].default, Some(DefaultValue::Float(1.0)));
+    let built = Signature::builder("f")
+        .param_or("a", ParamType::DType, "f32")
+        .param_or("b", ParamType::Device, DLDevice::CPU)
+        .build()
+        .unwrap();
+    assert_eq!(built.to_string(), "f(a: dtype = \"float32\", b: device = \"cpu:0\")");
+}
+
+#[test]
+fn a_stream_is_that_of_a_tensor_on_a_device() {
+    let none = "s: expected a tensor on a device among the parameters, whose stream it is";
+    let nested = "expected a type that is passed, got EnvStream: it stands only for a whole parameter";
+    check_each(&[
+        ("f(s: EnvStream)", &[none]),
+        ("f(x: Tensor([n], int8), s: EnvStream)", &[none]),
+        ("f(x: Array[Tensor([n], int8, device=\"cuda\")], s: EnvStream)", &[none]),
+        ("f(x: Optional[EnvStream])", &[&format!("x: {nested}")]),
+        ("f(x: Tuple[int8, EnvStream])", &[&format!("x[1]: {nested}")]),
+        ("f(x: Map[str, EnvStream])", &[&format!("x[...]: {nested}")]),
+    ]);
+    for tensor in ["Tensor([n], int8, device=\"cuda\")", "Tensor([n], int8, device=any)"] {
+        for ty in [tensor.to_owned(), format!("Optional[{tensor}]"), format!("Tuple[int8, {tensor}]")] {
+            assert!(format!("f(s: EnvStream, x: {ty})").parse::<Signature>().is_ok(), "{ty}");
+        }
+    }
+}
+
+#[test]
+fn every_symbol_is_determined() {
+    let nothing = "nothing says its value: expected a dimension that is it alone, or that can be solved for it";
+    let of = |name: &str| format!("{name}: {nothing}");
+    check_each(&[
+        ("f() where n > 0", &[&of("n")]),
+        ("f() -> Tensor([n], int8)", &[&of("n")]),
+        ("f(x: Tensor([m + n], int8))", &[&of("m"), &of("n")]),
+        ("f(x: Tensor([n + n], int8))", &[&of("n")]),
+        ("f(x: Tensor([n // 2, n % 2], int8))", &[&of("n")]),
+    ]);
+    for text in [
+        "f(x: Tensor([m + n, n], int8))",
+        "f(x: Tensor([a + b, b + c, c - 3, 2 * d - a], int8))",
+        "f(x: Tensor([n // 2], int8), y: Tensor([n], int8))",
+        "f(x: Tensor([8], int8, strides=[s]), y: Array[Shape([n])]) where s > n",
+        "f(n: int32, x: Tensor([n + n], int8)) -> Tensor([n // 2], int8)",
+    ] {
+        assert!(text.parse::<Signature>().is_ok(), "{text}");
+    }
+    check_each(&[
+        ("f(x: Tensor([x], int8))", &["x.shape[0]: `x` is already the name of a parameter, which is no integer"]),
+        ("f(x: float32) where 2 * x > 3", &["where[0]: `x` is already the name of a parameter, which is no integer"]),
+        ("f() where 1 // 0 == 1, 1 < 2", &["where[0]: 1 // 0 has no value in 64 bits"]),
+        ("f() where a.b == 1", &["where[0]: expected a number or an identifier, got \"a.b\""]),
+    ]);
+}
+
+#[test]
+fn types_inside_types() {
+    let takes_none = |ty: &str| format!("x: {ty} takes None already");
+    check_each(&[
+        ("f(x: Optional[Any])", &[&takes_none("Any")]),
+        ("f(x: Optional[None])", &[&takes_none("None")]),
+        ("f(x: Optional[handle])", &[&takes_none("handle")]),
+        ("f(x: Optional[Optional[int8]])", &[&takes_none("Optional[int8]")]),
+        (
+            "f(x: Tuple[int8, Array[Tensor([-1], int8)]])",
+            &["x[1][...].shape[0]: expected a size of at least 0, got -1"],
+        ),
+        ("f(x: Shape([-1]))", &["x[0]: expected a size of at least 0, got -1"]),
+        ("f(x: Object(\"\"))", &["x: expected a type key without `\"`, got \"\""]),
+    ]);
+    let nested = |depth: usize, of: fn(ParamType) -> ParamType| {
+        Signature::builder("f").param("x", (0..depth).fold(ParamType::Str, |ty, _| of(ty))).build()
+    };
+    assert!(nested(MAX_CONTAINER_DEPTH, ParamType::array).is_ok());
+    let error = nested(MAX_CONTAINER_DEPTH + 1, ParamType::array).unwrap_err();
+    assert_eq!(mistakes(error), ["x[...][...][...][...]: expected at most 4 containers inside each other"]);
+    let tuple = |ty| ParamType::tuple([ty]);
+    assert!(nested(MAX_TYPE_DEPTH, tuple).is_ok());
+    let error = nested(MAX_TYPE_DEPTH + 1, tuple).unwrap_err();
+    assert_eq!(mistakes(error), [format!("x{}: expected at most 16 types inside each other", "[0]".repeat(17))]);
+    let deep = (0..17).fold(Dim::from("n"), |dim, _| dim + 1);
+    let error = Signature::builder("f").param("x", TensorType::new([Dim::from("n"), deep], F32)).build().unwrap_err();
+    assert_eq!(mistakes(error), ["x.shape[1]: expected at most 16 operations inside each other"]);
+}
+
+#[test]
+fn open_tensors() {
+    let any_rank = TensorType::new(TensorShape::Any, DType::Any);
+    let build = |ty: TensorType| Signature::builder("f").param("x", ty).build();
+    assert!(build(any_rank.clone().on(Device::Any).with_any_strides()).is_ok());
+    check_each(&[(
+        "f(x: Tensor([...], any, strides=[1]))",
+        &["x.strides: expected `any`, or none, for a tensor of any rank"],
+    )]);
+    let only_result = "expected `any` or a type, got `t`: only a result may refer to a parameter";
+    let referring = TensorType::new(["n"], DType::Param("t".to_owned())).on(Device::Param("t".to_owned()));
+    assert_eq!(
+        mistakes(build(referring).unwrap_err()),
+        [format!("x.dtype: {only_result}"), format!("x.device: {only_result}")]
+    );
+}
+
+#[test]
+fn results() {
+    let no_result = |ty: &str| {
+        format!(
+            "result: {ty} can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, Module, \
+             Shape, Object, a container of Any, or Tensor"
+        )
+    };
+    for ty in ["Optional[int8]", "Tuple[]", "Array[int8]", "Map[str, Any]", "Int(3)", "Shape([4])", "EnvStream"] {
+        assert_eq!(mistakes_of(&format!("f() -> {ty}")), [no_result(ty)]);
+    }
+    for ty in
+        ["handle", "bytes", "Module", "Shape", "Object(\"o\")", "List[Any]", "Dict[Any, Any]", "Tensor([4], any1)"]
+    {
+        let text = format!("f(any1: dtype) -> {ty}");
+        assert_eq!(text.parse::<Signature>().unwrap().to_string(), text);
+    }
+    check_each(&[
+        (
+            "f() -> Tensor([...], int8)",
+            &["result.shape: expected sizes, as the tensor is allocated before the kernel runs"],
+        ),
+        (
+            "f() -> Tensor([4], any, device=any)",
+            &[
+                "result.dtype: expected a dtype, or the name of a dtype parameter",
+                "result.device: expected a device, or the name of a device parameter",
+            ],
+        ),
+        (
+            "f(d: int8) -> Tensor([4], t, device=d)",
+            &[
+                "result.dtype: expected a dtype, or the name of a dtype parameter, got `t`",
+                "result.device: expected a device, or the name of a device parameter, got `d`",
+            ],
+        ),
+        ("f() -> Tensor([4], int8, strides=[1])", &["result.strides: expected none: what is allocated is contiguous"]),
+        (
+            "f() -> Tensor([4], int8, align=64)",
+            &["result: expected neither `align` nor `noalias`: the allocator decides"],
+        ),
+    ]);
+    // what the text form would read as something else
+    let refer = |dtype: &str, device: &str| {
+        let ty = TensorType::new([4], DType::Param(dtype.to_owned())).on(Device::Param(device.to_owned()));
+        let builder = Signature::builder("f").param(dtype, ParamType::DType).param(device, ParamType::Device);
+        builder.returns(ty).build()
+    };
+    assert!(refer("t", "d").is_ok());
+    for (dtype, device) in [("any", "d"), ("int8", "d"), ("f32", "d"), ("t", "any")] {
+        assert_eq!(refer(dtype, device).unwrap_err().mistakes.len(), 1, "{dtype}, {device}");
+    }
+}
+
+#[test]
+fn a_builder_says_what_a_text_says() {
+    let text = "f(x: Tensor([n, 4 * c], float32), n0: int64, dtype_policy=\"sign+fp8\") where n % 16 == 0, c < n0";
+    let built = Signature::builder("f")
+        .param("x", TensorType::new([Dim::from("n"), Dim::from(4) * "c"], F32))
+        .param("n0", ScalarType::Int64)
+        .dtype_policy(DTypePolicy::FP8 | DTypePolicy::SIGN)
+        .constraint(Dim::from("n") % 16, CompareOp::Eq, 0)
+        .constraint("c", CompareOp::Lt, "n0")
+        .build()
+        .unwrap();
+    assert_eq!(text.parse(), Ok(built.clone()));
+    assert_eq!(built.to_string(), text);
+    assert_eq!(built.names_in_dims(), ["n", "c", "n0"]);
+    assert_eq!(built.symbols(), ["n", "c"]);
 }
 
 #[test]

@@ -260,7 +260,10 @@ impl std::error::Error for Error {
 #[track_caller]
 #[cold]
 pub(crate) fn type_mismatch(expected: &str, got: TypeIndex) -> Error {
-    let got = crate::type_table::type_key_of(got);
+    let mut got = crate::type_table::type_key_of(got);
+    if got == expected {
+        got.push_str(" that is NULL or laid out by another implementation");
+    }
     Error::new(kind::TYPE_ERROR, &format!("expected {expected}, got {got}"))
 }
 

@@ -1,5 +1,5 @@
-//! The TVM FFI C API in Rust: values, objects, functions, tensors and errors, needing neither
-//! Python nor C++.
+//! The TVM FFI C API in Rust: values, objects, functions, tensors, containers and errors, needing
+//! neither Python nor C++.
 //!
 //! The crate has two faces. Rust code uses the types at the root; C code and generated machine
 //! code use the symbols in [`capi`], which are the ones that `tvm/ffi/c_api.h` declares. Both work
@@ -30,6 +30,7 @@
 pub mod abi;
 pub mod any;
 pub mod capi;
+pub mod container;
 pub mod dtype;
 pub mod error;
 pub mod function;
@@ -45,6 +46,7 @@ mod env;
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
+pub use container::{Array, Dict, List, Map};
 pub use dtype::DTypeParseError;
 pub use error::{Error, Result};
 pub use function::{CallArgs, Function};

@@ -1,16 +1,17 @@
-//! The table of global functions, with upstream's built-in ones.
+//! The table of global functions; upstream's built-in ones are in `builtins`.
 //! Built-ins are registered when the table is first used.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
 use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::abi::TypeIndex;
-use crate::any::{Any, AnyView};
-use crate::error::{Result, runtime_error, type_mismatch, value_error};
+use crate::error::{Result, runtime_error};
 use crate::function::Function;
-use crate::shape::Shape;
-use crate::string::{Bytes, Str};
+use crate::string::Str;
+
+mod builtins;
+
+pub(crate) use builtins::with_args;
 
 struct Entry {
     function: Function,
@@ -21,7 +22,10 @@ type Table = BTreeMap<String, Entry>;
 
 fn table() -> &'static RwLock<Table> {
     static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
-    TABLE.get_or_init(|| RwLock::new(builtins()))
+    TABLE.get_or_init(|| {
+        let entry = |(name, function): (&str, _)| (name.to_owned(), Entry { function, metadata: Str::new("") });
+        RwLock::new(builtins::builtins().into_iter().map(entry).collect())
+    })
 }
 
 fn read() -> RwLockReadGuard<'static, Table> {
@@ -72,100 +76,4 @@ pub fn remove_global(name: &str) -> bool {
 /// The names of all global functions, sorted.
 pub fn list_global_names() -> Vec<String> {
     read().keys().cloned().collect()
-}
-
-/// Checks a built-in function's number of arguments.
-fn expect_args(name: &str, args: &[AnyView<'_>], count: usize) -> Result<()> {
-    if args.len() == count {
-        return Ok(());
-    }
-    let got = args.len();
-    Err(crate::error::Error::new(
-        crate::error::kind::TYPE_ERROR,
-        &format!("{name}: expected {count} arguments, got {got}"),
-    ))
-}
-
-fn builtins() -> Table {
-    let mut table = Table::new();
-    let mut add = |name: &str, function: Function| {
-        let metadata = Str::new("");
-        table.insert(name.to_owned(), Entry { function, metadata });
-    };
-    add(
-        "ffi.FunctionRemoveGlobal",
-        Function::from_packed(|args| {
-            expect_args("ffi.FunctionRemoveGlobal", args, 1)?;
-            let name: String = args[0].cast()?;
-            Ok(remove_global(&name).into())
-        }),
-    );
-    add(
-        "ffi.FunctionListGlobalNamesFunctor",
-        Function::from_packed(|args| {
-            expect_args("ffi.FunctionListGlobalNamesFunctor", args, 0)?;
-            Ok(names_functor(list_global_names()).into())
-        }),
-    );
-    add(
-        "ffi.GetGlobalFuncMetadata",
-        Function::from_packed(|args| {
-            expect_args("ffi.GetGlobalFuncMetadata", args, 1)?;
-            let name: String = args[0].cast()?;
-            match read().get(&name) {
-                Some(entry) => Ok(entry.metadata.clone().into()),
-                None => Err(runtime_error(&format!("Global Function is not found: {name}"))),
-            }
-        }),
-    );
-    add(
-        "ffi.String",
-        Function::from_packed(|args| {
-            expect_args("ffi.String", args, 1)?;
-            if args[0].str_bytes().is_none() {
-                return Err(type_mismatch("ffi.String", args[0].type_index()));
-            }
-            args[0].to_owned()
-        }),
-    );
-    add(
-        "ffi.Bytes",
-        Function::from_packed(|args| {
-            expect_args("ffi.Bytes", args, 1)?;
-            args[0].cast::<Bytes>().map(Any::from)
-        }),
-    );
-    add("ffi.Shape", Function::from_packed(make_shape));
-    table
-}
-
-/// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.
-fn names_functor(names: Vec<String>) -> Function {
-    Function::from_packed(move |args| {
-        expect_args("names functor", args, 1)?;
-        let index: i64 = args[0].cast()?;
-        if index < 0 {
-            return Ok(names.len().into());
-        }
-        match names.get(index as usize) {
-            Some(name) => Ok(name.as_str().into()),
-            None => Err(crate::error::Error::new(
-                crate::error::kind::INDEX_ERROR,
-                &format!("index {index} is out of bounds for {} names", names.len()),
-            )),
-        }
-    })
-}
-
-fn make_shape(args: &[AnyView<'_>]) -> Result<Any> {
-    let mut extents = Vec::with_capacity(args.len());
-    for arg in args {
-        match arg.type_index() {
-            TypeIndex::INT | TypeIndex::BOOL => extents.push(arg.cast::<i64>()?),
-            _ => {
-                return Err(value_error("Expect shape to take list of int arguments"));
-            }
-        }
-    }
-    Ok(Shape::new(&extents).into())
 }

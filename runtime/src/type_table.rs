@@ -10,7 +10,9 @@ use crate::error::{Result, runtime_error};
 
 mod attributes;
 
-pub(crate) use attributes::{attr_column, register_attr, register_field, register_metadata, register_method};
+pub(crate) use attributes::{
+    attr_column, attr_value, register_attr, register_field, register_metadata, register_method,
+};
 
 /// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
 pub const QUERY_ONLY: i32 = -2;

@@ -1,6 +1,7 @@
 //! The runtime through its public Rust API and through its C symbols.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod containers;
 mod errors;
 mod functions;
 mod null_arguments;

@@ -23,6 +23,16 @@ pub(super) enum Tag {
     Device = 5,
     /// A type index; the next field is the argument's payload.
     Type = 6,
+    /// Characters in quotes; the next field is how many bytes they are.
+    Quoted = 7,
+    /// The address of a [place](super::program::place): what there is, without the dimension.
+    Path = 8,
+    /// The same with the dimension.
+    Place = 9,
+    /// The symbols of the [expression](super::program::expr) at this address that have a value, with it and where it is from.
+    Bindings = 10,
+    /// Those that have none.
+    Unknown = 11,
 }
 
 /// A part of a message.

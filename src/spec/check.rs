@@ -126,7 +126,10 @@ impl<'a> Checker<'a> {
                 self.mistake(path, format!("expected a type key without `\"`, got {key:?}"));
             }
             ParamType::EnvStream if place.depth > 0 => {
-                self.mistake(path, "expected a type that is passed, got EnvStream: it stands only for a whole parameter");
+                self.mistake(
+                    path,
+                    "expected a type that is passed, got EnvStream: it stands only for a whole parameter",
+                );
             }
             ParamType::Optional(inner) => {
                 if matches!(
@@ -241,8 +244,7 @@ impl<'a> Checker<'a> {
         } else if let Some(param) = self.params.get(name)
             && !param.ty.as_scalar().is_some_and(ScalarType::is_int)
         {
-            let ty = &param.ty;
-            self.mistake(path, format!("`{name}` is already the name of a parameter, which is no integer but {ty}"));
+            self.mistake(path, format!("`{name}` is already the name of a parameter, which is no integer"));
         }
     }
 
@@ -338,11 +340,22 @@ impl<'a> Checker<'a> {
         match &tensor.dtype {
             DType::Exact(dtype) => self.dtype(path, *dtype),
             DType::Any => self.mistake(format!("{path}.dtype"), "expected a dtype, or the name of a dtype parameter"),
+            // the text form would read it as what it says itself
+            DType::Param(name) if name == "any" || name.parse::<DLDataType>().is_ok() => {
+                let problem = format!("expected the name of a dtype parameter that is no dtype itself, got `{name}`");
+                self.mistake(format!("{path}.dtype"), problem);
+            }
             DType::Param(name) => self.refers(&format!("{path}.dtype"), name, &ParamType::DType),
         }
         match &tensor.device {
             Device::Kind(kind, id) => self.device(path, *kind, *id),
-            Device::Any => self.mistake(format!("{path}.device"), "expected a device, or the name of a device parameter"),
+            Device::Any => {
+                self.mistake(format!("{path}.device"), "expected a device, or the name of a device parameter")
+            }
+            Device::Param(name) if name == "any" => {
+                let problem = "expected the name of a device parameter that isn't `any`, which is any device";
+                self.mistake(format!("{path}.device"), problem);
+            }
             Device::Param(name) => self.refers(&format!("{path}.device"), name, &ParamType::Device),
         }
         if tensor.layout != Layout::Contiguous {
@@ -376,28 +389,37 @@ impl<'a> Checker<'a> {
             param.ty.for_each_dim(&mut |dim| dims.push(dim));
         }
         let mut known: HashSet<&str> = self.params.keys().copied().collect();
-        loop {
-            let before = known.len();
-            for dim in &dims {
-                let mut unknown = Vec::new();
-                dim.for_each_symbol(&mut |name| {
-                    if !known.contains(name) {
-                        unknown.push(name);
-                    }
-                });
-                if let [name] = unknown[..]
-                    && dim.solved_for(name, Dim::Const(0)).is_some()
-                {
-                    known.insert(name);
+        // of each dimension, how many unknown symbols occur in it; of each of those, where
+        let mut unknown = vec![0; dims.len()];
+        let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (d, dim) in dims.iter().enumerate() {
+            dim.for_each_symbol(&mut |name| {
+                if !known.contains(name) {
+                    unknown[d] += 1;
+                    occurrences.entry(name).or_default().push(d);
                 }
-            }
-            if known.len() == before {
-                break;
+            });
+        }
+        let mut solvable: Vec<usize> = (0..dims.len()).filter(|d| unknown[*d] == 1).collect();
+        while let Some(d) = solvable.pop() {
+            let mut last = None;
+            dims[d].for_each_symbol(&mut |name| last = Some(name).filter(|name| !known.contains(name)).or(last));
+            if let Some(name) = last
+                && dims[d].solved_for(name, Dim::Const(0)).is_some()
+            {
+                known.insert(name);
+                for d in occurrences.remove(name).unwrap_or_default() {
+                    unknown[d] -= 1;
+                    if unknown[d] == 1 {
+                        solvable.push(d);
+                    }
+                }
             }
         }
         for name in signature.names_in_dims() {
             if !known.contains(name) && is_identifier(name) {
-                let problem = "nothing says its value: expected a dimension that is it alone, or that can be solved for it";
+                let problem =
+                    "nothing says its value: expected a dimension that is it alone, or that can be solved for it";
                 self.mistake(name, problem);
             }
         }

@@ -213,7 +213,7 @@ impl fmt::Display for Dim {
 fn write_operand(f: &mut fmt::Formatter<'_>, dim: &Dim, in_parentheses: impl Fn(DimOp) -> bool) -> fmt::Result {
     match dim {
         Dim::Binary(op, ..) if in_parentheses(*op) => write!(f, "({dim})"),
-        _ => dim.fmt(f),
+        _ => write!(f, "{dim}"),
     }
 }
 

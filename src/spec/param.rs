@@ -286,6 +286,7 @@ pub struct Param {
 
 impl Param {
     /// Gives the default the parameter's own type, where the two go together: a number for a float is one, and a name for a dtype.
+    /// Of all NaNs one stays, as they have one text.
     pub(super) fn settle_default(&mut self) {
         let Some(default) = &mut self.default else { return };
         let ty = match &self.ty {
@@ -296,6 +297,7 @@ impl Param {
             (ParamType::Scalar(ty), DefaultValue::Int(value)) if ty.is_float() => {
                 Some(DefaultValue::Float(*value as f64))
             }
+            (_, DefaultValue::Float(value)) if value.is_nan() => Some(DefaultValue::Float(f64::NAN)),
             (ParamType::DType, DefaultValue::Str(name)) => name.parse().ok().map(DefaultValue::DType),
             _ => None,
         };

@@ -1,30 +1,22 @@
-//! The text form of a signature, read: the inverse of its `Display`.
+//! The text form of a signature, read: the inverse of its `Display`. The grammar is in `docs/signatures.md`.
 //!
-//! ```text
-//! signature := name "(" [ param { "," param } [ "," ] ] ")" [ "->" ( scalar | "None" ) ]
-//! param     := name ":" ( scalar | tensor )
-//! tensor    := "Tensor" "(" dims "," dtype { "," keyword } [ "," ] ")"
-//! keyword   := "strides" "=" dims | "device" "=" string | "align" "=" number
-//!            | "noalias" "=" ( "True" | "False" )
-//! dims      := "[" [ dim { "," dim } [ "," ] ] "]"
-//! dim       := number | name
-//! ```
-//!
-//! Whitespace is free between tokens. What the grammar lets through and the builder doesn't, such as a name that is
-//! used twice, comes back as the builder's list of mistakes.
+//! No word is reserved: where one stands says what it is. What the grammar lets through and the builder doesn't, such as
+//! a name that is used twice, comes back as the builder's list of mistakes.
 
 use std::fmt;
 use std::str::FromStr;
 
-use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
-
-use super::builder::SignatureError;
-use super::param::ParamType;
+use super::builder::{SignatureBuilder, SignatureError};
+use super::dim::DimOp;
+use super::param::{DefaultValue, ParamType};
+use super::policy::DTypePolicy;
 use super::signature::Signature;
 use super::token::{Pos, Token, Tokens};
-use super::dim::Dim;
-use super::scalar::ScalarType;
-use super::tensor::{Device, DeviceId, Layout, TensorType};
+
+mod dims;
+#[cfg(test)]
+mod tests;
+mod types;
 
 /// A place in a signature's text where it is not what it should be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,7 +70,7 @@ impl FromStr for Signature {
     /// # Ok::<(), tvm_ffi_codegen::spec::ParseError>(())
     /// ```
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let mut parser = Parser { tokens: Tokens::new(text)?, text };
+        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: false };
         let signature = parser.signature()?;
         Ok(signature.build()?)
     }
@@ -87,141 +79,115 @@ impl FromStr for Signature {
 struct Parser<'a> {
     tokens: Tokens<'a>,
     text: &'a str,
+    /// Whether the result is being read, which may refer to parameters.
+    in_result: bool,
 }
 
 type Parsed<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
-    fn signature(&mut self) -> Parsed<super::builder::SignatureBuilder> {
+    fn signature(&mut self) -> Parsed<SignatureBuilder> {
         let name = self.name("the function's name")?;
         let mut signature = Signature::builder(name);
+        let mut policy = None;
         self.expect(Token::Open)?;
         while !self.eat(Token::Close) {
-            let name = self.name("a parameter's name or `)`")?;
-            self.expect(Token::Colon)?;
-            let ty = self.param_type()?;
-            signature = signature.param(name, ty);
+            let (pos, name) = (self.tokens.peek().0, self.name("a parameter's name or `)`")?);
+            if name == "dtype_policy" && self.eat(Token::Equals) {
+                if policy.is_some() {
+                    return Err(self.error(pos, "`dtype_policy` is given twice".to_owned()));
+                }
+                policy = Some(self.dtype_policy()?);
+            } else {
+                signature = self.param(signature, name)?;
+            }
             self.separator(Token::Close)?;
         }
-        if self.eat(Token::Arrow)
-            && let Some(ty) = self.result_type()?
-        {
-            signature = signature.returns(ty);
+        if let Some(policy) = policy {
+            signature = signature.dtype_policy(policy);
+        }
+        let mut expected = "`->`, `where` or the end";
+        if self.eat(Token::Arrow) {
+            self.in_result = true;
+            signature = signature.returns(self.param_type()?);
+            expected = "`where` or the end";
+        }
+        if self.eat(Token::Name("where")) {
+            signature = self.constraints(signature)?;
+            expected = "`,` or the end";
         }
         match self.tokens.peek() {
             (_, Token::End) => Ok(signature),
-            _ => Err(self.expected("the end")),
+            _ => Err(self.expected(expected)),
         }
     }
 
-    fn result_type(&mut self) -> Parsed<Option<ScalarType>> {
-        if let (_, Token::Name(name)) = self.tokens.peek() {
-            if name == "None" {
-                self.tokens.next();
-                return Ok(None);
-            }
-            if let Some(ty) = scalar(name) {
-                self.tokens.next();
-                return Ok(Some(ty));
-            }
+    /// What follows a parameter's name.
+    fn param(&mut self, signature: SignatureBuilder, name: &str) -> Parsed<SignatureBuilder> {
+        self.expect(Token::Colon)?;
+        let ty = self.param_type()?;
+        if !self.eat(Token::Equals) {
+            return Ok(signature.param(name, ty));
         }
-        Err(self.expected(&format!("the type of the result ({}, or None)", scalar_names())))
+        let default = self.default(&ty)?;
+        Ok(signature.param_or(name, ty, default))
     }
 
-    fn param_type(&mut self) -> Parsed<ParamType> {
-        if let (_, Token::Name(name)) = self.tokens.peek() {
-            if name == "Tensor" {
-                self.tokens.next();
-                return self.tensor().map(ParamType::Tensor);
-            }
-            if let Some(ty) = scalar(name) {
-                self.tokens.next();
-                return Ok(ParamType::Scalar(ty));
-            }
-        }
-        let found = self.tokens.peek().1;
-        let pos = self.tokens.peek().0;
-        let known = format!("types are Tensor(...), {}", scalar_names());
-        Err(self.error(pos, format!("expected a type, found {found}; {known}")))
-    }
-
-    fn tensor(&mut self) -> Parsed<TensorType> {
-        self.expect(Token::Open)?;
-        let shape = self.dims("a list of sizes, such as `[n, 4]`")?;
-        self.expect(Token::Comma)?;
-        let (pos, name) = (self.tokens.peek().0, self.name("a dtype")?);
-        let dtype: DLDataType = name.parse().map_err(|e| self.error(pos, format!("expected a dtype, found `{name}`: {e}")))?;
-        let mut tensor = TensorType::new(shape, dtype);
-        self.separator(Token::Close)?;
-        let mut seen: Vec<&str> = Vec::new();
-        while !self.eat(Token::Close) {
-            let pos = self.tokens.peek().0;
-            let keyword = self.name("`strides=`, `device=`, `align=`, `noalias=` or `)`")?;
-            if seen.contains(&keyword) {
-                return Err(self.error(pos, format!("`{keyword}` is given twice")));
-            }
-            seen.push(keyword);
-            if !["strides", "device", "align", "noalias"].contains(&keyword) {
-                let problem = format!("expected `strides`, `device`, `align` or `noalias`, found `{keyword}`");
-                return Err(self.error(pos, problem));
-            }
-            self.expect(Token::Equals)?;
-            match keyword {
-                "strides" => tensor.layout = Layout::Strides(self.dims("a list of strides, such as `[s, 1]`")?),
-                "device" => tensor.device = self.device()?,
-                "align" => tensor.align = Some(self.align()?),
-                _ => tensor.noalias = self.truth()?,
-            }
-            self.separator(Token::Close)?;
-        }
-        Ok(tensor)
-    }
-
-    fn dims(&mut self, what: &str) -> Parsed<Vec<Dim>> {
-        if !self.eat(Token::OpenList) {
-            return Err(self.expected(what));
-        }
-        let mut dims = Vec::new();
-        while !self.eat(Token::CloseList) {
-            match self.tokens.peek() {
-                (_, Token::Number(digits)) => dims.push(Dim::Const(self.number(digits)?)),
-                (_, Token::Name(name)) => dims.push(Dim::Symbol(name.to_owned())),
-                _ => return Err(self.expected("a number, a name or `]`")),
-            }
-            self.tokens.next();
-            self.separator(Token::CloseList)?;
-        }
-        Ok(dims)
-    }
-
-    fn device(&mut self) -> Parsed<Device> {
-        let (pos, Token::Text(text)) = self.tokens.peek() else {
-            return Err(self.expected("a device in quotes, such as `\"cuda:1\"`"));
-        };
-        let (kind, id) = match text.split_once(':') {
-            Some((kind, id)) => (kind, Some(id)),
-            None => (text, None),
-        };
-        let device_type: DLDeviceType =
-            kind.parse().map_err(|_| self.error(pos, format!("{kind:?} is no kind of device")))?;
-        let number = |id: &str| id.parse().ok().filter(|_| !id.starts_with('+'));
-        let id = match id.map(|id| number(id).ok_or(id)) {
-            None => DeviceId::Shared,
-            Some(Ok(id)) => DeviceId::Fixed(id),
-            Some(Err(id)) => return Err(self.error(pos, format!("expected a device number, found {id:?}"))),
+    fn default(&mut self, ty: &ParamType) -> Parsed<DefaultValue> {
+        let (pos, token) = self.tokens.peek();
+        let value = match token {
+            Token::Name("True") => DefaultValue::Bool(true),
+            Token::Name("False") => DefaultValue::Bool(false),
+            Token::Name("None") => DefaultValue::None,
+            Token::Name("nan") => DefaultValue::Float(f64::NAN),
+            Token::Text(text) => match ty {
+                ParamType::Device => DefaultValue::Device(self.one_device(pos, text)?),
+                ParamType::Optional(inner) if **inner == ParamType::Device => {
+                    DefaultValue::Device(self.one_device(pos, text)?)
+                }
+                _ => DefaultValue::Str(text.to_owned()),
+            },
+            _ => return self.default_number(),
         };
         self.tokens.next();
-        Ok(Device::Kind(device_type, id))
+        Ok(value)
     }
 
-    fn align(&mut self) -> Parsed<u32> {
-        let (pos, Token::Number(digits)) = self.tokens.peek() else {
-            return Err(self.expected("a number of bytes"));
+    fn default_number(&mut self) -> Parsed<DefaultValue> {
+        let start = self.tokens.peek().0;
+        let negative = self.eat(Token::Op(DimOp::Sub));
+        let (pos, token) = self.tokens.peek();
+        let float = match token {
+            Token::Integer(digits) => {
+                let value = self.in_64_bits(start, negative, digits)?;
+                self.tokens.next();
+                return Ok(DefaultValue::Int(value));
+            }
+            // one that doesn't fit in 64 bits is no token
+            Token::Float(digits) => digits.parse().unwrap_or(f64::INFINITY),
+            Token::Name("inf") => f64::INFINITY,
+            _ if negative => return Err(self.expected("a number")),
+            _ => {
+                let what = "expected a number, `True`, `False`, `None` or a text in quotes";
+                return Err(self.error(pos, format!("{what}, found {token}")));
+            }
         };
-        let align = digits.parse();
-        let align = align.map_err(|_| self.error(pos, format!("expected a number of bytes, found `{digits}`")))?;
         self.tokens.next();
-        Ok(align)
+        Ok(DefaultValue::Float(if negative { -float } else { float }))
+    }
+
+    fn dtype_policy(&mut self) -> Parsed<DTypePolicy> {
+        let (_, Token::Text(text)) = self.tokens.peek() else {
+            return Err(self.expected(&expected_policies()));
+        };
+        let policy = |name: &str| DTypePolicy::NAMES.iter().find(|(_, n)| *n == name).map(|(policy, _)| *policy);
+        let all = match text {
+            "exact" => Some(DTypePolicy::EXACT),
+            _ => text.split('+').try_fold(DTypePolicy::EXACT, |all, name| Some(all | policy(name)?)),
+        };
+        let all = all.ok_or_else(|| self.expected(&expected_policies()))?;
+        self.tokens.next();
+        Ok(all)
     }
 
     fn truth(&mut self) -> Parsed<bool> {
@@ -234,9 +200,27 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn number(&self, digits: &str) -> Parsed<i64> {
-        let pos = self.tokens.peek().0;
-        digits.parse().map_err(|_| self.error(pos, format!("`{digits}` doesn't fit in 64 bits")))
+    /// Digits, with a minus sign or without.
+    fn integer(&mut self, what: &str) -> Parsed<i64> {
+        let start = self.tokens.peek().0;
+        let negative = self.eat(Token::Op(DimOp::Sub));
+        match self.tokens.peek() {
+            (_, Token::Integer(digits)) => {
+                let value = self.in_64_bits(start, negative, digits)?;
+                self.tokens.next();
+                Ok(value)
+            }
+            _ if negative => Err(self.expected("an integer after `-`")),
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    fn in_64_bits(&self, start: Pos, negative: bool, digits: &str) -> Parsed<i64> {
+        let sign = if negative { "-" } else { "" };
+        // signed before it has to fit, as -2^63 does and 2^63 doesn't
+        let value =
+            digits.parse().ok().and_then(|value: i128| i64::try_from(if negative { -value } else { value }).ok());
+        value.ok_or_else(|| self.error(start, format!("`{sign}{digits}` doesn't fit in 64 bits")))
     }
 
     fn name(&mut self, what: &str) -> Parsed<&'a str> {
@@ -269,6 +253,12 @@ impl<'a> Parser<'a> {
         Err(self.expected(&format!("`,` or {close}")))
     }
 
+    /// The closing token, maybe after a comma.
+    fn close(&mut self, close: Token<'_>) -> Parsed<()> {
+        self.separator(close)?;
+        self.expect(close)
+    }
+
     fn expected(&self, what: &str) -> SyntaxError {
         let (pos, found) = self.tokens.peek();
         self.error(pos, format!("expected {what}, found {found}"))
@@ -279,112 +269,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn scalar(name: &str) -> Option<ScalarType> {
-    ScalarType::ALL.into_iter().find(|ty| ty.name() == name)
-}
-
-fn scalar_names() -> String {
-    ScalarType::ALL.map(ScalarType::name).join(", ")
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
-mod tests {
-    use super::*;
-
-    fn round_trip(text: &str) {
-        assert_eq!(text.parse::<Signature>().unwrap().to_string(), text);
-    }
-
-    fn syntax(text: &str) -> SyntaxError {
-        match text.parse::<Signature>() {
-            Err(ParseError::Syntax(error)) => error,
-            other => panic!("{text:?}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn what_is_shown_is_read() {
-        round_trip("f()");
-        round_trip("f() -> float64");
-        round_trip("ns.f$1(x: int64) -> handle");
-        round_trip("add_one(x: Tensor([n], float32), y: Tensor([n], float32))");
-        round_trip(
-            "add_one(x: Tensor([n], float32), y: Tensor([n, 4], int8x4, strides=[s, 1], device=\"cuda:1\", align=16), \
-             a: int64, h: handle) -> float64",
-        );
-        round_trip("f(x: Tensor([], float8_e4m3fn), y: Tensor([0], float4_e2m1fnx2, strides=[-1]))");
-        round_trip("f(x: Tensor([9223372036854775807], int8xvscalex4, device=\"cpu:0\"))");
-        round_trip("f(x: Tensor([n], float32, align=16, noalias=True), y: Tensor([n], float32, noalias=True))");
-        for ty in ScalarType::ALL {
-            round_trip(&format!("f(a: {ty}) -> {ty}"));
-        }
-    }
-
-    #[test]
-    fn whitespace_order_and_trailing_commas_are_free() {
-        let text = " f\t(x:Tensor([n,],f32,align=8,device=\"cuda\",strides=[ 1 ],),\n a :\r\n int8 , )->None ";
-        let want = "f(x: Tensor([n], float32, strides=[1], device=\"cuda\", align=8), a: int8)";
-        assert_eq!(text.parse::<Signature>().unwrap().to_string(), want);
-        assert_eq!("f()->bool".parse::<Signature>().unwrap().ret(), Some(&ScalarType::Bool.into()));
-    }
-
-    #[test]
-    fn errors_say_what_was_expected_and_found() {
-        let cases = [
-            ("", 1, "expected the function's name, found the end"),
-            ("3()", 1, "expected the function's name, found `3`"),
-            ("f", 2, "expected `(`, found the end"),
-            ("f(", 3, "expected a parameter's name or `)`, found the end"),
-            ("f(,)", 3, "expected a parameter's name or `)`, found `,`"),
-            ("f(x)", 4, "expected `:`, found `)`"),
-            ("f(x: int64 y: int64)", 12, "expected `,` or `)`, found `y`"),
-            ("f(x: Tensor)", 12, "expected `(`, found `)`"),
-            ("f(x: Tensor(n, f32))", 13, "expected a list of sizes, such as `[n, 4]`, found `n`"),
-            ("f(x: Tensor([n, f32))", 20, "expected `,` or `]`, found `)`"),
-            ("f(x: Tensor([\"n\"], f32))", 14, "expected a number, a name or `]`, found \"n\""),
-            ("f(x: Tensor([n]))", 16, "expected `,`, found `)`"),
-            ("f(x: Tensor([n], 32))", 18, "expected a dtype, found `32`"),
-            ("f(x: Tensor([n], f33x0))", 18, "expected a dtype, found `f33x0`: Invalid lanes"),
-            ("f(x: Tensor([n], f32, size=3))", 23, "expected `strides`, `device`, `align` or `noalias`, found `size`"),
-            ("f(x: Tensor([n], f32, align=3, align=3))", 32, "`align` is given twice"),
-            ("f(x: Tensor([n], f32, align=-1))", 29, "expected a number of bytes, found `-1`"),
-            ("f(x: Tensor([n], f32, align=n))", 29, "expected a number of bytes, found `n`"),
-            ("f(x: Tensor([n], f32, noalias))", 30, "expected `=`, found `)`"),
-            ("f(x: Tensor([n], f32, noalias=1))", 31, "expected `True` or `False`, found `1`"),
-            ("f(x: Tensor([n], f32, device=cuda))", 30, "expected a device in quotes, such as `\"cuda:1\"`, found"),
-            ("f(x: Tensor([n], f32, device=\"tpu\"))", 30, "\"tpu\" is no kind of device"),
-            ("f(x: Tensor([n], f32, device=\"cuda:\"))", 30, "expected a device number, found \"\""),
-            ("f(x: Tensor([n], f32, device=\"cuda:+1\"))", 30, "expected a device number, found \"+1\""),
-            ("f(x: Tensor([99999999999999999999], f32))", 14, "`99999999999999999999` doesn't fit in 64 bits"),
-            ("f() -> Tensor", 8, "expected the type of the result (int8, "),
-            ("f() int8", 5, "expected the end, found `int8`"),
-            ("f(x: int64) -", 13, "`-` starts neither a number nor `->`"),
-            ("f(x: 1n)", 6, "`1n` is neither a number nor a name"),
-            ("f(x: \"abc", 6, "a text that doesn't end"),
-            ("f(\u{e9}\u{e8}: int64)", 3, "unexpected character '\u{e9}'"),
-            ("f(\0)", 3, "unexpected character '\\0'"),
-        ];
-        for (text, column, message) in cases {
-            let error = syntax(text);
-            assert!(error.message.starts_with(message), "{text:?}: {}", error.message);
-            assert_eq!((error.line, error.column), (1, column), "{text:?}: {error}");
-        }
-    }
-
-    #[test]
-    fn the_caret_is_under_the_mistake() {
-        let shown = syntax("f(a: int64,\n\tb int64)").to_string();
-        assert_eq!(shown, "expected `:`, found `int64`\n  \tb int64)\n  \t  ^");
-        assert_eq!(syntax("f(a: int64,\n\tb int64)").line, 2);
-        assert_eq!(syntax("f(\n").to_string(), "expected a parameter's name or `)`, found the end\n  \n  ^");
-    }
-
-    #[test]
-    fn mistakes_come_from_the_builder() {
-        let text = "f(a.b: int8, x: Tensor([-1], f32, align=3), x: Tensor([n], void, device=\"cuda:-1\"))";
-        let Err(ParseError::Mistakes(error)) = text.parse::<Signature>() else { panic!() };
-        let paths: Vec<_> = error.mistakes.iter().map(|m| m.path.as_str()).collect();
-        assert_eq!(paths, ["params[0].name", "params[2].name", "x.shape[0]", "x.align", "x.dtype", "x.device"]);
-    }
+fn expected_policies() -> String {
+    let names = DTypePolicy::NAMES.map(|(_, name)| name).join(", ");
+    format!("policies in quotes, such as `\"sign+bool\"` (they are {names}; or exact)")
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::dim::{CompareOp, DimOp};
 use super::text::SyntaxError;
 
 /// A place in the text: a byte offset at the start of a character.
@@ -27,8 +28,10 @@ impl Pos {
 pub(super) enum Token<'a> {
     /// A letter or `_`, then letters, digits, `_`, `.` and `$`.
     Name(&'a str),
-    /// Decimal digits, maybe with a minus sign.
-    Number(&'a str),
+    /// Decimal digits.
+    Integer(&'a str),
+    /// Digits with a point, an exponent or both; finite.
+    Float(&'a str),
     /// What stands between double quotes.
     Text(&'a str),
     Open,
@@ -39,13 +42,16 @@ pub(super) enum Token<'a> {
     Colon,
     Equals,
     Arrow,
+    Ellipsis,
+    Op(DimOp),
+    Compare(CompareOp),
     End,
 }
 
 impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let symbol = match self {
-            Token::Name(text) | Token::Number(text) => text,
+            Token::Name(text) | Token::Integer(text) | Token::Float(text) => text,
             Token::Text(text) => return write!(f, "{text:?}"),
             Token::Open => "(",
             Token::Close => ")",
@@ -55,6 +61,9 @@ impl fmt::Display for Token<'_> {
             Token::Colon => ":",
             Token::Equals => "=",
             Token::Arrow => "->",
+            Token::Ellipsis => "...",
+            Token::Op(op) => op.sign(),
+            Token::Compare(op) => op.sign(),
             Token::End => return f.write_str("the end"),
         };
         write!(f, "`{symbol}`")
@@ -99,36 +108,72 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$')
 }
 
+/// How many bytes at the start of the text could belong to a name.
+fn name_len(rest: &str) -> usize {
+    rest.find(|c| !is_name(c)).unwrap_or(rest.len())
+}
+
+/// Signs, with each that begins with another before that one.
+const SIGNS: [(&str, Token<'_>); 20] = [
+    ("...", Token::Ellipsis),
+    ("->", Token::Arrow),
+    ("//", Token::Op(DimOp::FloorDiv)),
+    ("==", Token::Compare(CompareOp::Eq)),
+    ("!=", Token::Compare(CompareOp::Ne)),
+    ("<=", Token::Compare(CompareOp::Le)),
+    (">=", Token::Compare(CompareOp::Ge)),
+    ("<", Token::Compare(CompareOp::Lt)),
+    (">", Token::Compare(CompareOp::Gt)),
+    ("=", Token::Equals),
+    ("+", Token::Op(DimOp::Add)),
+    ("-", Token::Op(DimOp::Sub)),
+    ("*", Token::Op(DimOp::Mul)),
+    ("%", Token::Op(DimOp::Mod)),
+    ("(", Token::Open),
+    (")", Token::Close),
+    ("[", Token::OpenList),
+    ("]", Token::CloseList),
+    (",", Token::Comma),
+    (":", Token::Colon),
+];
+
 /// The token at the start of the text, which begins with `first`, and how many bytes it takes.
 fn token(rest: &str, first: char) -> Result<(Token<'_>, usize), String> {
-    let symbol = match first {
-        '(' => Token::Open,
-        ')' => Token::Close,
-        '[' => Token::OpenList,
-        ']' => Token::CloseList,
-        ',' => Token::Comma,
-        ':' => Token::Colon,
-        '=' => Token::Equals,
-        '-' if rest.starts_with("->") => return Ok((Token::Arrow, 2)),
-        '"' => {
-            let inside = &rest[1..];
-            let end = inside.find('"').ok_or("a text that doesn't end: expected `\"`")?;
-            return Ok((Token::Text(&inside[..end]), end + 2));
-        }
-        '-' | '0'..='9' => {
-            let len = 1 + rest[1..].find(|c| !is_name(c)).unwrap_or(rest.len() - 1);
-            let (word, digits) = (&rest[..len], rest[..len].trim_start_matches('-'));
-            return match (word, digits.bytes().all(|b| b.is_ascii_digit())) {
-                ("-", _) => Err("`-` starts neither a number nor `->`".to_owned()),
-                (_, true) => Ok((Token::Number(word), len)),
-                (_, false) => Err(format!("`{word}` is neither a number nor a name")),
-            };
-        }
-        _ if first.is_ascii_alphabetic() || first == '_' => {
-            let len = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-            return Ok((Token::Name(&rest[..len]), len));
-        }
-        _ => return Err(format!("unexpected character {first:?}")),
-    };
-    Ok((symbol, 1))
+    if first.is_ascii_alphabetic() || first == '_' {
+        let len = name_len(rest);
+        return Ok((Token::Name(&rest[..len]), len));
+    }
+    if first.is_ascii_digit() {
+        return number(rest);
+    }
+    if let Some(inside) = rest.strip_prefix('"') {
+        let end = inside.find('"').ok_or("a text that doesn't end: expected `\"`")?;
+        return Ok((Token::Text(&inside[..end]), end + 2));
+    }
+    if let Some((sign, token)) = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
+        return Ok((*token, sign.len()));
+    }
+    match first {
+        '/' => Err("expected `//`, found `/`".to_owned()),
+        '!' => Err("expected `!=`, found `!`".to_owned()),
+        _ => Err(format!("unexpected character {first:?}")),
+    }
+}
+
+fn number(rest: &str) -> Result<(Token<'_>, usize), String> {
+    let mut len = name_len(rest);
+    // the sign of an exponent belongs to the number, any other doesn't
+    let exponent = rest[..len].strip_suffix(['e', 'E']).is_some_and(|digits| digits.parse::<f64>().is_ok());
+    if exponent && rest[len..].starts_with(['+', '-']) {
+        len += 1 + name_len(&rest[len + 1..]);
+    }
+    let word = &rest[..len];
+    if word.bytes().all(|b| b.is_ascii_digit()) {
+        return Ok((Token::Integer(word), len));
+    }
+    match word.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok((Token::Float(word), len)),
+        Ok(_) => Err(format!("`{word}` doesn't fit in 64 bits")),
+        Err(_) => Err(format!("`{word}` is neither a number nor a name")),
+    }
 }

@@ -139,6 +139,8 @@ const _: () = assert!(offset_of!(TVMFFIObject, __padding) == 12);
 const _: () = assert!(offset_of!(TVMFFIObject, deleter) == 16);
 const _: () = assert!(size_of::<TVMFFIShapeCell>() == 16);
 const _: () = assert!(size_of::<TVMFFISeqCell>() == 32);
+const _: () = assert!(offset_of!(TVMFFISeqCell, size) == 8);
+const _: () = assert!(offset_of!(TVMFFISeqCell, capacity) == 16);
 const _: () = assert!(offset_of!(TVMFFISeqCell, data_deleter) == 24);
 const _: () = assert!(size_of::<TVMFFIErrorCell>() == 72);
 const _: () = assert!(offset_of!(TVMFFIErrorCell, backtrace) == 32);

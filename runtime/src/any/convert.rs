@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use super::{Any, AnyView};
 use crate::abi::*;
+use crate::container::{Array, Dict, List, Map};
 use crate::error::{Error, Result, type_mismatch, value_error};
 use crate::function::Function;
 use crate::module::Module;
@@ -15,6 +16,7 @@ use crate::shape::Shape;
 use crate::string::{Bytes, Str};
 use crate::tensor::Tensor;
 
+mod containers;
 mod objects;
 
 /// An argument: a borrowed value, or an owned one that lives until the call is over.
@@ -103,7 +105,9 @@ impl<T: ToAnyView> ToAnyView for Option<T> {
 ///
 /// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean;
 /// a boolean accepts an integer; a pointer accepts None; a string or bytes accepts its three
-/// forms; a data type or device accepts its name; `Option<T>` reads None as `None`.
+/// forms; a data type or device accepts its name; an array accepts a list and a map a dict, and the
+/// other way round, as a copy; a shape accepts an array or list of integers; `Option<T>` reads None
+/// as `None`.
 pub trait TryFromAny: Sized {
     /// Converts a borrowed value.
     ///
@@ -384,5 +388,9 @@ try_from_any!(
     Tensor,
     Module,
     Shape,
+    Array,
+    List,
+    Map,
+    Dict,
     Error
 );

@@ -107,10 +107,11 @@ impl ObjectRef {
     /// Converts to a typed handle, or gives the reference back when the type differs.
     ///
     /// # Errors
-    /// `self`, when the object's type index is not the one of `T`.
+    /// `self`, when the object's type index is not the one of `T`, or its layout is not
+    /// ([`AsObject::has_layout`]).
     pub fn downcast<T: AsObject>(self) -> Result<T, ObjectRef> {
-        if self.type_index() == T::TYPE_INDEX {
-            // SAFETY: the type index says that the object has `T`'s layout.
+        if self.type_index() == T::TYPE_INDEX && T::has_layout(&self) {
+            // SAFETY: both conditions were checked.
             Ok(unsafe { T::from_object_unchecked(self) })
         } else {
             Err(self)
@@ -183,8 +184,8 @@ impl fmt::Debug for WeakRef {
 /// A typed handle: an [`ObjectRef`] whose object is known to have one type.
 ///
 /// # Safety
-/// The type must be `repr(transparent)` over [`ObjectRef`], and objects of `TYPE_INDEX` must have
-/// the layout that the handle's methods read.
+/// The type must be `repr(transparent)` over [`ObjectRef`], and objects of `TYPE_INDEX` for which
+/// `has_layout` holds must have the layout that the handle's methods read.
 pub unsafe trait AsObject: Sized {
     /// The type index of its objects.
     const TYPE_INDEX: TypeIndex;
@@ -195,18 +196,26 @@ pub unsafe trait AsObject: Sized {
     /// The untyped handle, moved out.
     fn into_object(self) -> ObjectRef;
 
+    /// Whether an object of `TYPE_INDEX` has that layout: always where the header fixes it.
+    fn has_layout(_object: &ObjectRef) -> bool {
+        true
+    }
+
     /// The typed handle of an object.
     ///
     /// # Safety
-    /// The object's type index must be `TYPE_INDEX`.
+    /// The object's type index must be `TYPE_INDEX`, and [`AsObject::has_layout`] hold for it.
     unsafe fn from_object_unchecked(object: ObjectRef) -> Self;
 }
 
 /// Implements [`AsObject`] and the conversions of a `repr(transparent)` wrapper of `ObjectRef`.
+///
+/// Where the header leaves the layout open, a third argument tells this crate's objects apart.
 macro_rules! object_wrapper {
-    ($name:ident, $index:expr) => {
+    ($name:ident, $index:expr $(, $has_layout:path)?) => {
         // SAFETY: the wrapper is repr(transparent) over ObjectRef, and objects of this type index
-        // have the layout that the header gives, which is all that the methods read.
+        // have the layout that the header gives, or else one that `has_layout` looks at; the
+        // methods read nothing else.
         unsafe impl $crate::object::AsObject for $name {
             const TYPE_INDEX: $crate::abi::TypeIndex = $index;
 
@@ -219,6 +228,10 @@ macro_rules! object_wrapper {
             fn into_object(self) -> $crate::object::ObjectRef {
                 self.0
             }
+
+            $(fn has_layout(object: &$crate::object::ObjectRef) -> bool {
+                $has_layout(object)
+            })?
 
             #[inline]
             unsafe fn from_object_unchecked(object: $crate::object::ObjectRef) -> Self {

@@ -221,3 +221,10 @@ pub(crate) fn attr_column(name: &[u8]) -> Option<*const TVMFFITypeAttrColumn> {
     let column = table.attributes.columns.get(name)?;
     Some(column.header.cast_const())
 }
+
+/// One type's attribute.
+pub(crate) fn attr_value(index: TypeIndex, name: &[u8]) -> Option<Any> {
+    let table = read();
+    let value = table.attributes.columns.get(name)?.values.get(usize::try_from(index.0).ok()?)?;
+    (!value.is_none()).then(|| value.clone())
+}

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use super::{Any, AnyView, Arg, ToAnyView, TryFromAny};
 use crate::abi::*;
+use crate::container::{Array, Dict, List, Map};
 use crate::error::{Error, Result, type_mismatch, value_error};
 use crate::function::Function;
 use crate::module::Module;
@@ -198,7 +199,13 @@ macro_rules! object_values {
                 value.into_object().into()
             }
         }
+    )*};
+}
+object_values!(Function, Tensor, Module, Shape, Error, Array, List, Map, Dict);
 
+/// Types that read objects of their own type index only.
+macro_rules! exact_objects {
+    ($($ty:ty),*) => {$(
         impl TryFromAny for $ty {
             #[track_caller]
             fn try_from_view(view: AnyView<'_>) -> Result<Self> {
@@ -214,7 +221,7 @@ macro_rules! object_values {
         }
     )*};
 }
-object_values!(Function, Tensor, Module, Shape, Error);
+exact_objects!(Function, Tensor, Module, Error);
 
 impl<T> From<Option<T>> for Any
 where

@@ -3,19 +3,26 @@
 //!
 //! Where all are acceptable it writes an argument array to the scratch memory that the wrapper's good path
 //! accepts without a doubt, and returns 0: an int for a float parameter becomes a float, a `DLTensor*` or a tensor without
-//! strides becomes one with a header and compact strides. Else it raises the first mismatch and returns -1.
+//! strides becomes one with a header and compact strides, a default stands where the call left an argument out. Else it raises the first mismatch and returns -1.
+//!
+//! `bind` itself goes through the parameters; one is looked at by `check`, which calls itself for what is inside; a dimension
+//! by `dim`; an expression is computed by `eval`.
 
+mod check;
+mod containers;
+mod dims;
+mod eval;
+mod finish;
+mod objects;
+mod run;
+mod strings;
 mod tensors;
 
-use super::emit::{Emit, Var};
+use super::emit::Emit;
+use super::state::{Field, State};
 use super::{BIND_SYMBOL, Table};
-use crate::ir::{
-    BinaryOp, Block, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
-};
+use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
 use crate::lower::messages::{Messages, Part, Tag};
-use crate::lower::program::{Kind, NOTE, header, record, scalar};
-use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
-use tvm_ffi_runtime::abi::TypeIndex;
 
 /// Kinds of errors, by the contract's point 8.
 const TYPE_ERROR: &str = "TypeError";
@@ -25,35 +32,21 @@ pub(in crate::lower) fn signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::I32, Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32))
 }
 
-/// Fields of the report's context.
+/// The routines.
 #[derive(Clone, Copy)]
-enum Field {
-    /// What came; for a type the payload follows.
-    Got,
-    Payload,
-    /// What was expected, as a number.
-    Expected,
-    /// What was expected, as text.
-    Text,
-    Arg,
-    Calling,
-    /// The parameter's name.
-    Name,
-    /// `.shape[` or `.strides[`
-    Part,
-    Dim,
-    /// A symbol and the place that bound it.
-    Symbol,
-    OriginName,
-    OriginPart,
-    OriginDim,
+struct Routines {
+    report: FuncRef,
+    /// `int32_t check(State*, const uint32_t* record, const TVMFFIAny* from, TVMFFIAny* to)`
+    check: FuncRef,
+    /// `int32_t dim(State*, const uint32_t* entry, int64_t got, int64_t flags)`; see [`dims`].
+    dim: FuncRef,
+    /// `int64_t eval(State*, const uint32_t* code, int64_t target)`: sets [`Field::HasValue`].
+    eval: FuncRef,
+    /// `void copy_place(const Place* from, Place* to)`
+    copy_place: FuncRef,
 }
-const FIELDS: u32 = Field::OriginDim as u32 + 1;
 
-/// Where a note has the name of the tensor that bound it; NULL if none did.
-const NOTE_NAME: i32 = 8;
-
-/// Defines the routine; `table` will hold `texts`.
+/// Defines `bind`; `table` will hold `texts`.
 pub(super) fn define(
     module: &mut Module,
     linkage: Linkage,
@@ -61,56 +54,47 @@ pub(super) fn define(
     texts: &mut Messages,
     report: FuncRef,
 ) -> FuncRef {
+    use Type::{I32, I64, Ptr};
+    let mut local = |name: &str, params: &[Type], ret: Option<Type>| {
+        let name = format!("__tvm_ffi_codegen_{name}");
+        let func = module.declare(name, FuncSig::new(params.iter().copied(), ret), Linkage::Local);
+        module.functions[func].cold = true;
+        func
+    };
+    let routines = Routines {
+        report,
+        check: local("check", &[Ptr, Ptr, Ptr, Ptr], Some(I32)),
+        dim: local("dim", &[Ptr, Ptr, I64, I64], Some(I32)),
+        eval: local("eval", &[Ptr, Ptr, I64], Some(I64)),
+        copy_place: local("copy_place", &[Ptr, Ptr], None),
+    };
     let bind = module.declare(BIND_SYMBOL, signature(), linkage);
     module.functions[bind].cold = true;
-    let mut b = FunctionBuilder::new(module, bind);
-    let context = b.slot(8 * FIELDS, 8);
-    let fail = b.cold_block();
-    let row = b.block_param(fail, Type::I32);
-    let mut binder = Binder {
-        table: b.param(0),
-        context: b.stack_addr(context),
-        record: Var::new(&mut b, Type::Ptr),
-        memory: Var::new(&mut b, Type::Ptr),
-        empty: Var::new(&mut b, Type::I64),
-        product: Var::new(&mut b, Type::I64),
-        overflow: Var::new(&mut b, Type::I64),
-        symbols: Var::new(&mut b, Type::Ptr),
-        devices: Var::new(&mut b, Type::Ptr),
-        fail,
-        own: table,
-        texts,
-        b,
+    let mut routine = |func: FuncRef, body: fn(&mut Binder<'_, '_>)| {
+        let b = FunctionBuilder::new(module, func);
+        let state = b.param(0);
+        let mut binder = Binder { b, texts, own: table, state, routines, fail: None };
+        body(&mut binder);
+        binder.finish();
     };
-    binder.run();
-    binder.b.switch_to(fail);
-    let own = binder.b.data_addr(table, 0);
-    let context = binder.context;
-    let code = binder.b.call(report, &[own, row, context]);
-    binder.b.ret(code);
-    binder.b.finish()
+    routine(routines.copy_place, dims::copy_place);
+    routine(routines.eval, eval::eval);
+    routine(routines.dim, dims::dim);
+    routine(routines.check, check::check);
+    routine(bind, run::run);
+    bind
 }
 
+/// One routine under construction.
 struct Binder<'m, 't> {
     b: FunctionBuilder<'m>,
     texts: &'t mut Messages,
+    /// The support's own table.
     own: Table,
+    state: Value,
+    routines: Routines,
     /// Takes a row, and raises it.
-    fail: Block,
-    /// The wrapper's table.
-    table: Value,
-    context: Value,
-    /// The parameter's record.
-    record: Var,
-    /// Free scratch memory for tensors.
-    memory: Var,
-    /// Whether the tensor has an extent of 0.
-    empty: Var,
-    product: Var,
-    overflow: Var,
-    /// Notes on symbols and devices; see [`NOTE_NAME`].
-    symbols: Var,
-    devices: Var,
+    fail: Option<Block>,
 }
 
 impl<'m> Emit<'m> for Binder<'m, '_> {
@@ -119,11 +103,19 @@ impl<'m> Emit<'m> for Binder<'m, '_> {
     }
 }
 
-/// A part of a message that is a field of the context.
+impl<'m> State<'m> for Binder<'m, '_> {
+    fn state(&self) -> Value {
+        self.state
+    }
+}
+
+/// A part of a message that is a field of the state.
 fn of(tag: Tag, field: Field) -> Part<'static> {
     Part::Value(tag, field as u32)
 }
 
+/// The parameter, or what it is inside.
+const PATH: Part<'static> = Part::Value(Tag::Path, Field::Here as u32);
 /// ` on argument #1 when calling: ..., expected `
 const ON: [Part<'static>; 3] = [
     Part::Text(" on argument #"),
@@ -131,26 +123,25 @@ const ON: [Part<'static>; 3] = [
     Part::Value(Tag::String, Field::Calling as u32),
 ];
 const GOT: Part<'static> = Part::Text(", got ");
+const GOT_NUMBER: Part<'static> = Part::Value(Tag::Number, Field::Got as u32);
+const EXPECTED_NUMBER: Part<'static> = Part::Value(Tag::Number, Field::Expected as u32);
+const EXPECTED_TEXT: Part<'static> = Part::Value(Tag::String, Field::Text as u32);
+const GOT_TYPE: Part<'static> = Part::Value(Tag::Type, Field::Got as u32);
 
 impl Binder<'_, '_> {
-    fn set_field(&mut self, field: Field, value: Value) {
-        let value = match self.b.type_of(value) {
-            Type::Ptr => self.b.convert(ConvertOp::PtrToInt, Type::I64, value),
-            _ => value,
-        };
-        self.b.store(value, self.context, 8 * field as i32, MemFlags::ALIGNED);
+    fn finish(mut self) {
+        if let Some(fail) = self.fail {
+            self.b.switch_to(fail);
+            let row = self.fail_row(fail);
+            let own = self.b.data_addr(self.own, 0);
+            let code = self.b.call(self.routines.report, &[own, row, self.state]);
+            self.b.ret(code);
+        }
+        self.b.finish();
     }
 
-    fn set_text(&mut self, field: Field, text: &str) {
-        let offset = self.texts.text(text);
-        let address = self.b.data_addr(self.own, offset);
-        self.set_field(field, address);
-    }
-
-    /// The text at the offset in word `index` of the wrapper's table.
-    fn table_text(&mut self, base: Value, index: i32) -> Value {
-        let offset = self.word(base, index);
-        self.b.ptr_add(self.table, offset)
+    fn fail_row(&self, fail: Block) -> Value {
+        self.b.block_params(fail)[0]
     }
 
     /// Goes on where `cond` holds, else raises.
@@ -159,187 +150,74 @@ impl Binder<'_, '_> {
         let (ok, bad) = (self.b.block(), self.b.cold_block());
         self.b.branch(cond, ok, bad, Hint::Likely);
         self.b.switch_to(bad);
+        let fail = *self.fail.get_or_insert_with(|| {
+            let fail = self.b.cold_block();
+            self.b.block_param(fail, Type::I32);
+            fail
+        });
         let row = self.b.iconst(Type::I32, i64::from(row));
-        self.b.jump(self.fail, &[row]);
+        self.b.jump(fail, &[row]);
         self.b.switch_to(ok);
     }
 
-    /// Requires a property of the parameter: `Mismatched {name}{what} on argument ..., expected {expected}`.
-    fn require_of(&mut self, cond: Value, what: &[Part<'_>], expected: &[Part<'_>]) {
-        let parts = [&[Part::Text("Mismatched "), of(Tag::String, Field::Name)][..], what, &ON, expected].concat();
-        self.require(cond, VALUE_ERROR, &parts);
+    /// Requires a property of the parameter: `Mismatched {what} on argument ..., expected {expected}`.
+    fn require_of(&mut self, cond: Value, kind: &str, what: &[Part<'_>], expected: &[Part<'_>]) {
+        let parts = [&[Part::Text("Mismatched ")][..], what, &ON, expected].concat();
+        self.require(cond, kind, &parts);
     }
 
-    /// Requires a type: `Mismatched type of {name} on argument ..., expected {expected}`.
+    /// Requires a type: `Mismatched type of {path} on argument ..., expected {expected}`.
     fn require_type(&mut self, cond: Value, expected: &[Part<'_>]) {
-        let parts = [&[Part::Text("Mismatched type of "), of(Tag::String, Field::Name)][..], &ON, expected].concat();
-        self.require(cond, TYPE_ERROR, &parts);
+        self.require_of(cond, TYPE_ERROR, &[Part::Text("type of "), PATH], expected);
     }
 
-    fn run(&mut self) {
-        let (args, num_args, scratch) = (self.b.param(2), self.b.param(3), self.b.param(4));
-        let offset = self.b.param(1);
-        let offset = self.b.convert(ConvertOp::ZExt, Type::I64, offset);
-        let program = self.b.ptr_add(self.table, offset);
-        let count = self.word(program, header::PARAMS);
-        let calling = self.table_text(program, header::CALLING);
-        self.set_field(Field::Calling, calling);
-        self.set_field(Field::Got, num_args);
-        self.set_field(Field::Expected, count);
+    /// Requires a value: `Mismatched value of {path} on argument ..., expected {expected}`.
+    fn require_value(&mut self, cond: Value, expected: &[Part<'_>]) {
+        self.require_of(cond, VALUE_ERROR, &[Part::Text("value of "), PATH], expected);
+    }
 
-        let enough = self.b.icmp(IntCC::Eq, num_args, count);
-        let calling = of(Tag::String, Field::Calling);
-        let (expected, got) = (of(Tag::Number, Field::Expected), of(Tag::Number, Field::Got));
-        self.require(enough, TYPE_ERROR, &[Part::Text("Mismatched number of arguments"), calling, expected, GOT, got]);
-        let there = self.is_not(args, 0);
-        let none = self.is(count, 0);
-        let there = self.or(there, none);
-        let text = Part::Text("a non-NULL pointer, got NULL");
-        self.require(there, TYPE_ERROR, &[Part::Text("Mismatched argument array"), calling, text]);
-        // The good path refused what this routine had made for it: the two disagree, and would do so forever.
-        let fresh = self.b.icmp(IntCC::Ne, args, scratch);
-        let text = Part::Text("an argument array that was accepted before; this is a bug of tvm-ffi-codegen");
-        self.require(fresh, "InternalError", &[Part::Text("Mismatched wrapper"), calling, text]);
+    /// Requires that what came has a type that will do.
+    fn require_accepted(&mut self, ok: Value) {
+        self.require_type(ok, &[EXPECTED_TEXT, GOT, GOT_TYPE]);
+    }
 
-        self.lay_out(program, count, scratch);
-        let first = self.b.ptr_add_imm(program, i64::from(4 * header::SIZE));
-        self.set(self.record, first);
-        self.for_up(count, |s, index| {
-            s.set_field(Field::Arg, index);
-            let any_size = s.b.i64(i64::from(ANY_SIZE));
-            let offset = s.b.binary(BinaryOp::Mul, index, any_size);
-            let from = s.b.ptr_add(args, offset);
-            let to = s.b.ptr_add(scratch, offset);
-            s.param(from, to);
-        });
+    /// Requires that an object or string is there.
+    fn require_there(&mut self, payload: Value) {
+        let there = self.is_not(payload, 0);
+        self.require_type(there, &[EXPECTED_TEXT, Part::Text(", got a NULL pointer to one")]);
+    }
+
+    /// Inside a container, requires a type that needs no conversion.
+    fn require_as_it_is(&mut self, ok: Value) {
+        let strict = self.field(Field::Strict);
+        let free = self.is(strict, 0);
+        let ok = self.or(free, ok);
+        self.require_type(ok, &[EXPECTED_TEXT, Part::Text(" (elements are not converted), got "), GOT_TYPE]);
+    }
+
+    /// Calls a routine that has raised where it doesn't return 0, and goes on where it does.
+    fn call_or_fail(&mut self, routine: FuncRef, args: &[Value]) {
+        let Some(code) = self.b.call(routine, args) else { return };
+        let ok = self.b.icmp_imm(IntCC::Eq, code, 0);
+        self.pass_up_unless(ok, code);
+    }
+
+    /// Goes on where `ok` holds, else returns `code`.
+    fn pass_up_unless(&mut self, ok: Value, code: Value) {
+        let (next, failed) = (self.b.block(), self.b.cold_block());
+        self.b.branch(ok, next, failed, Hint::Likely);
+        self.b.switch_to(failed);
+        self.b.ret(Some(code));
+        self.b.switch_to(next);
+    }
+
+    /// Returns 0.
+    fn succeed(&mut self) {
         let done = self.b.iconst(Type::I32, 0);
         self.b.ret(Some(done));
     }
 
-    /// Finds room for notes and tensors behind the arguments, and clears the notes.
-    fn lay_out(&mut self, program: Value, count: Value, scratch: Value) {
-        let any_size = self.b.i64(i64::from(ANY_SIZE));
-        let offset = self.b.binary(BinaryOp::Mul, count, any_size);
-        let start = self.b.ptr_add(scratch, offset);
-        let note = self.b.i64(NOTE);
-        let symbols = self.word(program, header::SYMBOLS);
-        let devices = self.word(program, header::DEVICES);
-        self.set(self.symbols, start);
-        let size = self.b.binary(BinaryOp::Mul, symbols, note);
-        let start_of_devices = self.b.ptr_add(start, size);
-        self.set(self.devices, start_of_devices);
-        let size = self.b.binary(BinaryOp::Mul, devices, note);
-        let memory = self.b.ptr_add(start_of_devices, size);
-        self.set(self.memory, memory);
-        let notes = self.b.binary(BinaryOp::Add, symbols, devices);
-        self.for_up(notes, |s, index| {
-            let note = s.b.i64(NOTE);
-            let offset = s.b.binary(BinaryOp::Mul, index, note);
-            let at = s.b.ptr_add(start, offset);
-            let unbound = s.b.ptr_const(0);
-            s.b.store(unbound, at, NOTE_NAME, MemFlags::ALIGNED);
-        });
-    }
-
-    /// Checks one argument and writes the accepted one.
-    fn param(&mut self, from: Value, to: Value) {
-        let rec = self.get(self.record);
-        let name = self.table_text(rec, record::NAME);
-        self.set_field(Field::Name, name);
-        let text = self.table_text(rec, record::TEXT);
-        self.set_field(Field::Text, text);
-        let type_index = self.word(from, TYPE_INDEX / 4);
-        let payload = self.b.load(Type::I64, from, PAYLOAD, MemFlags::ALIGNED);
-        self.set_field(Field::Got, type_index);
-        self.set_field(Field::Payload, payload);
-        let kind = self.word(rec, record::KIND);
-        let is_tensor = self.is(kind, Kind::Tensor as i64);
-        self.when_else(
-            is_tensor,
-            |s| s.tensor(rec, type_index, payload, to),
-            |s| {
-                s.scalar(rec, kind, type_index, payload, to);
-                s.advance_imm(s.record, i64::from(4 * scalar::SIZE));
-            },
-        );
-    }
-
-    /// Writes an argument: type index, zero padding, payload.
-    fn accept(&mut self, to: Value, type_index: TypeIndex, payload: Value) {
-        let type_index = self.b.i64(i64::from(type_index.0));
-        self.b.store(type_index, to, TYPE_INDEX, MemFlags::ALIGNED);
-        self.b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
-    }
-
-    fn require_either(&mut self, type_index: Value, one: TypeIndex, other: TypeIndex) {
-        let ok = self.is_either(type_index, i64::from(one.0), i64::from(other.0));
-        self.require_accepted(ok);
-    }
-
-    fn require_accepted(&mut self, ok: Value) {
-        self.require_type(ok, &[of(Tag::String, Field::Text), GOT, of(Tag::Type, Field::Got)]);
-    }
-
-    /// Contract 6, by upstream's converters (`tvm/ffi/type_traits.h`).
-    fn scalar(&mut self, rec: Value, kind: Value, type_index: Value, payload: Value, to: Value) {
-        let is = self.is(kind, Kind::Float as i64);
-        self.when(is, |s| {
-            let is_float = s.is(type_index, i64::from(TypeIndex::FLOAT.0));
-            let is_int = s.is_either(type_index, i64::from(TypeIndex::INT.0), i64::from(TypeIndex::BOOL.0));
-            let ok = s.or(is_float, is_int);
-            s.require_accepted(ok);
-            let double = s.b.convert(ConvertOp::SIntToFloat, Type::F64, payload);
-            // rounded once: a `float32` doesn't come by way of `float64`
-            let single = s.b.convert(ConvertOp::SIntToFloat, Type::F32, payload);
-            let single = s.b.convert(ConvertOp::FPromote, Type::F64, single);
-            let unused = s.word(rec, scalar::UNUSED_BITS);
-            let is_double = s.is(unused, 0);
-            let converted = s.b.select(is_double, double, single);
-            let converted = s.b.convert(ConvertOp::Bitcast, Type::I64, converted);
-            let value = s.b.select(is_float, payload, converted);
-            s.accept(to, TypeIndex::FLOAT, value);
-        });
-        let is = self.is(kind, Kind::Bool as i64);
-        self.when(is, |s| {
-            s.require_either(type_index, TypeIndex::BOOL, TypeIndex::INT);
-            let value = s.is_not(payload, 0);
-            let value = s.b.convert(ConvertOp::ZExt, Type::I64, value);
-            s.accept(to, TypeIndex::BOOL, value);
-        });
-        let is = self.is(kind, Kind::Handle as i64);
-        self.when(is, |s| {
-            s.require_either(type_index, TypeIndex::OPAQUE_PTR, TypeIndex::NONE);
-            // None is NULL, whatever its payload
-            let given = s.is(type_index, i64::from(TypeIndex::OPAQUE_PTR.0));
-            let null = s.b.i64(0);
-            let value = s.b.select(given, payload, null);
-            s.accept(to, TypeIndex::OPAQUE_PTR, value);
-        });
-        let is = self.is_either(kind, Kind::Signed as i64, Kind::Unsigned as i64);
-        self.when(is, |s| {
-            s.require_either(type_index, TypeIndex::INT, TypeIndex::BOOL);
-            s.range(rec, kind, payload);
-            s.accept(to, TypeIndex::INT, payload);
-        });
-    }
-
-    /// A narrow integer fits where shifting its unused bits out and back changes nothing.
-    fn range(&mut self, rec: Value, kind: Value, payload: Value) {
-        let unused = self.word(rec, scalar::UNUSED_BITS);
-        let up = self.b.binary(BinaryOp::Shl, payload, unused);
-        let signed = self.b.binary(BinaryOp::AShr, up, unused);
-        let unsigned = self.b.binary(BinaryOp::LShr, up, unused);
-        let is_signed = self.is(kind, Kind::Signed as i64);
-        let back = self.b.select(is_signed, signed, unsigned);
-        let fits = self.b.icmp(IntCC::Eq, back, payload);
-        let range = self.table_text(rec, scalar::RANGE);
-        self.set_field(Field::Text, range);
-        self.set_field(Field::Got, payload);
-        let parts = [
-            &[Part::Text("Mismatched value of "), of(Tag::String, Field::Name)][..],
-            &ON,
-            &[of(Tag::String, Field::Text), GOT, of(Tag::Number, Field::Got)],
-        ];
-        self.require(fits, VALUE_ERROR, &parts.concat());
+    fn import(&mut self, name: &str, params: &[Type], ret: Option<Type>) -> FuncRef {
+        self.b.module().import(name, FuncSig::new(params.iter().copied(), ret))
     }
 }

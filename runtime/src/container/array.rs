@@ -1,0 +1,77 @@
+//! Arrays: immutable sequences of values.
+//! Layout: header, `TVMFFISeqCell`, the elements; C++ code may place them elsewhere.
+//! Header sections: `kTVMFFIArray`, `TVMFFISeqCell`.
+
+use std::fmt;
+use std::ops::Deref;
+
+use super::{key, seq};
+use crate::abi::TypeIndex;
+use crate::any::Any;
+use crate::error::Result;
+use crate::object::{ObjectRef, object_wrapper};
+
+/// An immutable sequence of values, `ffi.Array`. Dereferences to `[Any]`.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Array(ObjectRef);
+
+object_wrapper!(Array, TypeIndex::ARRAY);
+
+impl Array {
+    /// The elements.
+    pub fn as_slice(&self) -> &[Any] {
+        // SAFETY: the cell describes elements that live as long as the object. They do not change:
+        // upstream's copy-on-write changes an array only where it has the one reference to it.
+        unsafe { seq::values_of(seq::cell_of(&self.0).as_ref()) }
+    }
+
+    /// Whether some element equals `value`, as keys of a [`Map`](super::Map) are equal.
+    ///
+    /// # Errors
+    /// The error of an `__any_equal__` attribute that one of the elements' types has.
+    pub fn contains(&self, value: &Any) -> Result<bool> {
+        key::contains(self, value)
+    }
+}
+
+impl From<Vec<Any>> for Array {
+    fn from(values: Vec<Any>) -> Self {
+        Self(seq::new_inline::<{ TypeIndex::ARRAY.0 }>(values))
+    }
+}
+
+impl<T: Into<Any>> FromIterator<T> for Array {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        values.into_iter().map(T::into).collect::<Vec<Any>>().into()
+    }
+}
+
+impl Default for Array {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl Deref for Array {
+    type Target = [Any];
+
+    fn deref(&self) -> &[Any] {
+        self.as_slice()
+    }
+}
+
+impl<'a> IntoIterator for &'a Array {
+    type Item = &'a Any;
+    type IntoIter = std::slice::Iter<'a, Any>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_slice(), f)
+    }
+}

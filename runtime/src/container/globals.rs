@@ -1,0 +1,253 @@
+//! The global functions of containers, through which C and Python make, read and change them.
+//! A function takes containers of exactly its own type: upstream lets those that change a list or
+//! dict take an array or map too, and then changes a copy that nobody sees.
+//! No header section: upstream registers them in `container.cc`.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Array, Dict, List, Map, index_error};
+use crate::abi::*;
+use crate::any::{Any, AnyView};
+use crate::error::{Error, Result, kind, type_mismatch};
+use crate::function::Function;
+use crate::object::{AsObject, ObjectLayout, ObjectRef, make_object};
+use crate::registry::with_args;
+use crate::tensor::Tensor;
+
+/// Functions by name, as they are collected.
+struct Globals(Vec<(&'static str, Function)>);
+
+impl Globals {
+    fn packed(&mut self, name: &'static str, body: fn(&[AnyView<'_>]) -> Result<Any>) {
+        self.0.push((name, Function::from_packed(body)));
+    }
+
+    fn fixed<const N: usize>(&mut self, name: &'static str, body: fn(&[AnyView<'_>; N]) -> Result<Any>) {
+        self.0.push((name, with_args(name, body)));
+    }
+}
+
+/// The global functions of all containers.
+pub(crate) fn globals() -> Vec<(&'static str, Function)> {
+    let mut globals = Globals(Vec::new());
+    arrays(&mut globals);
+    lists(&mut globals);
+    maps(&mut globals);
+    dicts(&mut globals);
+    globals.fixed("ffi.GetInvalidObject", |[]| Ok(missing().into()));
+    globals.fixed("ffi.ContainerFindFirstNonCPUDevice", |[value]| {
+        Ok(first_device(value.to_owned()?)?.unwrap_or(DLDevice { device_type: DLDeviceType::CPU, device_id: 0 }).into())
+    });
+    globals.0
+}
+
+fn arrays(globals: &mut Globals) {
+    globals.packed("ffi.Array", |args| Ok(Array::from(owned(args)?).into()));
+    globals.fixed("ffi.ArrayGetItem", |[array, i]| {
+        let (array, i) = (exact::<Array>(array)?, i.cast()?);
+        index(i).and_then(|index| array.get(index)).cloned().ok_or_else(|| index_error(i, array.len()))
+    });
+    globals.fixed("ffi.ArraySize", |[array]| Ok(exact::<Array>(array)?.len().into()));
+    globals
+        .fixed("ffi.ArrayContains", |[array, value]| Ok(exact::<Array>(array)?.contains(&value.to_owned()?)?.into()));
+}
+
+fn lists(globals: &mut Globals) {
+    globals.packed("ffi.List", |args| Ok(List::from(owned(args)?).into()));
+    globals.fixed("ffi.ListGetItem", |[list, i]| {
+        let (list, i) = (exact::<List>(list)?, i.cast()?);
+        index(i).and_then(|index| list.get(index)).ok_or_else(|| index_error(i, list.len()))
+    });
+    globals.fixed("ffi.ListSetItem", |[list, i, value]| {
+        let list = exact::<List>(list)?;
+        list.set(index_in(&list, i.cast()?)?, value.to_owned()?).map(Any::from)
+    });
+    globals.fixed("ffi.ListSize", |[list]| Ok(exact::<List>(list)?.len().into()));
+    globals.fixed("ffi.ListContains", |[list, value]| Ok(exact::<List>(list)?.contains(&value.to_owned()?)?.into()));
+    globals.fixed("ffi.ListAppend", |[list, value]| {
+        exact::<List>(list)?.push(value.to_owned()?);
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.ListInsert", |[list, i, value]| {
+        let list = exact::<List>(list)?;
+        list.insert(index_in(&list, i.cast()?)?, value.to_owned()?).map(Any::from)
+    });
+    globals.fixed("ffi.ListPop", |[list, i]| {
+        let list = exact::<List>(list)?;
+        list.remove(index_in(&list, i.cast()?)?)
+    });
+    globals.fixed("ffi.ListErase", |[list, i]| {
+        let list = exact::<List>(list)?;
+        list.remove(index_in(&list, i.cast()?)?).map(|_| Any::none())
+    });
+    globals.fixed("ffi.ListEraseRange", |[list, start, stop]| {
+        replace_slice(&exact(list)?, start.cast()?, stop.cast()?, Vec::new())
+    });
+    globals.fixed("ffi.ListReplaceSlice", |[list, start, stop, values]| {
+        // Copied first: the values may be those of the list itself.
+        let values = values.cast::<List>()?.to_vec();
+        replace_slice(&exact(list)?, start.cast()?, stop.cast()?, values)
+    });
+    globals.fixed("ffi.ListReverse", |[list]| {
+        exact::<List>(list)?.reverse();
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.ListClear", |[list]| {
+        exact::<List>(list)?.clear();
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.ListReserve", |[list, capacity]| {
+        // Upstream has room for a negative number of elements, too.
+        let capacity = index(capacity.cast()?).unwrap_or(0);
+        exact::<List>(list)?.reserve(capacity).map(Any::from)
+    });
+}
+
+fn maps(globals: &mut Globals) {
+    globals.packed("ffi.Map", |args| Ok(Map::try_from_entries(entries("ffi.Map", args)?)?.into()));
+    globals.fixed("ffi.MapSize", |[map]| Ok(exact::<Map>(map)?.len().into()));
+    globals.fixed("ffi.MapGetItem", |[map, key]| exact::<Map>(map)?.get(key)?.cloned().ok_or_else(key_error));
+    globals.fixed("ffi.MapCount", |[map, key]| Ok(i64::from(exact::<Map>(map)?.contains_key(key)?).into()));
+    globals.fixed("ffi.MapForwardIterFunctor", |[map]| Ok(forward_iterator(exact(map)?).into()));
+    globals.fixed("ffi.MapGetItemOrMissing", |[map, key]| {
+        Ok(exact::<Map>(map)?.get(key)?.cloned().unwrap_or_else(|| missing().into()))
+    });
+}
+
+fn dicts(globals: &mut Globals) {
+    globals.packed("ffi.Dict", |args| Ok(Dict::try_from_entries(entries("ffi.Dict", args)?)?.into()));
+    globals.fixed("ffi.DictSize", |[dict]| Ok(exact::<Dict>(dict)?.len().into()));
+    globals.fixed("ffi.DictGetItem", |[dict, key]| exact::<Dict>(dict)?.get(key)?.ok_or_else(key_error));
+    globals.fixed("ffi.DictSetItem", |[dict, key, value]| {
+        exact::<Dict>(dict)?.insert(key.to_owned()?, value.to_owned()?)?;
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.DictCount", |[dict, key]| Ok(i64::from(exact::<Dict>(dict)?.contains_key(key)?).into()));
+    globals.fixed("ffi.DictErase", |[dict, key]| {
+        exact::<Dict>(dict)?.remove(key)?;
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.DictClear", |[dict]| {
+        exact::<Dict>(dict)?.clear();
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.DictForwardIterFunctor", |[dict]| Ok(forward_iterator(exact::<Dict>(dict)?.to_map()).into()));
+    globals.fixed("ffi.DictGetItemOrMissing", |[dict, key]| {
+        Ok(exact::<Dict>(dict)?.get(key)?.unwrap_or_else(|| missing().into()))
+    });
+}
+
+/// A container of exactly the type `T`.
+fn exact<T: AsObject>(view: &AnyView<'_>) -> Result<T> {
+    let mismatch = |index| type_mismatch(T::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"), index);
+    let object = view.object(|index| index == T::TYPE_INDEX).ok_or_else(|| mismatch(view.type_index()))?;
+    object.downcast().map_err(|object: ObjectRef| mismatch(object.type_index()))
+}
+
+fn owned(args: &[AnyView<'_>]) -> Result<Vec<Any>> {
+    args.iter().map(AnyView::to_owned).collect()
+}
+
+/// Arguments in turn keys and values.
+fn entries(name: &str, args: &[AnyView<'_>]) -> Result<Vec<(Any, Any)>> {
+    let (pairs, rest) = args.as_chunks::<2>();
+    if !rest.is_empty() {
+        let message = format!("{name}: expected pairs of key and value, got {} arguments", args.len());
+        return Err(Error::new(kind::INTERNAL_ERROR, &message));
+    }
+    pairs.iter().map(|[key, value]| Ok((key.to_owned()?, value.to_owned()?))).collect()
+}
+
+fn index(i: i64) -> Option<usize> {
+    usize::try_from(i).ok()
+}
+
+fn index_in(list: &List, i: i64) -> Result<usize> {
+    index(i).ok_or_else(|| index_error(i, list.len()))
+}
+
+fn replace_slice(list: &List, start: i64, stop: i64, values: Vec<Any>) -> Result<Any> {
+    // As upstream, nothing in place of nothing is not looked at.
+    if start == stop && values.is_empty() {
+        return Ok(Any::none());
+    }
+    let (Some(start), Some(stop)) = (index(start), index(stop)) else {
+        return Err(index_error(format_args!("range {start}..{stop}"), list.len()));
+    };
+    list.replace_range(start..stop, values).map(Any::from)
+}
+
+#[cold]
+fn key_error() -> Error {
+    Error::new(kind::KEY_ERROR, "key is not in Map")
+}
+
+/// Upstream's iterator: 0 asks for the current key, 1 for the current value, any other number
+/// moves on and says whether there is an entry. It begins at the first entry.
+fn forward_iterator(map: Map) -> Function {
+    let place = AtomicUsize::new(0);
+    with_args("map iterator", move |[command]| {
+        let command: i64 = command.cast()?;
+        let current = place.load(Ordering::Relaxed);
+        match (command, map.entry(current)) {
+            (0, Some((key, _))) => Ok(key.clone()),
+            (1, Some((_, value))) => Ok(value.clone()),
+            (0 | 1, None) => Err(index_error(current, map.len())),
+            _ => {
+                // Never beyond the end, however often it is asked.
+                let next = current.saturating_add(1).min(map.len());
+                place.store(next, Ordering::Relaxed);
+                Ok((next < map.len()).into())
+            }
+        }
+    })
+}
+
+#[repr(C)]
+struct PlainObject {
+    header: TVMFFIObject,
+}
+
+// SAFETY: repr(C) with the header first.
+unsafe impl ObjectLayout for PlainObject {
+    const TYPE_INDEX: TypeIndex = TypeIndex::OBJECT;
+}
+
+/// The one object that stands for a value that is not there.
+fn missing() -> ObjectRef {
+    static MISSING: OnceLock<ObjectRef> = OnceLock::new();
+    let make = || {
+        let object = make_object(0, |header, _| PlainObject { header });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        unsafe { ObjectRef::from_non_null(object) }
+    };
+    MISSING.get_or_init(make).clone()
+}
+
+/// The device of the first tensor that is not on a CPU, however deep in containers.
+fn first_device(value: Any) -> Result<Option<DLDevice>> {
+    // Containers that were searched, which ends cycles; they are kept, so that addresses stay
+    // theirs.
+    let mut seen = HashMap::new();
+    let mut waiting = vec![value];
+    while let Some(value) = waiting.pop() {
+        let inside: Vec<Any> = match value.type_index() {
+            TypeIndex::TENSOR => {
+                let device = value.cast::<Tensor>()?.device();
+                if device.device_type != DLDeviceType::CPU {
+                    return Ok(Some(device));
+                }
+                continue;
+            }
+            TypeIndex::ARRAY | TypeIndex::LIST => value.cast::<Array>()?.to_vec(),
+            TypeIndex::MAP | TypeIndex::DICT => value.cast::<Map>()?.values().cloned().collect(),
+            _ => continue,
+        };
+        if seen.insert(value.as_raw().ptr().addr(), value).is_none() {
+            waiting.extend(inside.into_iter().rev());
+        }
+    }
+    Ok(None)
+}

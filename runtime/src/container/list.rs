@@ -1,0 +1,237 @@
+//! Lists: sequences that change, seen by every handle.
+//! Layout: header, `TVMFFISeqCell`; the elements are in a block that grows.
+//! Header sections: `kTVMFFIList`, `TVMFFISeqCell`.
+
+use std::fmt;
+use std::ops::Range;
+use std::slice;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{index_error, key, seq};
+use crate::abi::{TVMFFISeqCell, TypeIndex};
+use crate::any::Any;
+use crate::error::{Error, Result, kind};
+use crate::object::{ObjectRef, object_wrapper};
+
+/// A sequence that changes, `ffi.List`. Clones are handles to the same list.
+///
+/// Methods hand out elements, not references to them: another handle may remove those at any time.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct List(ObjectRef);
+
+object_wrapper!(List, TypeIndex::LIST);
+
+/// A list's cell, for this thread alone.
+struct Locked<'a> {
+    cell: &'a mut TVMFFISeqCell,
+    _guard: MutexGuard<'static, ()>,
+}
+
+impl Locked<'_> {
+    fn values(&self) -> &[Any] {
+        // SAFETY: the cell is this thread's alone as long as `self` is borrowed.
+        unsafe { seq::values_of(self.cell) }
+    }
+
+    fn len(&self) -> usize {
+        self.values().len()
+    }
+
+    /// As [`seq::splice`]. The caller drops the result, and what is left of `new`, after `self`, so
+    /// that destructors find the list free.
+    fn splice(&mut self, range: Range<usize>, new: &mut [Any]) -> Vec<Any> {
+        let (start, end) = (range.start.min(self.len()), range.end.min(self.len()));
+        // SAFETY: the cell is this thread's alone; the bounds are cut to the list's.
+        unsafe { seq::splice(self.cell, start, end.max(start), new) }
+    }
+}
+
+impl List {
+    /// Locks the list. The locks are not in the lists, whose layout is fixed and which C++ code
+    /// makes too; one lock serves several lists, so a thread must hold one at a time.
+    fn lock(&self) -> Locked<'_> {
+        static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+        let address = self.0.as_ptr().addr();
+        let guard = LOCKS[(address >> 6) % LOCKS.len()].lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the cell lives as long as `self`, and every Rust access to it is behind its lock;
+        // C code keeps away by the rule of the module.
+        Locked { cell: unsafe { seq::cell_of(&self.0).as_mut() }, _guard: guard }
+    }
+
+    /// Number of elements at this moment.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether the list has no elements at this moment.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element at `index`.
+    pub fn get(&self, index: usize) -> Option<Any> {
+        self.lock().values().get(index).cloned()
+    }
+
+    /// All elements as they are at this moment.
+    pub fn to_vec(&self) -> Vec<Any> {
+        self.lock().values().to_vec()
+    }
+
+    /// Whether some element equals `value`, as keys of a [`Map`](super::Map) are equal.
+    ///
+    /// # Errors
+    /// The error of an `__any_equal__` attribute that one of the elements' types has.
+    pub fn contains(&self, value: &Any) -> Result<bool> {
+        key::contains(&self.to_vec(), value)
+    }
+
+    /// Adds an element at the end.
+    pub fn push(&self, value: impl Into<Any>) {
+        let mut value = value.into();
+        let mut list = self.lock();
+        let len = list.len();
+        list.splice(len..len, slice::from_mut(&mut value));
+    }
+
+    /// Adds elements at the end, next to each other.
+    pub fn extend<T: Into<Any>>(&self, values: impl IntoIterator<Item = T>) {
+        let mut values = collect(values);
+        let mut list = self.lock();
+        let len = list.len();
+        list.splice(len..len, &mut values);
+    }
+
+    /// Replaces the element at `index`.
+    ///
+    /// # Errors
+    /// `IndexError` when there is no such element.
+    pub fn set(&self, index: usize, value: impl Into<Any>) -> Result<()> {
+        self.replace(index..index.saturating_add(1), [value], index)
+    }
+
+    /// Adds an element before the one at `index`, or at the end.
+    ///
+    /// # Errors
+    /// `IndexError` when `index` is beyond the end.
+    pub fn insert(&self, index: usize, value: impl Into<Any>) -> Result<()> {
+        self.replace(index..index, [value], index)
+    }
+
+    /// Takes the element at `index` out.
+    ///
+    /// # Errors
+    /// `IndexError` when there is no such element.
+    pub fn remove(&self, index: usize) -> Result<Any> {
+        let mut list = self.lock();
+        let len = list.len();
+        let removed = if index < len { list.splice(index..index + 1, &mut []).pop() } else { None };
+        drop(list);
+        removed.ok_or_else(|| index_error(index, len))
+    }
+
+    /// Takes the last element out.
+    pub fn pop(&self) -> Option<Any> {
+        let mut list = self.lock();
+        let len = list.len();
+        list.splice(len.saturating_sub(1)..len, &mut []).pop()
+    }
+
+    /// Puts `values` in place of the elements in `range`.
+    ///
+    /// # Errors
+    /// `IndexError` when the range ends before its start or beyond the list's end.
+    pub fn replace_range<T: Into<Any>>(&self, range: Range<usize>, values: impl IntoIterator<Item = T>) -> Result<()> {
+        self.replace(range.clone(), values, format_args!("{range:?}"))
+    }
+
+    /// As [`List::replace_range`]; `index` names the place in an error.
+    fn replace<T: Into<Any>>(
+        &self,
+        range: Range<usize>,
+        values: impl IntoIterator<Item = T>,
+        index: impl fmt::Display,
+    ) -> Result<()> {
+        let mut values = collect(values);
+        let mut list = self.lock();
+        let len = list.len();
+        if range.start > range.end || range.end > len {
+            drop(list);
+            return Err(index_error(index, len));
+        }
+        let old = list.splice(range, &mut values);
+        drop(list);
+        drop(old);
+        Ok(())
+    }
+
+    /// Reverses the order of the elements.
+    pub fn reverse(&self) {
+        let list = self.lock();
+        let len = list.len();
+        if len > 0 {
+            // SAFETY: the cell's elements are this thread's alone while `list` lives.
+            unsafe { slice::from_raw_parts_mut(list.cell.data.cast::<Any>(), len) }.reverse();
+        }
+    }
+
+    /// Removes all elements.
+    pub fn clear(&self) {
+        let old = self.lock().splice(0..usize::MAX, &mut []);
+        drop(old);
+    }
+
+    /// Makes room for `capacity` elements in all.
+    ///
+    /// # Errors
+    /// `MemoryError` when there is no memory for them.
+    pub fn reserve(&self, capacity: usize) -> Result<()> {
+        let list = self.lock();
+        // SAFETY: the cell is this thread's alone while `list` lives.
+        if unsafe { seq::reserve(list.cell, capacity) } {
+            return Ok(());
+        }
+        drop(list);
+        Err(Error::new(kind::MEMORY_ERROR, &format!("no memory for a list of {capacity} elements")))
+    }
+}
+
+/// The values, made before the list is locked: iterators and conversions are the caller's code.
+fn collect<T: Into<Any>>(values: impl IntoIterator<Item = T>) -> Vec<Any> {
+    values.into_iter().map(T::into).collect()
+}
+
+impl From<Vec<Any>> for List {
+    fn from(values: Vec<Any>) -> Self {
+        Self(seq::new_with_block::<{ TypeIndex::LIST.0 }>(values))
+    }
+}
+
+impl<T: Into<Any>> FromIterator<T> for List {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        collect(values).into()
+    }
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+/// Iterates over the elements as they are when the iteration begins.
+impl IntoIterator for &List {
+    type Item = Any;
+    type IntoIter = std::vec::IntoIter<Any>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.to_vec().into_iter()
+    }
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_vec(), f)
+    }
+}

@@ -1,0 +1,38 @@
+//! Containers: [`Array`] and [`List`] are sequences, [`Map`] and [`Dict`] map keys to values.
+//! `Array` and `Map` never change once made; `List` and `Dict` change, and every handle to one
+//! sees that. Header sections: `TVMFFISeqCell`, `kTVMFFIArray`, `...Map`, `...List`, `...Dict`.
+//!
+//! **Threads.** Upstream leaves it to its users to keep threads apart. Here every method of
+//! `List` and `Dict` is one step that others see whole or not at all; nothing that a user wrote
+//! (a destructor, a comparison) runs within such a step, so none of them can block for ever. C
+//! code that reads or writes a list's cell itself takes no part in this and must keep Rust code
+//! out meanwhile, as upstream asks.
+//!
+//! **Cycles.** A list or dict that contains itself is never freed, as upstream.
+
+mod array;
+mod dict;
+mod globals;
+mod key;
+mod list;
+mod map;
+mod marked;
+mod release;
+mod seq;
+mod table;
+
+pub use array::Array;
+pub use dict::{Dict, DictIter};
+pub(crate) use globals::globals;
+pub use key::PlainKey;
+pub use list::List;
+pub use map::{Map, MapIter};
+
+use crate::error::{Error, kind};
+
+/// The error of an index that is out of bounds.
+#[track_caller]
+#[cold]
+fn index_error(index: impl std::fmt::Display, len: usize) -> Error {
+    Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {len} elements"))
+}

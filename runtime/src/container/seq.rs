@@ -1,0 +1,182 @@
+//! What `Array` and `List` share: header, `TVMFFISeqCell`, and elements of 16 bytes each.
+//! The elements lie behind the cell (no `data_deleter`) or in a block of their own.
+//! Header section: `TVMFFISeqCell`.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use super::release::release;
+use crate::abi::*;
+use crate::any::Any;
+use crate::object::{ObjectLayout, ObjectRef, make_object};
+
+#[repr(C)]
+struct SeqObject<const INDEX: i32> {
+    header: TVMFFIObject,
+    cell: TVMFFISeqCell,
+}
+
+// SAFETY: repr(C) with the header first; the cell follows, as the header file says.
+unsafe impl<const INDEX: i32> ObjectLayout for SeqObject<INDEX> {
+    const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
+}
+
+// The elements behind an object are aligned: its size is a multiple of their alignment.
+const _: () = assert!(size_of::<SeqObject<0>>() == 56 && align_of::<Any>() == 8);
+
+impl<const INDEX: i32> Drop for SeqObject<INDEX> {
+    fn drop(&mut self) {
+        // Through the cell, whose elements and block C code may have changed since.
+        let TVMFFISeqCell { data, size, data_deleter, .. } = self.cell;
+        let data = data.cast::<Any>();
+        // SAFETY: the cell owns `size` values at `data`, each of which is moved out once; then the
+        // block is given to its own deleter.
+        unsafe {
+            release((0..usize::try_from(size).unwrap_or(0)).map(|i| data.add(i).read()));
+            if let Some(data_deleter) = data_deleter {
+                data_deleter(data.cast());
+            }
+        }
+    }
+}
+
+/// A new object with its elements behind the cell.
+pub(super) fn new_inline<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
+    let len = values.len();
+    let object = make_object::<SeqObject<INDEX>>(len * size_of::<Any>(), |header, tail| {
+        // SAFETY: the tail is new, aligned (see above), and has room for the values.
+        unsafe { move_values(values, tail.cast()) };
+        let cell = TVMFFISeqCell { data: tail.cast(), size: len as i64, capacity: len as i64, data_deleter: None };
+        SeqObject { header, cell }
+    });
+    // SAFETY: `make_object` hands out the object's one strong reference.
+    unsafe { ObjectRef::from_non_null(object) }
+}
+
+/// A new object with its elements in a block of their own.
+pub(super) fn new_with_block<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
+    let len = values.len();
+    let data = allocate_block(len).unwrap_or_else(|| out_of_memory(len));
+    // SAFETY: the block is new and has room for the values.
+    unsafe { move_values(values, data) };
+    let cell =
+        TVMFFISeqCell { data: data.cast(), size: len as i64, capacity: len as i64, data_deleter: Some(free_block) };
+    let object = make_object::<SeqObject<INDEX>>(0, |header, _| SeqObject { header, cell });
+    // SAFETY: as in `new_inline`.
+    unsafe { ObjectRef::from_non_null(object) }
+}
+
+/// # Safety
+/// `to` must have room for the values, or be NULL when there are none.
+unsafe fn move_values(values: Vec<Any>, to: *mut Any) {
+    for (i, value) in values.into_iter().enumerate() {
+        // SAFETY: promised by the caller.
+        unsafe { to.add(i).write(value) };
+    }
+}
+
+/// The cell of an array or list object.
+pub(super) fn cell_of(object: &ObjectRef) -> NonNull<TVMFFISeqCell> {
+    // SAFETY: the cell follows the header within the object, so its address is not NULL.
+    unsafe { NonNull::new_unchecked(object.as_ptr().add(1).cast()) }
+}
+
+/// The elements that a cell describes.
+///
+/// # Safety
+/// The cell must be a valid one whose elements live and stay unchanged for `'a`.
+pub(super) unsafe fn values_of<'a>(cell: &TVMFFISeqCell) -> &'a [Any] {
+    match usize::try_from(cell.size) {
+        // SAFETY: promised by the caller.
+        Ok(len) if len > 0 => unsafe { std::slice::from_raw_parts(cell.data.cast(), len) },
+        _ => &[],
+    }
+}
+
+// Upstream's C++ code that makes a list grow frees the old block with the list's `data_deleter`,
+// takes a new block from `operator new`, and leaves the deleter as it is. Blocks therefore come
+// from `malloc`, which `operator new` uses too: either side frees what the other took.
+unsafe extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
+    fn free(block: *mut c_void);
+}
+
+/// A block for `capacity` elements, NULL for none; `None` when there is no memory.
+fn allocate_block(capacity: usize) -> Option<*mut Any> {
+    if capacity == 0 {
+        return Some(std::ptr::null_mut());
+    }
+    let size = capacity.checked_mul(size_of::<Any>()).filter(|&size| isize::try_from(size).is_ok())?;
+    // SAFETY: `malloc` may be called with any size; its blocks are aligned for any scalar.
+    let block = unsafe { malloc(size) };
+    (!block.is_null()).then_some(block.cast())
+}
+
+unsafe extern "C" fn free_block(block: *mut c_void) {
+    // SAFETY: the header's contract: called once with the cell's `data`, which `malloc` gave.
+    unsafe { free(block) };
+}
+
+fn out_of_memory(capacity: usize) -> ! {
+    let layout = std::alloc::Layout::array::<Any>(capacity).unwrap_or(std::alloc::Layout::new::<Any>());
+    std::alloc::handle_alloc_error(layout)
+}
+
+/// Makes room for `capacity` elements in all, and says whether there was the memory.
+///
+/// # Safety
+/// The cell must be a valid one that nobody else uses meanwhile.
+pub(super) unsafe fn reserve(cell: &mut TVMFFISeqCell, capacity: usize) -> bool {
+    if usize::try_from(cell.capacity).is_ok_and(|old| capacity <= old) {
+        return true;
+    }
+    let Some(block) = allocate_block(capacity) else {
+        return false;
+    };
+    // SAFETY: the new block has room for the old elements, which move there as plain bytes; the
+    // old block holds nothing any more and goes to its own deleter.
+    unsafe {
+        if cell.size > 0 {
+            block.copy_from_nonoverlapping(cell.data.cast(), cell.size as usize);
+        }
+        if let Some(data_deleter) = cell.data_deleter {
+            data_deleter(cell.data);
+        }
+    }
+    cell.data = block.cast();
+    cell.capacity = capacity as i64;
+    // The old block may have been a foreign one.
+    cell.data_deleter = Some(free_block);
+    true
+}
+
+/// Moves `new` to the place of the elements from `start` to `end`, which are handed out.
+///
+/// # Safety
+/// As [`reserve`]; `start <= end <= cell.size`.
+pub(super) unsafe fn splice(cell: &mut TVMFFISeqCell, start: usize, end: usize, new: &mut [Any]) -> Vec<Any> {
+    let len = usize::try_from(cell.size).unwrap_or(0);
+    let new_len = len - (end - start) + new.len();
+    if new_len as i64 > cell.capacity {
+        let doubled = usize::try_from(cell.capacity).unwrap_or(0).saturating_mul(2);
+        // SAFETY: promised by the caller.
+        if !unsafe { reserve(cell, new_len.max(doubled)) } {
+            out_of_memory(new_len);
+        }
+    }
+    let mut old = Vec::with_capacity(end - start);
+    let data = cell.data.cast::<Any>();
+    // SAFETY: the bounds are the caller's promise and the block has room for the new length. Each
+    // old element is copied out once, and its place then filled or cut off.
+    unsafe {
+        old.extend((start..end).map(|i| data.add(i).read()));
+        if end < len && end - start != new.len() {
+            data.add(start + new.len()).copy_from(data.add(end), len - end);
+        }
+        for (i, value) in new.iter_mut().enumerate() {
+            data.add(start + i).write(std::mem::take(value));
+        }
+    }
+    cell.size = new_len as i64;
+    old
+}

@@ -1,0 +1,85 @@
+//! The built-in global functions: strings, bytes, shapes, and the table's own.
+//! Those of the containers are in `container`.
+//! No header section: upstream registers them in `function.cc`, `object.cc`, `container.cc`.
+
+use super::{list_global_names, read, remove_global};
+use crate::abi::TypeIndex;
+use crate::any::{Any, AnyView};
+use crate::error::{Error, Result, kind, runtime_error, type_mismatch, value_error};
+use crate::function::Function;
+use crate::shape::Shape;
+use crate::string::Bytes;
+
+/// A function that takes `N` arguments, and raises `TypeError` for any other number.
+pub(crate) fn with_args<const N: usize, F>(name: &'static str, body: F) -> Function
+where
+    F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,
+{
+    Function::from_packed(move |args| match args.try_into() {
+        Ok(args) => body(args),
+        Err(_) => Err(Error::new(kind::TYPE_ERROR, &format!("{name}: expected {N} arguments, got {}", args.len()))),
+    })
+}
+
+pub(super) fn builtins() -> Vec<(&'static str, Function)> {
+    let mut all = crate::container::globals();
+    let mut add = |name, function| all.push((name, function));
+    let name = "ffi.FunctionRemoveGlobal";
+    add(name, with_args(name, |[global]| Ok(remove_global(&global.cast::<String>()?).into())));
+    let name = "ffi.FunctionListGlobalNamesFunctor";
+    add(name, with_args(name, |[]| Ok(names_functor(list_global_names()).into())));
+    let name = "ffi.GetGlobalFuncMetadata";
+    add(
+        name,
+        with_args(name, |[global]| {
+            let global: String = global.cast()?;
+            match read().get(&global) {
+                Some(entry) => Ok(entry.metadata.clone().into()),
+                None => Err(runtime_error(&format!("Global Function is not found: {global}"))),
+            }
+        }),
+    );
+    let name = "ffi.String";
+    add(
+        name,
+        with_args(name, |[text]| {
+            if text.str_bytes().is_none() {
+                return Err(type_mismatch("ffi.String", text.type_index()));
+            }
+            text.to_owned()
+        }),
+    );
+    let name = "ffi.Bytes";
+    add(name, with_args(name, |[bytes]| bytes.cast::<Bytes>().map(Any::from)));
+    add("ffi.Shape", Function::from_packed(make_shape));
+    all
+}
+
+/// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.
+fn names_functor(names: Vec<String>) -> Function {
+    with_args("names functor", move |[index]| {
+        let index: i64 = index.cast()?;
+        if index < 0 {
+            return Ok(names.len().into());
+        }
+        match names.get(index as usize) {
+            Some(name) => Ok(name.as_str().into()),
+            None => {
+                Err(Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {} names", names.len())))
+            }
+        }
+    })
+}
+
+fn make_shape(args: &[AnyView<'_>]) -> Result<Any> {
+    let mut extents = Vec::with_capacity(args.len());
+    for arg in args {
+        match arg.type_index() {
+            TypeIndex::INT | TypeIndex::BOOL => extents.push(arg.cast::<i64>()?),
+            _ => {
+                return Err(value_error("Expect shape to take list of int arguments"));
+            }
+        }
+    }
+    Ok(Shape::new(&extents).into())
+}

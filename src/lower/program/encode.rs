@@ -1,0 +1,405 @@
+//! Writes programs.
+
+use std::collections::HashMap;
+
+use super::rpn::{self, Rpn, TARGET};
+use super::{
+    DEVICE_NOTE, Devices, Entry, Kind, SharedId, constant, constraint, default, flag, header, note, object, place_size,
+    scalar, shape, waiting,
+};
+use crate::lower::messages::Messages;
+use crate::spec::{
+    CompareOp, Constraint, DType, DTypePolicy, DefaultValue, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType,
+    Signature, TensorType,
+};
+use tvm_ffi_runtime::abi::{
+    DLDataType, DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
+};
+
+/// How the kernel's convention changes what `bind` does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) struct Options {
+    /// Every tensor is passed on as a `DLTensor`.
+    pub fold_all: bool,
+    /// The caller's own arguments are passed on.
+    pub verbatim: bool,
+}
+
+/// The memory in the wrapper's frame that `bind` writes to: arguments that the good path accepts, then its own notes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lower) struct Scratch {
+    pub bytes: u32,
+}
+
+/// A program in the table.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lower) struct Encoded {
+    /// Its offset.
+    pub offset: u32,
+    pub scratch: Scratch,
+    /// Bytes of a symbol's note.
+    pub note_size: i64,
+}
+
+/// A `DLDataType` as the 32 bits that a little-endian load of it gives.
+pub(in crate::lower) fn dtype_word(dtype: DLDataType) -> u32 {
+    u32::from(dtype.code) | u32::from(dtype.bits) << 8 | u32::from(dtype.lanes) << 16
+}
+
+/// Writes a signature's program into the table.
+pub(in crate::lower) fn encode(
+    texts: &mut Messages,
+    signature: &Signature,
+    devices: &Devices,
+    options: Options,
+) -> Encoded {
+    let symbols: HashMap<&str, u32> = signature.names_in_dims().into_iter().zip(0..).collect();
+    let mut e = Encoder {
+        texts,
+        devices,
+        options,
+        policy: signature.dtype_policy(),
+        symbols,
+        words: Vec::new(),
+        memory: 0,
+        waiting: 0,
+        deepest: 0,
+        containers: 0,
+    };
+    let passed = signature.passed().count();
+    for param in signature.passed() {
+        e.record(&param.name, &param.ty, &expected(&param.ty), Some(&param.name));
+    }
+    let records = std::mem::take(&mut e.words);
+    let constraints = e.constraints(signature.constraints());
+    let defaults = e.defaults(signature);
+    let (least, most) = signature.arity();
+    let arity = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let note_size = i64::from(note::PLACE) + place_size(e.deepest);
+    let mut words = vec![
+        passed as u32,
+        least as u32,
+        e.texts.text(&arity),
+        e.texts.text(&format!(" when calling: `{signature}`, expected ")),
+        e.symbols.len() as u32,
+        devices.slots() as u32,
+        e.waiting as u32,
+        note_size as u32,
+        defaults,
+        signature.constraints().len() as u32,
+        constraints,
+        u32::from(options.verbatim),
+    ];
+    debug_assert_eq!(words.len() as i32, header::SIZE);
+    words.extend(records);
+    let waiting = e.waiting as i64 * (i64::from(waiting::PLACE) + place_size(e.deepest));
+    let bytes = super::notes_offset(passed)
+        + e.symbols.len() as i64 * note_size
+        + devices.slots() as i64 * DEVICE_NOTE
+        + waiting
+        + e.memory as i64;
+    let scratch = Scratch { bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
+    Encoded { offset: e.texts.words(&words), scratch, note_size }
+}
+
+/// What a type is called where something else came.
+fn expected(ty: &ParamType) -> String {
+    match ty {
+        ParamType::Tensor(_) => "Tensor".to_owned(),
+        ParamType::Shape(_) => "Shape".to_owned(),
+        ParamType::Tuple(_) => "Tuple".to_owned(),
+        ParamType::Array(_) => "Array".to_owned(),
+        ParamType::List(_) => "List".to_owned(),
+        ParamType::Map(..) => "Map".to_owned(),
+        ParamType::Dict(..) => "Dict".to_owned(),
+        ParamType::Optional(inner) => format!("{} or None", expected(inner)),
+        _ => ty.to_string(),
+    }
+}
+
+struct Encoder<'a, 't> {
+    texts: &'t mut Messages,
+    devices: &'a Devices,
+    options: Options,
+    policy: DTypePolicy,
+    /// Numbers of symbols.
+    symbols: HashMap<&'a str, u32>,
+    words: Vec<u32>,
+    /// Bytes that `bind` needs for what it makes of arguments.
+    memory: usize,
+    /// Dimensions that may have to wait.
+    waiting: usize,
+    /// How many containers there are around the present record, and the most there are around any.
+    containers: usize,
+    deepest: usize,
+}
+
+impl<'a> Encoder<'a, '_> {
+    /// A record: common words, then what `own` writes, then the size is known. `symbol` is the parameter's name where it may be one.
+    fn record(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
+        let start = self.words.len();
+        let (name_text, text_offset) = (self.texts.text(name), self.texts.text(text));
+        self.words.extend([kind(ty) as u32, 0, name_text, text_offset]);
+        self.own(name, ty, text, symbol);
+        self.words[start + super::record::SIZE as usize] = (self.words.len() - start) as u32;
+    }
+
+    fn own(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
+        const HEADER: usize = size_of::<TVMFFIObject>();
+        match ty {
+            ParamType::Scalar(ty) => self.scalar(*ty, symbol),
+            ParamType::Tensor(tensor) => self.tensor(tensor),
+            ParamType::Str | ParamType::Bytes => self.memory += HEADER + size_of::<TVMFFIByteArray>(),
+            ParamType::Int(value) => {
+                self.words.extend([*value as u32, (*value >> 32) as u32]);
+                debug_assert_eq!(constant::SIZE, super::record::OWN + 2);
+            }
+            ParamType::Shape(dims) => {
+                let rank = dims.as_ref().map(Vec::len);
+                self.words.push(rank.map_or(-1, |rank| rank as i32) as u32);
+                debug_assert_eq!(shape::SIZE, super::record::OWN + 1);
+                self.memory += HEADER + size_of::<TVMFFIShapeCell>() + 8 * rank.unwrap_or(MAX_RANK);
+                dims.iter().flatten().for_each(|dim| self.entry(dim));
+            }
+            ParamType::Function => self.object(TypeIndex::FUNCTION.0, ""),
+            ParamType::Module => self.object(TypeIndex::MODULE.0, ""),
+            ParamType::Object(key) => self.object(-1, key),
+            ParamType::Optional(inner) => self.record(name, inner, text, None),
+            ParamType::Tuple(items) => {
+                self.words.push(items.len() as u32);
+                self.memory += HEADER + size_of::<TVMFFISeqCell>() + items.len() * size_of::<TVMFFIAny>();
+                for (i, item) in items.iter().enumerate() {
+                    self.record(&format!("{name}[{i}]"), item, &expected(item), None);
+                }
+            }
+            ParamType::Array(element) => self.sequence(TypeIndex::ARRAY, true, element),
+            ParamType::List(element) => self.sequence(TypeIndex::LIST, false, element),
+            ParamType::Map(key, value) => self.map(TypeIndex::MAP, "Map", key, value),
+            ParamType::Dict(key, value) => self.map(TypeIndex::DICT, "Dict", key, value),
+            ParamType::DType
+            | ParamType::Device
+            | ParamType::Any
+            | ParamType::None
+            | ParamType::Bool(_)
+            | ParamType::EnvStream => {}
+        }
+    }
+
+    fn scalar(&mut self, ty: ScalarType, symbol: Option<&str>) {
+        if !ty.is_int() && !ty.is_float() {
+            return;
+        }
+        let range = ty.narrow_range().map(|(least, greatest)| self.texts.text(&format!("{ty} ({least} to {greatest})")));
+        let symbol = symbol.filter(|name| ty.is_int() && self.symbols.contains_key(name));
+        self.words.extend([64 - ty.bits(), range.unwrap_or(0), u32::from(symbol.is_some())]);
+        self.entry(&Dim::Symbol(symbol.unwrap_or_default().to_owned()));
+        debug_assert_eq!(scalar::SIZE, super::record::OWN + 6);
+    }
+
+    fn object(&mut self, type_index: i32, key: &str) {
+        let text = self.texts.text(key);
+        self.words.extend([type_index as u32, text, key.len() as u32]);
+        debug_assert_eq!(object::SIZE, super::record::OWN + 3);
+    }
+
+    /// Elements of a container: their names begin after the element's place.
+    fn inside(&mut self, element: &'a ParamType) {
+        self.containers += 1;
+        self.deepest = self.deepest.max(self.containers);
+        let waiting = self.waiting;
+        self.record("", element, &expected(element), None);
+        // in a container no dimension waits
+        self.waiting = waiting;
+        self.containers -= 1;
+    }
+
+    fn sequence(&mut self, index: TypeIndex, or_list: bool, element: &'a ParamType) {
+        self.words.extend([u32::from(or_list), index.0 as u32]);
+        self.inside(element);
+    }
+
+    fn map(&mut self, index: TypeIndex, what: &str, key: &'a ParamType, value: &'a ParamType) {
+        self.words.push(index.0 as u32);
+        for suffix in ["Size", "ForwardIterFunctor"] {
+            let name = format!("ffi.{what}{suffix}");
+            let text = self.texts.text(&name);
+            self.words.extend([text, name.len() as u32]);
+        }
+        self.inside(key);
+        self.inside(value);
+    }
+
+    fn tensor(&mut self, tensor: &'a TensorType) {
+        let (slot, id) = self.devices.place(&tensor.device);
+        let (dtype, codes, dtype_flags) = self.dtype(&tensor.dtype);
+        let layout_flags = match &tensor.layout {
+            Layout::Contiguous => 0,
+            Layout::Strides(_) => flag::STRIDED,
+            Layout::Any => flag::ANY_STRIDES,
+        };
+        let opaque = if tensor.is_opaque() { flag::OPAQUE } else { 0 };
+        let fold = if self.options.fold_all || tensor.is_open() { flag::FOLD } else { 0 };
+        let id_text = match id {
+            SharedId::Fixed(id) => format!(":{id}"),
+            SharedId::OfSlot | SharedId::Any => String::new(),
+        };
+        let device_text = match tensor.device {
+            Device::Kind(kind, _) => format!("{}{id_text}", Device::of(kind)),
+            _ => String::new(),
+        };
+        let rank = tensor.shape.rank();
+        let words = [
+            opaque | dtype_flags | layout_flags | fold,
+            rank.map_or(-1, |rank| rank as i32) as u32,
+            dtype,
+            self.texts.text(&tensor.dtype.to_string()),
+            codes,
+            tensor.device.kind().map_or(-1, |kind| kind.0) as u32,
+            match id {
+                SharedId::Fixed(id) => id as u32,
+                SharedId::OfSlot => -1i32 as u32,
+                SharedId::Any => -2i32 as u32,
+            },
+            self.texts.text(&device_text),
+            slot as u32,
+            tensor.alignment(),
+        ];
+        debug_assert_eq!(words.len() as i32, super::tensor::SIZE - super::record::OWN);
+        self.words.extend(words);
+        self.memory += size_of::<DLTensor>() + 8 * rank.unwrap_or(MAX_RANK);
+        tensor.for_each_dim(&mut |dim| self.entry(dim));
+    }
+
+    /// The word, the other codes that will do, and flags.
+    fn dtype(&self, dtype: &DType) -> (u32, u32, u32) {
+        let DType::Exact(dtype) = dtype else { return (0, 0, flag::ANY_DTYPE) };
+        match self.policy.codes(*dtype) {
+            // codes of DLPack 1.x are less than 32
+            Some(codes) => (dtype_word(*dtype), codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0),
+            None => (dtype_word(*dtype), 0, flag::SAME_STORAGE),
+        }
+    }
+
+    fn entry(&mut self, dim: &Dim) {
+        let words = match dim {
+            Dim::Const(value) => [Entry::Const as u32, *value as u32, (*value >> 32) as u32],
+            Dim::Symbol(name) => {
+                // every symbol of the signature has a number
+                let number = self.symbols.get(name.as_str()).copied().unwrap_or(0);
+                [Entry::Symbol as u32, number, self.texts.text(name)]
+            }
+            Dim::Binary(..) => match dim.eval(&|_| None) {
+                Some(value) => [Entry::Const as u32, value as u32, (value >> 32) as u32],
+                None => {
+                    self.waiting += 1;
+                    [Entry::Expr as u32, self.expr(&dim.to_string(), dim, &[dim], true), 0]
+                }
+            },
+        };
+        self.words.extend(words);
+    }
+
+    /// Writes an expression; gives its offset. `dims` are what has its symbols, for which it is solved if need be.
+    fn expr(&mut self, text: &str, dim: &Dim, dims: &[&Dim], solve: bool) -> u32 {
+        let mut names: Vec<&str> = Vec::new();
+        for part in dims {
+            part.for_each_symbol(&mut |name| {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            });
+        }
+        let mut words = vec![self.texts.text(text), self.code(dim), names.len() as u32];
+        for name in names {
+            let number = self.symbols.get(name).copied().unwrap_or(0);
+            let solved = dim.solved_for(name, Dim::Symbol(TARGET.to_owned())).filter(|_| solve);
+            let solve = solved.map_or(0, |solved| self.code(&solved));
+            words.extend([number, self.texts.text(name), solve]);
+        }
+        self.texts.words(&words)
+    }
+
+    fn code(&mut self, dim: &Dim) -> u32 {
+        let mut words = Vec::new();
+        rpn::code(dim, &self.symbols, &mut words);
+        words.push(Rpn::End as u32);
+        self.texts.words(&words)
+    }
+
+    fn constraints(&mut self, constraints: &[Constraint]) -> u32 {
+        let mut all = Vec::new();
+        for c in constraints {
+            let expr = self.expr(&c.to_string(), &c.left, &[&c.left, &c.right], false);
+            let accepts = match c.op {
+                CompareOp::Lt => 1,
+                CompareOp::Eq => 2,
+                CompareOp::Le => 3,
+                CompareOp::Gt => 4,
+                CompareOp::Ne => 5,
+                CompareOp::Ge => 6,
+            };
+            let words = [expr, self.code(&c.right), accepts];
+            debug_assert_eq!(words.len() as i32, constraint::SIZE);
+            all.extend(words);
+        }
+        self.texts.words(&all)
+    }
+
+    fn defaults(&mut self, signature: &Signature) -> u32 {
+        let mut all = Vec::new();
+        for param in signature.passed() {
+            let Some(value) = &param.default else { continue };
+            let (index, payload) = match value {
+                DefaultValue::None => (TypeIndex::NONE, 0),
+                DefaultValue::Bool(value) => (TypeIndex::BOOL, u64::from(*value)),
+                DefaultValue::Int(value) => (TypeIndex::INT, *value as u64),
+                DefaultValue::Float(value) => (TypeIndex::FLOAT, value.to_bits()),
+                DefaultValue::Str(text) => {
+                    let bytes = matches!(&param.ty, ParamType::Bytes)
+                        || matches!(&param.ty, ParamType::Optional(inner) if **inner == ParamType::Bytes);
+                    let index = if bytes { TypeIndex::BYTE_ARRAY_PTR } else { TypeIndex::RAW_STR };
+                    (index, u64::from(self.texts.text(text)) | (text.len() as u64) << 32)
+                }
+                DefaultValue::DType(dtype) => (TypeIndex::DATA_TYPE, u64::from(dtype_word(*dtype))),
+                DefaultValue::Device(device) => {
+                    let (kind, id) = (device.device_type.0 as u32, device.device_id as u32);
+                    (TypeIndex::DEVICE, u64::from(kind) | u64::from(id) << 32)
+                }
+            };
+            let words = [index.0 as u32, payload as u32, (payload >> 32) as u32];
+            debug_assert_eq!(words.len() as i32, default::SIZE);
+            all.extend(words);
+            if index == TypeIndex::BYTE_ARRAY_PTR {
+                self.memory += size_of::<TVMFFIByteArray>();
+            }
+        }
+        self.texts.words(&all)
+    }
+}
+
+fn kind(ty: &ParamType) -> Kind {
+    match ty {
+        ParamType::Scalar(ScalarType::Bool) => Kind::Bool,
+        ParamType::Scalar(ScalarType::Handle) => Kind::Handle,
+        ParamType::Scalar(ty) if ty.is_float() => Kind::Float,
+        ParamType::Scalar(ty) if ty.is_signed_int() => Kind::Signed,
+        ParamType::Scalar(_) => Kind::Unsigned,
+        ParamType::Tensor(_) => Kind::Tensor,
+        ParamType::Str => Kind::Str,
+        ParamType::Bytes => Kind::Bytes,
+        ParamType::DType => Kind::DType,
+        ParamType::Device => Kind::Device,
+        ParamType::Shape(_) => Kind::Shape,
+        // a stream is never passed, and so has no record
+        ParamType::Any | ParamType::EnvStream => Kind::Any,
+        ParamType::None => Kind::None,
+        ParamType::Int(_) => Kind::Int,
+        ParamType::Bool(true) => Kind::True,
+        ParamType::Bool(false) => Kind::False,
+        ParamType::Function | ParamType::Module | ParamType::Object(_) => Kind::Object,
+        ParamType::Optional(_) => Kind::Optional,
+        ParamType::Tuple(_) => Kind::Tuple,
+        ParamType::Array(_) | ParamType::List(_) => Kind::Sequence,
+        ParamType::Map(..) | ParamType::Dict(..) => Kind::Map,
+    }
+}

@@ -1,0 +1,284 @@
+//! `check`: one argument, or what is inside of one.
+
+use super::{
+    Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALUE_ERROR, of,
+};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::lower::messages::{Part, Tag};
+use crate::lower::program::{Kind, constant, note, place, record, scalar};
+use crate::lower::program::entry;
+use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::state::State;
+use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
+use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
+use std::mem::offset_of;
+
+/// An argument that is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Arg {
+    pub rec: Value,
+    /// Where it is.
+    pub from: Value,
+    /// Where what the good path accepts goes.
+    pub to: Value,
+    /// What it is, an rvalue reference seen through.
+    pub index: Value,
+    pub payload: Value,
+}
+
+pub(super) fn check(r: &mut Binder<'_, '_>) {
+    let (rec, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
+    let (index, payload) = seen_through(r, from);
+    let arg = Arg { rec, from, to, index, payload };
+    r.set_field(Field::Got, index);
+    r.set_field(Field::Payload, payload);
+    let name = r.table_text(rec, record::NAME);
+    r.set_here(place::NAME, name);
+    let nothing = r.b.ptr_const(0);
+    r.set_here(place::PART, nothing);
+    let text = r.table_text(rec, record::TEXT);
+    r.set_field(Field::Text, text);
+    let kind = r.word(rec, record::KIND);
+    let mut on = |which: Kind, then: fn(&mut Binder<'_, '_>, Arg)| {
+        let is = r.is(kind, which as i64);
+        let (yes, no) = (r.b.block(), r.b.block());
+        r.b.branch(is, yes, no, crate::ir::Hint::None);
+        r.b.switch_to(yes);
+        then(r, arg);
+        r.succeed();
+        r.b.switch_to(no);
+    };
+    on(Kind::Tensor, Binder::tensor);
+    on(Kind::Optional, |r, arg| {
+        let none = r.is(arg.index, i64::from(TypeIndex::NONE.0));
+        r.when_else(
+            none,
+            |r| r.accept(arg.to, TypeIndex::NONE, None),
+            |r| {
+                let inner = r.b.ptr_add_imm(arg.rec, i64::from(4 * record::OWN));
+                r.call_or_fail(r.routines.check, &[r.state, inner, arg.from, arg.to]);
+            },
+        );
+    });
+    on(Kind::Signed, |r, arg| r.int(arg, true));
+    on(Kind::Unsigned, |r, arg| r.int(arg, false));
+    on(Kind::Float, Binder::float);
+    on(Kind::Bool, Binder::bool);
+    on(Kind::Handle, Binder::handle);
+    on(Kind::Str, Binder::str);
+    on(Kind::Bytes, Binder::bytes);
+    on(Kind::DType, Binder::dtype);
+    on(Kind::Device, |r, arg| {
+        r.require_index(arg, &[TypeIndex::DEVICE]);
+        r.accept_same(arg);
+    });
+    on(Kind::Any, |r, arg| {
+        let ok = r.is_not(arg.index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
+        r.require_accepted(ok);
+        r.accept_same(arg);
+    });
+    on(Kind::None, |r, arg| {
+        r.require_index(arg, &[TypeIndex::NONE]);
+        r.accept(arg.to, TypeIndex::NONE, None);
+    });
+    on(Kind::Int, Binder::constant_int);
+    on(Kind::True, |r, arg| r.constant_bool(arg, true));
+    on(Kind::False, |r, arg| r.constant_bool(arg, false));
+    on(Kind::Shape, Binder::shape);
+    on(Kind::Object, Binder::object);
+    on(Kind::Tuple, Binder::tuple);
+    on(Kind::Sequence, Binder::sequence);
+    on(Kind::Map, Binder::map);
+    r.succeed();
+}
+
+/// The type index and the payload; of an rvalue reference, those of the object behind it, if there is one.
+fn seen_through(r: &mut Binder<'_, '_>, from: Value) -> (Value, Value) {
+    let (index, payload) = (Var::new(&mut r.b, Type::I64), Var::new(&mut r.b, Type::I64));
+    let own_index = r.word(from, TYPE_INDEX / 4);
+    let own_payload = r.b.load(Type::I64, from, PAYLOAD, MemFlags::ALIGNED);
+    r.set(index, own_index);
+    r.set(payload, own_payload);
+    let is_reference = r.is(own_index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
+    let there = r.is_not(own_payload, 0);
+    let refers = r.and(is_reference, there);
+    r.when(refers, |r| {
+        let reference = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, own_payload);
+        let object = r.b.load(Type::I64, reference, 0, MemFlags::ALIGNED);
+        let there = r.is_not(object, 0);
+        r.when(there, |r| {
+            let header = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, object);
+            let of_object = r.b.load(Type::I32, header, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
+            let of_object = r.b.convert(ConvertOp::SExt, Type::I64, of_object);
+            r.set(index, of_object);
+            r.set(payload, object);
+        });
+    });
+    (r.get(index), r.get(payload))
+}
+
+impl Binder<'_, '_> {
+    /// Writes an argument: type index, zero padding, payload.
+    pub(super) fn accept_raw(&mut self, to: Value, type_index: Value, payload: Value) {
+        let mask = self.b.i64(0xffff_ffff);
+        let first = self.and(type_index, mask);
+        self.b.store(first, to, TYPE_INDEX, MemFlags::ALIGNED);
+        self.b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
+    }
+
+    /// Writes an argument of a known type; without a payload it is 0.
+    pub(super) fn accept(&mut self, to: Value, type_index: TypeIndex, payload: Option<Value>) {
+        let type_index = self.b.i64(i64::from(type_index.0));
+        let payload = payload.unwrap_or_else(|| self.b.i64(0));
+        self.accept_raw(to, type_index, payload);
+    }
+
+    /// Writes the argument as it came, but for an rvalue reference. The length of a small string is in the padding.
+    pub(super) fn accept_same(&mut self, arg: Arg) {
+        let first = self.b.load(Type::I64, arg.from, TYPE_INDEX, MemFlags::ALIGNED);
+        let own = self.word(arg.from, TYPE_INDEX / 4);
+        let same = self.b.icmp(IntCC::Eq, own, arg.index);
+        let mask = self.b.i64(0xffff_ffff);
+        let behind = self.and(arg.index, mask);
+        let first = self.b.select(same, first, behind);
+        self.b.store(first, arg.to, TYPE_INDEX, MemFlags::ALIGNED);
+        self.b.store(arg.payload, arg.to, PAYLOAD, MemFlags::ALIGNED);
+    }
+
+    /// Takes bytes of the scratch memory, a multiple of 8.
+    pub(super) fn take_memory(&mut self, bytes: i64) -> Value {
+        let memory = self.field_ptr(Field::Memory);
+        let end = self.b.ptr_add_imm(memory, bytes);
+        self.set_field(Field::Memory, end);
+        memory
+    }
+
+    pub(super) fn halves(&mut self, low: Value, high: Value) -> Value {
+        let mask = self.b.i64(0xffff_ffff);
+        let low = self.and(low, mask);
+        let thirty_two = self.b.i64(32);
+        let high = self.b.binary(BinaryOp::Shl, high, thirty_two);
+        self.or(low, high)
+    }
+
+    pub(super) fn is_one_of(&mut self, value: Value, indices: &[TypeIndex]) -> Value {
+        let mut all = self.b.bconst(false);
+        for index in indices {
+            let is = self.is(value, i64::from(index.0));
+            all = self.or(all, is);
+        }
+        all
+    }
+
+    /// Requires one of these types.
+    pub(super) fn require_index(&mut self, arg: Arg, indices: &[TypeIndex]) {
+        let ok = self.is_one_of(arg.index, indices);
+        self.require_accepted(ok);
+    }
+
+    /// Requires one of these types, and inside a container the first.
+    fn require_carrier(&mut self, arg: Arg, indices: &[TypeIndex]) {
+        self.require_index(arg, indices);
+        let carrier = self.is_one_of(arg.index, &indices[..1]);
+        self.require_as_it_is(carrier);
+    }
+
+    // Contract 6, by upstream's converters (`tvm/ffi/type_traits.h`).
+
+    fn float(&mut self, arg: Arg) {
+        self.require_carrier(arg, &[TypeIndex::FLOAT, TypeIndex::INT, TypeIndex::BOOL]);
+        let double = self.b.convert(ConvertOp::SIntToFloat, Type::F64, arg.payload);
+        // rounded once: a `float32` doesn't come by way of `float64`
+        let single = self.b.convert(ConvertOp::SIntToFloat, Type::F32, arg.payload);
+        let single = self.b.convert(ConvertOp::FPromote, Type::F64, single);
+        let unused = self.word(arg.rec, scalar::UNUSED_BITS);
+        let is_double = self.is(unused, 0);
+        let converted = self.b.select(is_double, double, single);
+        let converted = self.b.convert(ConvertOp::Bitcast, Type::I64, converted);
+        let is_float = self.is(arg.index, i64::from(TypeIndex::FLOAT.0));
+        let value = self.b.select(is_float, arg.payload, converted);
+        self.accept(arg.to, TypeIndex::FLOAT, Some(value));
+    }
+
+    fn bool(&mut self, arg: Arg) {
+        self.require_carrier(arg, &[TypeIndex::BOOL, TypeIndex::INT]);
+        let value = self.is_not(arg.payload, 0);
+        let value = self.b.convert(ConvertOp::ZExt, Type::I64, value);
+        self.accept(arg.to, TypeIndex::BOOL, Some(value));
+    }
+
+    fn handle(&mut self, arg: Arg) {
+        self.require_carrier(arg, &[TypeIndex::OPAQUE_PTR, TypeIndex::NONE]);
+        // None is NULL, whatever its payload
+        let given = self.is(arg.index, i64::from(TypeIndex::OPAQUE_PTR.0));
+        let null = self.b.i64(0);
+        let value = self.b.select(given, arg.payload, null);
+        self.accept(arg.to, TypeIndex::OPAQUE_PTR, Some(value));
+    }
+
+    fn int(&mut self, arg: Arg, signed: bool) {
+        self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
+        // a narrow integer fits where shifting its unused bits out and back changes nothing
+        let unused = self.word(arg.rec, scalar::UNUSED_BITS);
+        let up = self.b.binary(BinaryOp::Shl, arg.payload, unused);
+        let back = self.b.binary(if signed { BinaryOp::AShr } else { BinaryOp::LShr }, up, unused);
+        let fits = self.b.icmp(IntCC::Eq, back, arg.payload);
+        let range = self.table_text(arg.rec, scalar::RANGE);
+        self.set_field(Field::Text, range);
+        self.set_field(Field::Got, arg.payload);
+        self.require_value(fits, &[EXPECTED_TEXT, GOT, GOT_NUMBER]);
+        let is_symbol = self.word(arg.rec, scalar::HAS_SYMBOL);
+        let is_symbol = self.is_not(is_symbol, 0);
+        self.when(is_symbol, |r| r.int_symbol(arg));
+        self.accept(arg.to, TypeIndex::INT, Some(arg.payload));
+    }
+
+    /// An integer that is a symbol of dimensions: binds it, or has to be what it is.
+    fn int_symbol(&mut self, arg: Arg) {
+        let symbol = self.word(arg.rec, scalar::SYMBOL + entry::VALUE);
+        let note = self.note(symbol);
+        let bound = self.is_bound(note);
+        self.when_else(
+            bound,
+            |r| {
+                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+                r.set_field(Field::Expected, value);
+                let name = r.table_text(arg.rec, scalar::SYMBOL + entry::HIGH_OR_NAME);
+                r.set_field(Field::Symbol, name);
+                let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
+                r.set_field(Field::Origin, origin);
+                let same = r.b.icmp(IntCC::Eq, arg.payload, value);
+                let expected = super::dims::expected_symbol();
+                let parts = [&expected[..], &[GOT, GOT_NUMBER]].concat();
+                r.require_of(same, VALUE_ERROR, &[Part::Text("value of "), super::PATH], &parts);
+            },
+            |r| r.bind_note(note, arg.payload),
+        );
+    }
+
+    fn constant_int(&mut self, arg: Arg) {
+        self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
+        let (low, high) = (self.word(arg.rec, constant::VALUE), self.word(arg.rec, constant::VALUE + 1));
+        let value = self.halves(low, high);
+        self.set_field(Field::Expected, value);
+        self.set_field(Field::Got, arg.payload);
+        let same = self.b.icmp(IntCC::Eq, value, arg.payload);
+        self.require_value(same, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        self.accept(arg.to, TypeIndex::INT, Some(arg.payload));
+    }
+
+    fn constant_bool(&mut self, arg: Arg, value: bool) {
+        self.require_carrier(arg, &[TypeIndex::BOOL, TypeIndex::INT]);
+        let same = self.b.icmp_imm(if value { IntCC::Ne } else { IntCC::Eq }, arg.payload, 0);
+        let text = if value { "True, got False" } else { "False, got True" };
+        self.require_value(same, &[Part::Text(text)]);
+        let payload = self.b.i64(i64::from(value));
+        self.accept(arg.to, TypeIndex::BOOL, Some(payload));
+    }
+
+    pub(super) fn is_bound(&mut self, note: Value) -> Value {
+        let name = self.b.load(Type::Ptr, note, note::PLACE + place::NAME, MemFlags::ALIGNED);
+        self.is_not(name, 0)
+    }
+}
+

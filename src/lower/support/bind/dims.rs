@@ -1,0 +1,272 @@
+//! `dim`: a size or stride against its entry. Contract 4 and 5.
+
+use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, VALUE_ERROR, of};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::lower::messages::{Part, Tag};
+use crate::lower::program::{Entry, StepKind, entry, expr, note, place, step, term, waiting};
+use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::state::{Pass, State};
+
+/// Flags of a dimension: it is a size, and so not negative.
+pub(super) const IS_SIZE: i64 = 1;
+/// It need not be what it should be.
+pub(super) const EXCUSED: i64 = 2;
+
+/// `.shape[0]`
+const PLACE: [Part<'static>; 1] = [Part::Value(Tag::Place, Field::Here as u32)];
+
+/// `10 (n, from x.shape[0])`
+pub(super) fn expected_symbol() -> [Part<'static>; 6] {
+    [
+        EXPECTED_NUMBER,
+        Part::Text(" ("),
+        of(Tag::String, Field::Symbol),
+        Part::Text(", from "),
+        of(Tag::Place, Field::Origin),
+        Part::Text(")"),
+    ]
+}
+
+/// `int32_t dim(State*, const uint32_t* entry, int64_t got, int64_t flags)`; writes what the good path expects to [`Field::Accepted`].
+pub(super) fn dim(r: &mut Binder<'_, '_>) {
+    let (entry, got, flags) = (r.b.param(1), r.b.param(2), r.b.param(3));
+    let one = r.b.i64(IS_SIZE);
+    let size = r.and(flags, one);
+    let size = r.is_not(size, 0);
+    let two = r.b.i64(EXCUSED);
+    let excused = r.and(flags, two);
+    let excused = r.is_not(excused, 0);
+    let d = Dim { entry, got, size, excused };
+    r.set_field(Field::Got, got);
+    r.set_field(Field::Accepted, got);
+    let kind = r.word(entry, entry::KIND);
+    let is_const = r.is(kind, Entry::Const as i64);
+    r.when(is_const, |r| r.constant(d));
+    let computed = r.b.unary(UnaryOp::Not, is_const);
+    r.when(computed, |r| {
+        // also where a stride has bound the symbol, which may be negative
+        let ok = r.b.icmp_imm(IntCC::SGe, got, 0);
+        let stride = r.b.unary(UnaryOp::Not, size);
+        let ok = r.or(ok, stride);
+        r.require_dim(ok, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER]);
+    });
+    let is_symbol = r.is(kind, Entry::Symbol as i64);
+    r.when(is_symbol, |r| r.symbol(d));
+    let is_expr = r.is(kind, Entry::Expr as i64);
+    let counts = r.b.unary(UnaryOp::Not, excused);
+    let is_expr = r.and(is_expr, counts);
+    r.when(is_expr, |r| r.expr(d));
+    r.succeed();
+}
+
+/// A dimension that is looked at.
+#[derive(Clone, Copy)]
+struct Dim {
+    entry: Value,
+    got: Value,
+    size: Value,
+    excused: Value,
+}
+
+impl Binder<'_, '_> {
+    fn require_dim(&mut self, ok: Value, expected: &[Part<'_>]) {
+        self.require_of(ok, VALUE_ERROR, &PLACE, expected);
+    }
+
+    fn constant(&mut self, d: Dim) {
+        let (low, high) = (self.word(d.entry, entry::VALUE), self.word(d.entry, entry::HIGH_OR_NAME));
+        let value = self.halves(low, high);
+        self.set_field(Field::Accepted, value);
+        self.set_field(Field::Expected, value);
+        let ok = self.b.icmp(IntCC::Eq, d.got, value);
+        let ok = self.or(ok, d.excused);
+        self.require_dim(ok, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+    }
+
+    fn symbol(&mut self, d: Dim) {
+        let number = self.word(d.entry, entry::VALUE);
+        let note = self.note(number);
+        let bound = self.is_bound(note);
+        self.when_else(
+            bound,
+            |r| {
+                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+                r.set_field(Field::Accepted, value);
+                r.set_field(Field::Expected, value);
+                let name = r.table_text(d.entry, entry::HIGH_OR_NAME);
+                r.set_field(Field::Symbol, name);
+                let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
+                r.set_field(Field::Origin, origin);
+                let ok = r.b.icmp(IntCC::Eq, d.got, value);
+                let ok = r.or(ok, d.excused);
+                r.require_dim(ok, &[&expected_symbol()[..], &[GOT, GOT_NUMBER]].concat());
+            },
+            |r| r.bind_note(note, d.got),
+        );
+    }
+
+    /// Gives a symbol its value, from the present place.
+    pub(super) fn bind_note(&mut self, note: Value, value: Value) {
+        self.b.store(value, note, note::VALUE, MemFlags::ALIGNED);
+        let here = self.here();
+        let to = self.b.ptr_add_imm(note, i64::from(note::PLACE));
+        self.b.call(self.routines.copy_place, &[here, to]);
+    }
+
+    /// Looks at an expression: how many of its symbols have no value, and the last of these.
+    pub(super) fn unknown(&mut self, expr: Value) -> (Value, Value) {
+        let (count, last) = (Var::new(&mut self.b, Type::I64), Var::new(&mut self.b, Type::Ptr));
+        let zero = self.b.i64(0);
+        self.set(count, zero);
+        let first = self.b.ptr_add_imm(expr, i64::from(4 * expr::SIZE));
+        self.set(last, first);
+        let terms = self.word(expr, expr::TERMS);
+        self.for_up(terms, |r, index| {
+            let size = r.b.i64(i64::from(4 * term::SIZE));
+            let offset = r.b.binary(BinaryOp::Mul, index, size);
+            let term = r.b.ptr_add(first, offset);
+            let symbol = r.word(term, term::SYMBOL);
+            let note = r.note(symbol);
+            let bound = r.is_bound(note);
+            let unbound = r.b.unary(UnaryOp::Not, bound);
+            r.when(unbound, |r| {
+                r.advance_imm(count, 1);
+                r.set(last, term);
+            });
+        });
+        (self.get(count), self.get(last))
+    }
+
+    fn code(&mut self, base: Value, word: i32) -> Value {
+        self.table_text(base, word)
+    }
+
+    /// The value of the code at the offset in a word; whether it has one is in [`Field::HasValue`].
+    pub(super) fn value_of(&mut self, base: Value, word: i32, target: Value) -> (Value, Value) {
+        let code = self.code(base, word);
+        let value = self.b.call(self.routines.eval, &[self.state, code, target]);
+        let has_value = self.field(Field::HasValue);
+        let has_value = self.is_not(has_value, 0);
+        (value.unwrap_or(target), has_value)
+    }
+
+    fn expr(&mut self, d: Dim) {
+        let expr = self.code(d.entry, entry::VALUE);
+        self.set_field(Field::Expr, expr);
+        let text = self.table_text(expr, expr::TEXT);
+        self.set_field(Field::Text, text);
+        let (unknown, last) = self.unknown(expr);
+        let none = self.is(unknown, 0);
+        let one = self.is(unknown, 1);
+        let solve = self.word(last, term::SOLVE);
+        let solvable = self.is_not(solve, 0);
+        let solvable = self.and(one, solvable);
+        self.when(none, |r| r.compare(d, expr));
+        self.when(solvable, |r| r.solve(d, expr, last));
+        let decided = self.or(none, solvable);
+        let undecided = self.b.unary(UnaryOp::Not, decided);
+        self.when(undecided, |r| r.wait(d));
+    }
+
+    fn compare(&mut self, d: Dim, expr: Value) {
+        let text = of(Tag::String, Field::Text);
+        let bindings = of(Tag::Bindings, Field::Expr);
+        let (value, has_value) = self.value_of(expr, expr::CODE, d.got);
+        let in_64_bits = [text, Part::Text(" in 64 bits ("), bindings, Part::Text("), got "), GOT_NUMBER];
+        self.require_dim(has_value, &in_64_bits);
+        self.set_field(Field::Accepted, value);
+        self.set_field(Field::Expected, value);
+        let same = self.b.icmp(IntCC::Eq, value, d.got);
+        let parts =
+            [EXPECTED_NUMBER, Part::Text(" ("), text, Part::Text(", "), bindings, Part::Text("), got "), GOT_NUMBER];
+        self.require_dim(same, &parts);
+    }
+
+    fn solve(&mut self, d: Dim, expr: Value, term: Value) {
+        let name = self.table_text(term, term::NAME);
+        self.set_field(Field::Symbol, name);
+        let symbol = self.word(term, term::SYMBOL);
+        let note = self.note(symbol);
+        let (candidate, solved) = self.value_of(term, term::SOLVE, d.got);
+        self.b.store(candidate, note, note::VALUE, MemFlags::ALIGNED);
+        let (value, has_value) = self.value_of(expr, expr::CODE, d.got);
+        let same = self.b.icmp(IntCC::Eq, value, d.got);
+        let natural = self.b.icmp_imm(IntCC::SGe, candidate, 0);
+        let stride = self.b.unary(UnaryOp::Not, d.size);
+        let natural = self.or(natural, stride);
+        let ok = self.and(solved, has_value);
+        let ok = self.and(ok, same);
+        let ok = self.and(ok, natural);
+        let (text, name) = (of(Tag::String, Field::Text), of(Tag::String, Field::Symbol));
+        self.require_dim(ok, &[text, Part::Text(" for some "), name, GOT, GOT_NUMBER]);
+        self.bind_note(note, candidate);
+    }
+
+    /// Puts the dimension off, or says that it has no value.
+    fn wait(&mut self, d: Dim) {
+        let pass = self.field(Field::Pass);
+        let last = self.is(pass, Pass::Last as i64);
+        let here = self.here();
+        let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
+        let inside = self.is_not(depth, 0);
+        let never = self.or(last, inside);
+        let may_wait = self.b.unary(UnaryOp::Not, never);
+        let text = of(Tag::String, Field::Text);
+        // "of which n has", "of which n and k have"
+        let expr = self.field_ptr(Field::Expr);
+        let (unknown, _) = self.unknown(expr);
+        let one = self.is(unknown, 1);
+        let several = self.b.unary(UnaryOp::Not, one);
+        let names = of(Tag::Unknown, Field::Expr);
+        let no_value = |verb| [text, Part::Text(", of which "), names, Part::Text(verb), GOT, GOT_NUMBER];
+        let ok = self.or(may_wait, several);
+        self.require_dim(ok, &no_value(" has no value"));
+        self.require_dim(may_wait, &no_value(" have no value"));
+        let first = self.is(pass, Pass::First as i64);
+        self.when(first, |r| {
+            let (all, count, size) =
+                (r.field_ptr(Field::Waiting), r.field(Field::WaitingCount), r.field(Field::WaitingSize));
+            let offset = r.b.binary(BinaryOp::Mul, count, size);
+            let to = r.b.ptr_add(all, offset);
+            r.b.store(d.entry, to, waiting::ENTRY, MemFlags::ALIGNED);
+            r.b.store(d.got, to, waiting::GOT, MemFlags::ALIGNED);
+            let arg = r.field(Field::Arg);
+            r.b.store(arg, to, waiting::ARG, MemFlags::ALIGNED);
+            let size = r.b.convert(ConvertOp::ZExt, Type::I64, d.size);
+            r.b.store(size, to, waiting::IS_SIZE, MemFlags::ALIGNED);
+            let place = r.b.ptr_add_imm(to, i64::from(waiting::PLACE));
+            r.b.call(r.routines.copy_place, &[here, place]);
+            let one = r.b.i64(1);
+            let count = r.b.binary(BinaryOp::Add, count, one);
+            r.set_field(Field::WaitingCount, count);
+        });
+        self.set_number(Field::HasValue, 0);
+    }
+}
+
+/// `void copy_place(const Place* from, Place* to)`. A key that is a text may not outlive the check, so that it is told by `[...]`.
+pub(super) fn copy_place(r: &mut Binder<'_, '_>) {
+    let (from, to) = (r.b.param(0), r.b.param(1));
+    for offset in [place::NAME, place::PART, place::DIM, place::DEPTH] {
+        let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
+        r.b.store(word, to, offset, MemFlags::ALIGNED);
+    }
+    let depth = r.b.load(Type::I64, from, place::DEPTH, MemFlags::ALIGNED);
+    r.for_up(depth, |r, index| {
+        let size = r.b.i64(i64::from(step::SIZE));
+        let offset = r.b.binary(BinaryOp::Mul, index, size);
+        let (from, to) = (r.b.ptr_add(from, offset), r.b.ptr_add(to, offset));
+        for word in [step::NAME, step::KIND, step::VALUE] {
+            let word = place::STEPS + word;
+            let value = r.b.load(Type::I64, from, word, MemFlags::ALIGNED);
+            r.b.store(value, to, word, MemFlags::ALIGNED);
+        }
+        let kind = r.b.load(Type::I64, from, place::STEPS + step::KIND, MemFlags::ALIGNED);
+        let is_text = r.is(kind, StepKind::Text as i64);
+        r.when(is_text, |r| {
+            let other = r.b.i64(StepKind::Other as i64);
+            r.b.store(other, to, place::STEPS + step::KIND, MemFlags::ALIGNED);
+        });
+    });
+    r.b.ret(None);
+}

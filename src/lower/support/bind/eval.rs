@@ -1,0 +1,185 @@
+//! `eval`: computes an expression in 64 bits.
+
+use super::{Binder, Field};
+use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::lower::program::{Rpn, note};
+use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::state::State;
+
+/// Bytes of a value on the stack.
+const CELL: i64 = 8;
+
+pub(super) fn eval(r: &mut Binder<'_, '_>) {
+    let (code, target) = (r.b.param(1), r.b.param(2));
+    let stack = r.b.slot(CELL as u32 * Rpn::STACK, 8);
+    let stack = r.b.stack_addr(stack);
+    let mut m = Machine {
+        at: Var::new(&mut r.b, Type::Ptr),
+        top: Var::new(&mut r.b, Type::Ptr),
+        fits: Var::new(&mut r.b, Type::I64),
+        r,
+    };
+    m.r.set(m.at, code);
+    m.r.set(m.top, stack);
+    let one = m.r.b.i64(1);
+    m.r.set(m.fits, one);
+    let (head, next, done) = (m.r.b.block(), m.r.b.block(), m.r.b.block());
+    m.r.b.jump(head, &[]);
+    m.r.b.switch_to(head);
+    let at = m.r.get(m.at);
+    let op = m.r.word(at, 0);
+    m.r.advance_imm(m.at, 4);
+    let end = m.r.is(op, Rpn::End as i64);
+    m.r.b.branch(end, done, next, Hint::None);
+    m.r.b.switch_to(next);
+    m.leaves(op, target);
+    m.operations(op);
+    m.r.b.jump(head, &[]);
+    m.r.b.switch_to(done);
+    let result = m.pop();
+    let fits = m.r.get(m.fits);
+    m.r.set_field(Field::HasValue, fits);
+    m.r.b.ret(Some(result));
+}
+
+struct Machine<'r, 'm, 't> {
+    r: &'r mut Binder<'m, 't>,
+    /// The next instruction.
+    at: Var,
+    /// Behind the last value.
+    top: Var,
+    /// 0 once a result doesn't fit.
+    fits: Var,
+}
+
+impl Machine<'_, '_, '_> {
+    fn on(&mut self, op: Value, which: Rpn, then: impl FnOnce(&mut Self)) {
+        let is = self.r.is(op, which as i64);
+        let (yes, join) = (self.r.b.block(), self.r.b.block());
+        self.r.b.branch(is, yes, join, Hint::None);
+        self.r.b.switch_to(yes);
+        then(self);
+        self.r.b.jump(join, &[]);
+        self.r.b.switch_to(join);
+    }
+
+    fn push(&mut self, value: Value) {
+        let top = self.r.get(self.top);
+        self.r.b.store(value, top, 0, MemFlags::ALIGNED);
+        self.r.advance_imm(self.top, CELL);
+    }
+
+    fn pop(&mut self) -> Value {
+        self.r.advance_imm(self.top, -CELL);
+        let top = self.r.get(self.top);
+        self.r.b.load(Type::I64, top, 0, MemFlags::ALIGNED)
+    }
+
+    fn leaves(&mut self, op: Value, target: Value) {
+        self.on(op, Rpn::Const, |m| {
+            let at = m.r.get(m.at);
+            let (low, high) = (m.r.word(at, 0), m.r.word(at, 1));
+            let value = m.r.halves(low, high);
+            m.r.advance_imm(m.at, 8);
+            m.push(value);
+        });
+        self.on(op, Rpn::Symbol, |m| {
+            let at = m.r.get(m.at);
+            let symbol = m.r.word(at, 0);
+            let note = m.r.note(symbol);
+            let value = m.r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+            m.r.advance_imm(m.at, 4);
+            m.push(value);
+        });
+        self.on(op, Rpn::Target, |m| m.push(target));
+    }
+
+    /// Marks that a result doesn't fit, unless `ok`.
+    fn require(&mut self, ok: Value) {
+        let zero = self.r.b.i64(0);
+        let before = self.r.get(self.fits);
+        let fits = self.r.b.select(ok, before, zero);
+        self.r.set(self.fits, fits);
+    }
+
+    /// An operation: takes two values, and gives the result and whether it fits.
+    fn operation(
+        &mut self,
+        op: Value,
+        which: Rpn,
+        compute: impl FnOnce(&mut Binder<'_, '_>, Value, Value) -> (Value, Value),
+    ) {
+        self.on(op, which, |m| {
+            let (y, x) = (m.pop(), m.pop());
+            let (value, ok) = compute(m.r, x, y);
+            m.require(ok);
+            m.push(value);
+        });
+    }
+
+    fn operations(&mut self, op: Value) {
+        self.operation(op, Rpn::Add, |r, x, y| {
+            let sum = r.b.binary(BinaryOp::Add, x, y);
+            // overflows where both signs differ from the sum's
+            let (a, b) = (r.b.binary(BinaryOp::Xor, x, sum), r.b.binary(BinaryOp::Xor, y, sum));
+            let overflow = r.and(a, b);
+            (sum, r.b.icmp_imm(IntCC::SGe, overflow, 0))
+        });
+        self.operation(op, Rpn::Sub, |r, x, y| {
+            let difference = r.b.binary(BinaryOp::Sub, x, y);
+            let (a, b) = (r.b.binary(BinaryOp::Xor, x, y), r.b.binary(BinaryOp::Xor, x, difference));
+            let overflow = r.and(a, b);
+            (difference, r.b.icmp_imm(IntCC::SGe, overflow, 0))
+        });
+        self.operation(op, Rpn::Mul, |r, x, y| {
+            let low = r.b.binary(BinaryOp::Mul, x, y);
+            let high = r.b.binary(BinaryOp::SMulHi, x, y);
+            let sixty_three = r.b.i64(63);
+            let sign = r.b.binary(BinaryOp::AShr, low, sixty_three);
+            (low, r.b.icmp(IntCC::Eq, high, sign))
+        });
+        self.operation(op, Rpn::FloorDiv, |r, x, y| {
+            let (quotient, rest, ok) = divide(r, x, y);
+            // rounded down: one less where something is left and the signs differ
+            let one = r.b.i64(1);
+            let less = r.b.binary(BinaryOp::Sub, quotient, one);
+            let up = rounded_up(r, rest, y);
+            (r.b.select(up, less, quotient), ok)
+        });
+        self.operation(op, Rpn::Mod, |r, x, y| {
+            let (_, rest, _) = divide(r, x, y);
+            let moved = r.b.binary(BinaryOp::Add, rest, y);
+            let up = rounded_up(r, rest, y);
+            // the rest exists also where the quotient doesn't fit
+            let ok = r.is_not(y, 0);
+            (r.b.select(up, moved, rest), ok)
+        });
+    }
+}
+
+/// Whether a division towards zero has rounded up.
+fn rounded_up(r: &mut Binder<'_, '_>, rest: Value, divisor: Value) -> Value {
+    let some = r.is_not(rest, 0);
+    let signs = r.b.binary(BinaryOp::Xor, rest, divisor);
+    let differ = r.b.icmp_imm(IntCC::SLt, signs, 0);
+    r.and(some, differ)
+}
+
+/// Quotient towards zero, rest, and whether the quotient fits. Divisors on which a machine traps are seen to apart: 0, and -1, for
+/// which the quotient is the negative.
+fn divide(r: &mut Binder<'_, '_>, x: Value, y: Value) -> (Value, Value, Value) {
+    let one = r.b.i64(1);
+    let zero = r.b.i64(0);
+    let minus_one = r.is(y, -1);
+    let is_zero = r.is(y, 0);
+    let special = r.or(minus_one, is_zero);
+    let divisor = r.b.select(special, one, y);
+    let quotient = r.b.binary(BinaryOp::SDiv, x, divisor);
+    let rest = r.b.binary(BinaryOp::SRem, x, divisor);
+    let negative = r.b.binary(BinaryOp::Sub, zero, x);
+    let quotient = r.b.select(minus_one, negative, quotient);
+    let least = r.is(x, i64::MIN);
+    let overflow = r.and(minus_one, least);
+    let bad = r.or(overflow, is_zero);
+    (quotient, rest, r.b.unary(crate::ir::UnaryOp::Not, bad))
+}

@@ -1,0 +1,170 @@
+//! `bind` itself.
+
+use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::lower::messages::{Part, Tag};
+use crate::lower::program::{DEVICE_NOTE, default, header, note, place, record, waiting};
+use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::state::{self, State};
+use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
+use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
+
+pub(super) fn run(r: &mut Binder<'_, '_>) {
+    let (table, args, num_args, scratch) = (r.b.param(0), r.b.param(2), r.b.param(3), r.b.param(4));
+    let slot = r.b.slot(state::SIZE, 8);
+    r.state = r.b.stack_addr(slot);
+    let offset = r.b.param(1);
+    let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
+    let program = r.b.ptr_add(table, offset);
+    r.set_field(Field::Table, table);
+    let count = r.word(program, header::PARAMS);
+    arity(r, program, args, num_args, count, scratch);
+    lay_out(r, program, count, scratch);
+
+    let rec = Var::new(&mut r.b, Type::Ptr);
+    let first = r.b.ptr_add_imm(program, i64::from(4 * header::SIZE));
+    r.set(rec, first);
+    let filled = r.b.slot(ANY_SIZE as u32, 8);
+    let filled = r.b.stack_addr(filled);
+    r.for_up(count, |r, index| {
+        r.set_field(Field::Arg, index);
+        let size = r.b.i64(i64::from(ANY_SIZE));
+        let offset = r.b.binary(BinaryOp::Mul, index, size);
+        let from = Var::new(&mut r.b, Type::Ptr);
+        let given = r.b.icmp(IntCC::SLt, index, num_args);
+        r.when_else(
+            given,
+            |r| {
+                let argument = r.b.ptr_add(args, offset);
+                r.set(from, argument);
+            },
+            |r| {
+                fill(r, program, index, filled);
+                r.set(from, filled);
+            },
+        );
+        let (rec_now, from, to) = (r.get(rec), r.get(from), r.b.ptr_add(scratch, offset));
+        r.call_or_fail(r.routines.check, &[r.state, rec_now, from, to]);
+        let verbatim = r.word(program, header::VERBATIM);
+        let verbatim = r.is_not(verbatim, 0);
+        r.when(verbatim, |r| {
+            for offset in [TYPE_INDEX, PAYLOAD] {
+                let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
+                r.b.store(word, to, offset, MemFlags::ALIGNED);
+            }
+        });
+        let words = r.word(rec_now, record::SIZE);
+        let four = r.b.i64(4);
+        let bytes = r.b.binary(BinaryOp::Mul, words, four);
+        r.advance(rec, bytes);
+    });
+    finish::finish(r, program);
+    r.succeed();
+}
+
+/// The call as such.
+fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, count: Value, scratch: Value) {
+    let calling = r.table_text(program, header::CALLING);
+    r.set_field(Field::Calling, calling);
+    let expected = r.table_text(program, header::ARITY);
+    r.set_field(Field::Text, expected);
+    r.set_field(Field::Got, num_args);
+    let calling = of(Tag::String, Field::Calling);
+    let least = r.word(program, header::LEAST);
+    let enough = r.b.icmp(IntCC::SGe, num_args, least);
+    let not_more = r.b.icmp(IntCC::SLe, num_args, count);
+    let ok = r.and(enough, not_more);
+    let (expected, got) = (of(Tag::String, Field::Text), of(Tag::Number, Field::Got));
+    r.require(ok, TYPE_ERROR, &[Part::Text("Mismatched number of arguments"), calling, expected, GOT, got]);
+    let there = r.is_not(args, 0);
+    let none = r.is(num_args, 0);
+    let there = r.or(there, none);
+    let text = Part::Text("a non-NULL pointer, got NULL");
+    r.require(there, TYPE_ERROR, &[Part::Text("Mismatched argument array"), calling, text]);
+    // The good path refused what this routine had made for it: the two disagree, and would do so forever.
+    let fresh = r.b.icmp(IntCC::Ne, args, scratch);
+    let text = Part::Text("an argument array that was accepted before; this is a bug of tvm-ffi-codegen");
+    r.require(fresh, "InternalError", &[Part::Text("Mismatched wrapper"), calling, text]);
+}
+
+/// Finds room for notes and what else is needed behind the arguments, and clears the notes.
+fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value) {
+    let here = r.here();
+    r.set_field(Field::Here, here);
+    let zero = r.b.i64(0);
+    r.set_here(place::DEPTH, zero);
+    for field in [Field::WaitingCount, Field::Strict, Field::Pass] {
+        r.set_field(field, zero);
+    }
+    let end = Var::new(&mut r.b, Type::Ptr);
+    r.set(end, scratch);
+    let room = |r: &mut Binder<'_, '_>, many: Value, size: Value| {
+        let start = r.get(end);
+        let bytes = r.b.binary(BinaryOp::Mul, many, size);
+        r.advance(end, bytes);
+        start
+    };
+    let any_size = r.b.i64(i64::from(ANY_SIZE));
+    room(r, count, any_size);
+
+    let symbols = r.word(program, header::SYMBOLS);
+    let note_size = r.word(program, header::NOTE_SIZE);
+    r.set_field(Field::NoteSize, note_size);
+    let notes = room(r, symbols, note_size);
+    r.set_field(Field::Notes, notes);
+    r.for_up(symbols, |r, index| {
+        let note = r.note(index);
+        let (unbound, zero) = (r.b.ptr_const(0), r.b.i64(0));
+        r.b.store(unbound, note, note::PLACE + place::NAME, MemFlags::ALIGNED);
+        // what a kernel gets for a symbol that has no value
+        r.b.store(zero, note, note::VALUE, MemFlags::ALIGNED);
+    });
+
+    let devices = r.word(program, header::DEVICES);
+    let device_note = r.b.i64(DEVICE_NOTE);
+    let device_notes = room(r, devices, device_note);
+    r.set_field(Field::Devices, device_notes);
+    r.for_up(devices, |r, index| {
+        let size = r.b.i64(DEVICE_NOTE);
+        let offset = r.b.binary(BinaryOp::Mul, index, size);
+        let note = r.b.ptr_add(device_notes, offset);
+        let unbound = r.b.ptr_const(0);
+        r.b.store(unbound, note, super::tensors::DEVICE_ORIGIN, MemFlags::ALIGNED);
+    });
+
+    // both have a place in them
+    let difference = r.b.i64(i64::from(waiting::PLACE - note::PLACE));
+    let waiting_size = r.b.binary(BinaryOp::Add, note_size, difference);
+    r.set_field(Field::WaitingSize, waiting_size);
+    let many = r.word(program, header::WAITING);
+    let waiting = room(r, many, waiting_size);
+    r.set_field(Field::Waiting, waiting);
+    let memory = r.get(end);
+    r.set_field(Field::Memory, memory);
+}
+
+/// Writes the default of a parameter that was left out.
+fn fill(r: &mut Binder<'_, '_>, program: Value, index: Value, to: Value) {
+    let table = r.field_ptr(Field::Table);
+    let first = r.word(program, header::DEFAULTS);
+    let first = r.b.ptr_add(table, first);
+    let least = r.word(program, header::LEAST);
+    let number = r.b.binary(BinaryOp::Sub, index, least);
+    let size = r.b.i64(i64::from(4 * default::SIZE));
+    let offset = r.b.binary(BinaryOp::Mul, number, size);
+    let from = r.b.ptr_add(first, offset);
+    let type_index = r.word(from, default::TYPE_INDEX);
+    let (low, high) = (r.word(from, default::PAYLOAD), r.word(from, default::PAYLOAD + 1));
+    let plain = r.halves(low, high);
+    r.accept_raw(to, type_index, plain);
+    let text = r.b.ptr_add(table, low);
+    let is = r.is(type_index, i64::from(TypeIndex::RAW_STR.0));
+    r.when(is, |r| r.accept_raw(to, type_index, text));
+    let is = r.is(type_index, i64::from(TypeIndex::BYTE_ARRAY_PTR.0));
+    r.when(is, |r| {
+        let array = r.take_memory(size_of::<TVMFFIByteArray>() as i64);
+        r.b.store(text, array, 0, MemFlags::ALIGNED);
+        r.b.store(high, array, 8, MemFlags::ALIGNED);
+        r.accept_raw(to, type_index, array);
+    });
+}

@@ -1,0 +1,131 @@
+//! What the routines of [`bind`](super::bind) share during one call, in its frame: values that messages tell, notes, the present
+//! place. [`report`](super::report) reads it as a row's context.
+
+use crate::ir::{ConvertOp, MemFlags, Type, Value};
+use crate::lower::program::place_size;
+use crate::spec::MAX_CONTAINER_DEPTH;
+
+use super::emit::Emit;
+
+/// Words of 8 bytes.
+#[derive(Clone, Copy)]
+pub(super) enum Field {
+    /// What came; for a type the payload follows, for a text its length.
+    Got,
+    Payload,
+    /// What was expected, as a number.
+    Expected,
+    /// What was expected, as text.
+    Text,
+    /// The argument's number.
+    Arg,
+    Calling,
+    /// The address of the present place.
+    Here,
+    /// The address of the place that bound a symbol; for a device, of the tensor's name.
+    Origin,
+    /// A symbol's name.
+    Symbol,
+    /// An expression that is looked at.
+    Expr,
+    /// The wrapper's table.
+    Table,
+    /// Notes on symbols, and the size of one.
+    Notes,
+    NoteSize,
+    Devices,
+    /// Free scratch memory.
+    Memory,
+    /// Dimensions that wait: the first, how many, the size of one.
+    Waiting,
+    WaitingCount,
+    WaitingSize,
+    /// Not 0 inside a container, where nothing is converted.
+    Strict,
+    /// Which time a dimension is looked at; see [`Pass`].
+    Pass,
+    /// Whether the last expression had a value.
+    HasValue,
+    /// What the good path expects in place of the last dimension.
+    Accepted,
+    /// Of the present tensor: whether an extent is 0, the product of sizes so far, whether one didn't fit.
+    Empty,
+    Product,
+    Overflow,
+}
+
+/// When a dimension is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// With its argument: it may wait.
+    First,
+    /// Later: it may go on waiting.
+    Again,
+    /// In the end.
+    Last,
+}
+
+/// Where the present place is.
+const PLACE: i32 = 8 * (Field::Overflow as i32 + 1);
+
+/// Bytes of it all.
+pub(super) const SIZE: u32 = PLACE as u32 + place_size(MAX_CONTAINER_DEPTH) as u32;
+
+/// Access to the state.
+pub(super) trait State<'m>: Emit<'m> {
+    /// Its address.
+    fn state(&self) -> Value;
+
+    fn set_field(&mut self, field: Field, value: Value) {
+        let state = self.state();
+        let b = self.builder();
+        let value = match b.type_of(value) {
+            Type::Ptr => b.convert(ConvertOp::PtrToInt, Type::I64, value),
+            _ => value,
+        };
+        b.store(value, state, 8 * field as i32, MemFlags::ALIGNED);
+    }
+
+    fn set_number(&mut self, field: Field, number: i64) {
+        let number = self.builder().i64(number);
+        self.set_field(field, number);
+    }
+
+    fn field(&mut self, field: Field) -> Value {
+        let state = self.state();
+        self.builder().load(Type::I64, state, 8 * field as i32, MemFlags::ALIGNED)
+    }
+
+    fn field_ptr(&mut self, field: Field) -> Value {
+        let state = self.state();
+        self.builder().load(Type::Ptr, state, 8 * field as i32, MemFlags::ALIGNED)
+    }
+
+    /// The address of the present place.
+    fn here(&mut self) -> Value {
+        let state = self.state();
+        self.builder().ptr_add_imm(state, i64::from(PLACE))
+    }
+
+    /// Writes a word of the present place.
+    fn set_here(&mut self, word: i32, value: Value) {
+        let state = self.state();
+        self.builder().store(value, state, PLACE + word, MemFlags::ALIGNED);
+    }
+
+    /// The text at the offset in 32-bit word `index` behind `base`, in the wrapper's table.
+    fn table_text(&mut self, base: Value, index: i32) -> Value {
+        let table = self.field_ptr(Field::Table);
+        let offset = self.word(base, index);
+        self.builder().ptr_add(table, offset)
+    }
+
+    /// Symbol `index`'s note.
+    fn note(&mut self, index: Value) -> Value {
+        let notes = self.field_ptr(Field::Notes);
+        let size = self.field(Field::NoteSize);
+        let b = self.builder();
+        let offset = b.binary(crate::ir::BinaryOp::Mul, index, size);
+        b.ptr_add(notes, offset)
+    }
+}

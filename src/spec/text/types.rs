@@ -1,0 +1,240 @@
+//! Types, read.
+
+use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType};
+
+use super::{Parsed, Parser, SyntaxError};
+use crate::spec::check::MAX_TYPE_DEPTH;
+use crate::spec::param::ParamType;
+use crate::spec::scalar::ScalarType;
+use crate::spec::tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
+use crate::spec::token::{Pos, Token};
+
+/// Types of one word, scalars apart.
+const WORDS: [(&str, ParamType); 9] = [
+    ("str", ParamType::Str),
+    ("bytes", ParamType::Bytes),
+    ("dtype", ParamType::DType),
+    ("device", ParamType::Device),
+    ("Any", ParamType::Any),
+    ("None", ParamType::None),
+    ("Function", ParamType::Function),
+    ("Module", ParamType::Module),
+    ("EnvStream", ParamType::EnvStream),
+];
+
+/// Types of more than a word, as a message shows them.
+const FORMS: &str = "Tensor(...), Shape, Shape([...]), Int(...), Bool(...), Object(\"...\"), Optional[...], Tuple[...], \
+                     Array[...], List[...], Map[..., ...] and Dict[..., ...]";
+
+const SIZES: &str = "a list of sizes, such as `[n, 4]`";
+
+impl Parser<'_> {
+    pub(super) fn param_type(&mut self) -> Parsed<ParamType> {
+        self.type_inside(0)
+    }
+
+    /// A type inside `depth` others.
+    fn type_inside(&mut self, depth: usize) -> Parsed<ParamType> {
+        let (pos, found) = self.tokens.peek();
+        if depth > MAX_TYPE_DEPTH {
+            return Err(self.error(pos, format!("expected at most {MAX_TYPE_DEPTH} types inside each other")));
+        }
+        let Token::Name(name) = found else { return Err(self.no_type(pos, found)) };
+        if let Some(ty) = word(name) {
+            self.tokens.next();
+            return Ok(ty);
+        }
+        // what follows the name of a type, with the depth of the types inside
+        let rest: fn(&mut Self, usize) -> Parsed<ParamType> = match name {
+            "Tensor" => |parser, _| parser.tensor().map(ParamType::Tensor),
+            "Shape" => |parser, _| parser.shape(),
+            "Int" => |parser, _| parser.in_parentheses(|p| p.integer("an integer")).map(ParamType::Int),
+            "Bool" => |parser, _| parser.in_parentheses(Self::truth).map(ParamType::Bool),
+            "Object" => |parser, _| parser.in_parentheses(Self::type_key).map(ParamType::Object),
+            "Optional" => |parser, depth| parser.one_type(depth).map(ParamType::optional),
+            "Array" => |parser, depth| parser.one_type(depth).map(ParamType::array),
+            "List" => |parser, depth| parser.one_type(depth).map(ParamType::list),
+            "Map" => |parser, depth| parser.two_types(depth).map(|(key, value)| ParamType::map(key, value)),
+            "Dict" => |parser, depth| parser.two_types(depth).map(|(key, value)| ParamType::dict(key, value)),
+            "Tuple" => |parser, depth| parser.types(depth).map(ParamType::Tuple),
+            _ => return Err(self.no_type(pos, found)),
+        };
+        self.tokens.next();
+        rest(self, depth + 1)
+    }
+
+    fn no_type(&self, pos: Pos, found: Token<'_>) -> SyntaxError {
+        let scalars = ScalarType::ALL.map(ScalarType::name).join(", ");
+        let words = WORDS.map(|(name, _)| name).join(", ");
+        self.error(pos, format!("expected a type, found {found}; types are {scalars}, {words}, {FORMS}"))
+    }
+
+    fn one_type(&mut self, depth: usize) -> Parsed<ParamType> {
+        self.expect(Token::OpenList)?;
+        let ty = self.type_inside(depth)?;
+        self.close(Token::CloseList)?;
+        Ok(ty)
+    }
+
+    fn two_types(&mut self, depth: usize) -> Parsed<(ParamType, ParamType)> {
+        self.expect(Token::OpenList)?;
+        let key = self.type_inside(depth)?;
+        self.expect(Token::Comma)?;
+        let value = self.type_inside(depth)?;
+        self.close(Token::CloseList)?;
+        Ok((key, value))
+    }
+
+    fn types(&mut self, depth: usize) -> Parsed<Vec<ParamType>> {
+        self.expect(Token::OpenList)?;
+        let mut types = Vec::new();
+        while !self.eat(Token::CloseList) {
+            types.push(self.type_inside(depth)?);
+            self.separator(Token::CloseList)?;
+        }
+        Ok(types)
+    }
+
+    fn in_parentheses<T>(&mut self, inside: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.expect(Token::Open)?;
+        let inside = inside(self)?;
+        self.expect(Token::Close)?;
+        Ok(inside)
+    }
+
+    fn type_key(&mut self) -> Parsed<String> {
+        let (_, Token::Text(key)) = self.tokens.peek() else {
+            return Err(self.expected("a type key in quotes, such as `\"ffi.Module\"`"));
+        };
+        self.tokens.next();
+        Ok(key.to_owned())
+    }
+
+    fn shape(&mut self) -> Parsed<ParamType> {
+        if self.tokens.peek().1 != Token::Open {
+            return Ok(ParamType::Shape(None));
+        }
+        self.in_parentheses(|parser| parser.dims(SIZES)).map(|dims| ParamType::Shape(Some(dims)))
+    }
+
+    fn tensor(&mut self) -> Parsed<TensorType> {
+        self.expect(Token::Open)?;
+        let shape = self.tensor_shape()?;
+        self.expect(Token::Comma)?;
+        let dtype = self.dtype()?;
+        self.separator(Token::Close)?;
+        let mut tensor = TensorType { shape, ..TensorType::new([0; 0], dtype) };
+        let mut seen: Vec<&str> = Vec::new();
+        while !self.eat(Token::Close) {
+            let pos = self.tokens.peek().0;
+            let keyword = self.name("`strides=`, `device=`, `align=`, `noalias=` or `)`")?;
+            if seen.contains(&keyword) {
+                return Err(self.error(pos, format!("`{keyword}` is given twice")));
+            }
+            seen.push(keyword);
+            if !["strides", "device", "align", "noalias"].contains(&keyword) {
+                let problem = format!("expected `strides`, `device`, `align` or `noalias`, found `{keyword}`");
+                return Err(self.error(pos, problem));
+            }
+            self.expect(Token::Equals)?;
+            match keyword {
+                "strides" => tensor.layout = self.layout()?,
+                "device" => tensor.device = self.device()?,
+                "align" => tensor.align = Some(self.align()?),
+                _ => tensor.noalias = self.truth()?,
+            }
+            self.separator(Token::Close)?;
+        }
+        Ok(tensor)
+    }
+
+    fn tensor_shape(&mut self) -> Parsed<TensorShape> {
+        if !self.eat(Token::OpenList) {
+            return Err(self.expected(SIZES));
+        }
+        if self.eat(Token::Ellipsis) {
+            self.expect(Token::CloseList)?;
+            return Ok(TensorShape::Any);
+        }
+        self.rest_of_dims().map(TensorShape::Ranked)
+    }
+
+    /// A dtype's name; in a result one that is none is a parameter's.
+    fn dtype(&mut self) -> Parsed<DType> {
+        let (pos, name) = (self.tokens.peek().0, self.name("a dtype")?);
+        if name == "any" {
+            return Ok(DType::Any);
+        }
+        match name.parse() {
+            Ok(dtype) => Ok(DType::Exact(dtype)),
+            Err(_) if self.in_result => Ok(DType::Param(name.to_owned())),
+            Err(error) => Err(self.error(pos, format!("expected a dtype, found `{name}`: {error}"))),
+        }
+    }
+
+    fn layout(&mut self) -> Parsed<Layout> {
+        if self.eat(Token::Name("any")) {
+            return Ok(Layout::Any);
+        }
+        self.dims("a list of strides, such as `[s, 1]`, or `any`").map(Layout::Strides)
+    }
+
+    fn device(&mut self) -> Parsed<Device> {
+        let device = match self.tokens.peek() {
+            (_, Token::Name("any")) => Device::Any,
+            (_, Token::Name(name)) if self.in_result => Device::Param(name.to_owned()),
+            (pos, Token::Text(text)) => {
+                let (kind, id) = self.kind_and_id(pos, text)?;
+                Device::Kind(kind, id)
+            }
+            _ => return Err(self.expected("a device in quotes, such as `\"cuda:1\"`, or `any`")),
+        };
+        self.tokens.next();
+        Ok(device)
+    }
+
+    fn kind_and_id(&self, pos: Pos, text: &str) -> Parsed<(DLDeviceType, DeviceId)> {
+        let (kind, id) = match text.split_once(':') {
+            Some((kind, id)) => (kind, Some(id)),
+            None => (text, None),
+        };
+        let kind = kind.parse().map_err(|_| self.error(pos, format!("{kind:?} is no kind of device")))?;
+        let id = match id {
+            None => DeviceId::Shared,
+            Some("any") => DeviceId::Any,
+            Some(id) => DeviceId::Fixed(self.device_number(pos, id)?),
+        };
+        Ok((kind, id))
+    }
+
+    fn device_number(&self, pos: Pos, id: &str) -> Parsed<i32> {
+        let number = id.parse().ok().filter(|_| !id.starts_with('+'));
+        number.ok_or_else(|| self.error(pos, format!("expected a device number, found {id:?}")))
+    }
+
+    /// The one device that a text names: number 0, unless it says which.
+    pub(super) fn one_device(&self, pos: Pos, text: &str) -> Parsed<DLDevice> {
+        match self.kind_and_id(pos, text)? {
+            (kind, DeviceId::Shared) => Ok(DLDevice::new(kind, 0)),
+            (kind, DeviceId::Fixed(id)) => Ok(DLDevice::new(kind, id)),
+            (_, DeviceId::Any) => {
+                Err(self.error(pos, "expected one device, such as `\"cuda:1\"`, found any".to_owned()))
+            }
+        }
+    }
+
+    fn align(&mut self) -> Parsed<u32> {
+        let (pos, Token::Integer(digits)) = self.tokens.peek() else {
+            return Err(self.expected("a number of bytes"));
+        };
+        let align = digits.parse();
+        let align = align.map_err(|_| self.error(pos, format!("expected a number of bytes, found `{digits}`")))?;
+        self.tokens.next();
+        Ok(align)
+    }
+}
+
+fn word(name: &str) -> Option<ParamType> {
+    let scalar = ScalarType::ALL.into_iter().find(|ty| ty.name() == name).map(ParamType::Scalar);
+    scalar.or_else(|| WORDS.into_iter().find(|(word, _)| *word == name).map(|(_, ty)| ty))
+}
