@@ -91,7 +91,7 @@ const std::vector<std::string> kValues = {
     "map({str(\"a\"): list([1])})", "dict({})", "dict({str(\"a\"): 1})", "dict({str(\"a\"): true})",
     "dict({str(\"a\"): float(1.5)})", "dict({1: 2})", "dict({str(\"a\"): array([1])})",
     // objects that the caller gives away
-    "rvalue(str(\"12345678\"))", "rvalue(bytes(\"12345678\"))", "rvalue(function)", "rvalue(module)",
+    "rvalue(str(\"bfloat16\"))", "rvalue(bytes(\"12345678\"))", "rvalue(function)", "rvalue(module)",
     "rvalue(object)", "rvalue(object(sub))", "rvalue(shape([3, 4]))", "rvalue(tensor(float32, [2, 3], as=object))",
     "rvalue(array([1, 2]))", "rvalue(array([true]))",
     "rvalue(array([1, float(2.5)]))", "rvalue(list([1, 2]))", "rvalue(map({str(\"a\"): 1}))", "rvalue(dict({str(\"a\"): 1}))",
