@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use tvm_ffi_codegen::runtime::Error;
 use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny};
 use tvm_ffi_codegen::runtime::error::set_raised;
-use tvm_ffi_codegen::{Body, DLDataType, Kernel};
+use tvm_ffi_codegen::{Body, DLDataType, Kernel, ScalarType};
 
 use super::{show, written};
 
@@ -103,6 +103,74 @@ pub const BODIES: &[NamedBody] = &[
         let (x, a) = (b.tensor("x"), b.arg("a"));
         b.for_range(0, b.dim("n"), |i| b.if_(x.load([i]).eq(a), || b.ret(i)));
         b.ret(-1);
+    }),
+    // (x: Tensor([n], float32), mask: Optional[Tensor([n], bool)], cfg: Tuple[int32, float64, Tuple[bool, handle]],
+    // y: Tensor([n], float32)): x * cfg[1] + cfg[0] where the mask says so, with the other sign if cfg[2][0]
+    ("masked", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        let (shift, factor) = (b.arg("cfg[0]").cast(ScalarType::Float32), b.arg("cfg[1]").cast(ScalarType::Float32));
+        let sign = b.arg("cfg[2][0]").select(b.f32(-1.0), b.f32(1.0));
+        b.for_range(0, b.dim("n"), |i| {
+            let value = sign * (x.load([i]) * factor + shift);
+            let masked = b.if_else_value(b.is_given("mask"), || b.tensor("mask").load([i]), || b.bool(true));
+            y.store([i], masked.select(value, b.f32(0.0)));
+        });
+    }),
+    // (k: Optional[int64], s: Optional[str], t: Optional[Tuple[int64, int64]]) -> int64: what there is, as digits
+    ("given", |b| {
+        let digit = |name: &str, value: i64| b.is_given(name).select(b.i64(value), b.i64(0));
+        b.ret(digit("k", 1) + digit("s", 10) + digit("t", 100) + b.arg("k") * 1000 + b.arg("t[1]") * 100_000);
+    }),
+    // (t: Tuple[Tensor([n], int64), Tuple[Tensor([n], int64), int64]]): the second becomes the first times the number
+    ("nested", |b| {
+        let (x, y) = (b.tensor("t[0]"), b.tensor("t[1][0]"));
+        b.for_range(0, x.size(0), |i| y.store([i], x.load([i]) * b.arg("t[1][1]")));
+    }),
+    // (n: int64, step: float64) -> Tensor([2 * n, k], float64)
+    ("steps", |b| {
+        let (to, step) = (b.result(), b.arg("step"));
+        b.for_range(0, to.size(0), |i| {
+            b.ensure(i.lt(100), "ValueError", "{} steps are too many", &[to.size(0)]);
+            b.for_range(0, to.size(1), |j| to.store([i, j], (i * to.size(1) + j).cast(ScalarType::Float64) * step));
+        });
+    }),
+    // (x: Tensor([2 * n], int32), y: Tensor([n], int32)): sums of two
+    ("pairs", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, x.size(0) / 2, |i| y.store([i], x.load([i * 2]) + x.load([i * 2 + 1])));
+    }),
+    // (x: Tensor([h, w + 2 * p], int8, strides=[2 * s, 1]), p: int64) -> int64: all that is known of it
+    ("sizes", |b| {
+        let x = b.tensor("x");
+        let known = [x.size(0), x.size(1), x.stride(0), b.dim("w"), b.dim("s"), b.dim("p")];
+        b.ret(known.into_iter().fold(b.i64(0), |all, one| all * 100 + one));
+    }),
+    // (s: str, c: uint8) -> int64: how often the character is in it
+    ("count", |b| {
+        let (s, c) = (b.arg("s"), b.arg("c"));
+        b.ret(b.fold(0, b.arg("s.size"), b.i64(0), |i, n| {
+            let same = b.load(ScalarType::UInt8, b.offset(s, ScalarType::UInt8, i)).eq(c);
+            n + same.select(b.i64(1), b.i64(0))
+        }));
+    }),
+    // (s: Shape) -> int64
+    ("product", |b| {
+        let s = b.arg("s");
+        b.ret(b.fold(0, b.arg("s.size"), b.i64(1), |i, product| {
+            product * b.load(ScalarType::Int64, b.offset(s, ScalarType::Int64, i))
+        }));
+    }),
+    // (xs: Array[int64]) -> int64: the sum of the payloads, each behind its type
+    ("total", |b| {
+        let xs = b.arg("xs");
+        b.ret(b.fold(0, b.arg("xs.size"), b.i64(0), |i, sum| {
+            sum + b.load(ScalarType::Int64, b.offset(xs, ScalarType::Int64, i * 2 + 1))
+        }));
+    }),
+    // (t: dtype, d: device) -> int64: bits of the one, number of the other
+    ("bits", |b| {
+        let bits = (b.arg("t") >> 8) & 255;
+        b.ret(bits.cast(ScalarType::Int64) * 10 + (b.arg("d") >> 32).cast(ScalarType::Int64));
     }),
     // (x: Tensor([n], int32)): writes until it meets a negative number
     ("negate_until", |b| {

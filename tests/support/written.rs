@@ -39,7 +39,9 @@ fn named(name: &str) -> Option<TVMFFIAny> {
     let owned: Any = match name {
         "None" => Any::none(),
         "int" => Any::from(7),
+        "300" => Any::from(300),
         "float" => Any::from(1.5),
+        "0.1" => Any::from(0.1),
         "bool" => Any::from(true),
         "dtype" => Any::from(DLDataType::FLOAT32),
         "device" => Any::from(DLDevice::new(DLDeviceType::CUDA, 1)),
@@ -81,6 +83,8 @@ fn borrowed_or_broken(name: &str) -> Option<TVMFFIAny> {
             pointer(TypeIndex::DL_TENSOR_PTR, tensor.as_dl_tensor())
         }
         "rvalue reference" => TVMFFIAny::from_bits(TypeIndex::OBJECT_RVALUE_REF, 0),
+        "bool 7" => TVMFFIAny::from_bits(TypeIndex::BOOL, 7),
+        "padded int" => TVMFFIAny { zero_padding: 0xa5a5, ..TVMFFIAny::from_bits(TypeIndex::INT, 7) },
         "handle" => TVMFFIAny::from_bits(TypeIndex::OPAQUE_PTR, 0x1000),
         "NULL const char*" => TVMFFIAny::from_bits(TypeIndex::RAW_STR, 0),
         "NULL TVMFFIByteArray*" => TVMFFIAny::from_bits(TypeIndex::BYTE_ARRAY_PTR, 0),
