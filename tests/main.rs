@@ -11,3 +11,4 @@ mod runtime_closure;
 mod spec;
 mod support;
 mod threads;
+mod upstream;

@@ -12,7 +12,7 @@ use tvm_ffi_codegen::lower::{Convention, Routines, lower};
 use tvm_ffi_codegen::runtime::Any;
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
-use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel, Signature};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel, ParamType, Signature};
 
 use super::args::{Arguments, Form, Place, strong_count};
 use super::kernels::{self, Noted};
@@ -280,7 +280,15 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
 }
 
 /// A program on every executor.
-pub struct Prepared<'a>(Vec<(&'static str, Box<dyn Runnable + 'a>)>);
+pub struct Prepared<'a> {
+    executors: Vec<(&'static str, Box<dyn Runnable + 'a>)>,
+    /// How tensors are passed that don't say it.
+    forms: &'static [Form],
+}
+
+fn mentions_object(ty: &ParamType) -> bool {
+    matches!(ty, ParamType::Object(_)) || ty.inner().into_iter().any(mentions_object)
+}
 
 impl<'a> Prepared<'a> {
     pub fn new(program: &'a Program) -> Result<Self, String> {
@@ -288,14 +296,18 @@ impl<'a> Prepared<'a> {
             Ok(runnable) => Ok((e.name, runnable)),
             Err(problem) => Err(format!("{}: {problem}", e.name)),
         };
-        EXECUTORS.iter().map(prepare).collect::<Result<_, _>>().map(Prepared)
+        let executors = EXECUTORS.iter().map(prepare).collect::<Result<_, _>>()?;
+        // a `DLTensor*` is no object of any type
+        let objects = program.signature.params().iter().any(|param| mentions_object(&param.ty));
+        let forms = if objects { &[Form::Object][..] } else { &[Form::DlTensor, Form::Object] };
+        Ok(Prepared { executors, forms })
     }
 
     /// The outcome on which all executors agree, with tensors in both forms; or how they differ.
     pub fn run(&mut self, call: &Call) -> Result<Outcome, String> {
         let mut agreed: Option<(String, Outcome)> = None;
-        for form in [Form::DlTensor, Form::Object] {
-            for (name, runnable) in &mut self.0 {
+        for &form in self.forms {
+            for (name, runnable) in &mut self.executors {
                 let name = format!("{name}, tensors as {form:?}");
                 let outcome = run(&mut **runnable, call, form);
                 if !outcome.counts_kept {

@@ -101,7 +101,16 @@ impl Cmd {
     }
 
     /// Runs it, shows what it prints as it comes, and counts tests.
-    pub fn run(mut self) -> Result<Output, Failure> {
+    pub fn run(self) -> Result<Output, Failure> {
+        self.finish(true)
+    }
+
+    /// Runs it, and keeps to itself what it prints.
+    pub fn read(self) -> Result<String, Failure> {
+        self.finish(false).map(|output| output.stdout)
+    }
+
+    fn finish(mut self, show: bool) -> Result<Output, Failure> {
         let text = self.text();
         println!("$ {text}");
         let failure = |what: String, tests| Failure { what, tests };
@@ -115,8 +124,10 @@ impl Cmd {
             let mut reader = BufReader::new(stdout);
             let mut line = Vec::new();
             while matches!(reader.read_until(b'\n', &mut line), Ok(n) if n > 0) {
-                // nobody reads our output any more: the child still has to end
-                let _ = std::io::stdout().write_all(&line);
+                if show {
+                    // nobody reads our output any more: the child still has to end
+                    let _ = std::io::stdout().write_all(&line);
+                }
                 let text = String::from_utf8_lossy(&line);
                 output.tests.read(&text);
                 output.stdout.push_str(&text);

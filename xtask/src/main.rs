@@ -4,6 +4,7 @@ mod command;
 mod run;
 mod steps;
 mod tools;
+mod upstream;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,8 @@
 
 use crate::command::{Cmd, Output, Tests, cargo, root};
 use crate::run::{Failure, Step};
-use crate::tools::{CLANG_22, CLIPPY, CXX, LLVM_19, LLVM_22, RUSTFMT, VALGRIND};
+use crate::tools::{CLANG_22, CLIPPY, CXX, LLVM_19, LLVM_22, RUSTFMT, UPSTREAM, VALGRIND};
+use crate::upstream;
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -19,6 +20,12 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "test", about: "tests and doc tests of the workspace", needs: &[], run: test },
     Step { name: "test-minimal", about: "tests without default features", needs: &[], run: test_minimal },
+    Step {
+        name: "upstream",
+        about: "upstream's converters do what the tests compare with",
+        needs: &[CXX, UPSTREAM],
+        run: upstream::converters,
+    },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
     Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },

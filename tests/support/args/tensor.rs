@@ -83,11 +83,20 @@ fn compact(shape: &[i64]) -> Vec<i64> {
 
 pub fn build(spec: &TensorSpec, form: Form) -> Built {
     let given = match &spec.strides {
-        Strides::Default if form == Form::Object => Some(compact(&spec.shape)),
+        // compact for the rank that is claimed, as NULL strides are
+        Strides::Default if form == Form::Object => {
+            let claimed = usize::try_from(spec.ndim.unwrap_or(i32::MAX)).unwrap_or(0).min(spec.shape.len());
+            let mut strides = compact(&spec.shape[..claimed]);
+            strides.extend(compact(&spec.shape[claimed..]));
+            Some(strides)
+        }
         Strides::Default | Strides::Null => None,
         Strides::Given(strides) => Some(strides.clone()),
     };
-    let strides = given.clone().unwrap_or_else(|| compact(&spec.shape));
+    let strides = match &spec.strides {
+        Strides::Given(strides) => strides.clone(),
+        Strides::Default | Strides::Null => compact(&spec.shape),
+    };
     let offsets = offsets(spec, &strides);
     let start = i128::from(spec.byte_offset);
     let (mut buffer, mut places) = (None, Vec::new());

@@ -64,6 +64,20 @@ impl<'a> Model<'a> {
         self.solve(inner, symbol, i64::try_from(got).ok()?)
     }
 
+    /// Whether solving divides by 0: a factor of 0 says nothing of the other.
+    fn meets_zero(&self, dim: &Dim, symbol: &str) -> bool {
+        let Dim::Binary(op, x, y) = dim else { return false };
+        let (inner, other) = if count(x, symbol) == 1 { (x, y) } else { (y, x) };
+        let factor = *op == DimOp::Mul && self.eval(other) == Some(0);
+        factor || self.divides_by_zero(other) || self.meets_zero(inner, symbol)
+    }
+
+    fn divides_by_zero(&self, dim: &Dim) -> bool {
+        let Dim::Binary(op, x, y) = dim else { return false };
+        let here = matches!(op, DimOp::FloorDiv | DimOp::Mod) && self.eval(y) == Some(0);
+        here || self.divides_by_zero(x) || self.divides_by_zero(y)
+    }
+
     /// The values that an expression's symbols have: `a = 2 from x.shape[0], b = 3 from n`.
     pub(super) fn values(&self, dim: &Dim) -> String {
         let value = |name: &&str| {
@@ -156,6 +170,7 @@ impl<'a> Model<'a> {
                 },
                 None => wrong(self, &format!("{dim} in 64 bits{}", in_brackets(self.values(dim)))),
             },
+            ([name], _) if is_solvable(dim, name) && self.meets_zero(dim, name) => Ok(false),
             ([name], _) if is_solvable(dim, name) => {
                 let solution = self.solve(dim, name, got).filter(|value| waiting.stride || *value >= 0);
                 let Some(value) = solution else {

@@ -4,10 +4,10 @@ use tvm_ffi_codegen::ParamType;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, TypeIndex};
 use tvm_ffi_codegen::spec::DefaultValue;
 
-use crate::support::args::type_index;
+use crate::support::args::{Form, type_index};
 use crate::support::names::type_name;
 use crate::support::show;
-use crate::support::value::Value;
+use crate::support::value::{TensorSpec, Value};
 
 /// What a default is as an argument.
 pub fn default_value(ty: &ParamType, default: &DefaultValue) -> Value {
@@ -43,6 +43,7 @@ pub fn index(value: &Value) -> i32 {
         Value::Shape(_) => TypeIndex::SHAPE,
         Value::Error => TypeIndex::ERROR,
         Value::Object(thing) => type_index(*thing),
+        Value::Tensor(TensorSpec { form: Some(Form::DlTensor), .. }) => TypeIndex::DL_TENSOR_PTR,
         Value::Tensor(_) => TypeIndex::TENSOR,
         Value::Array(_) => TypeIndex::ARRAY,
         Value::List(_) => TypeIndex::LIST,

@@ -56,7 +56,9 @@ impl<'a> Model<'a> {
             Strides::Default | Strides::Null => &behind[1..],
         };
         let strides = &self.strides(ty, shape, strides, &behind, at)?[..];
-        if !at.element && self.stream.is_none() && ty.device.kind() != Some(DLDeviceType::CPU) {
+        // a device of all zero bits is none
+        let is_device = spec.device != DLDevice::new(DLDeviceType(0), 0);
+        if !at.element && self.stream.is_none() && ty.device.kind() != Some(DLDeviceType::CPU) && is_device {
             self.stream = Some(spec.device);
         }
         self.address(ty, spec, strides, behind[0], at)

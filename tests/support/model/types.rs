@@ -35,6 +35,10 @@ impl<'a> Model<'a> {
     }
 
     fn other_type<T>(&self, ty: &ParamType, at: &At, value: &Value) -> Checked<T> {
+        let named = if let ParamType::Optional(inner) = ty { inner } else { ty };
+        if matches!(named, ParamType::Object(key) if key_to_index(key).is_none()) {
+            return self.wrong_type(ty, at, " (not a registered type)", &seen::shown_type(value));
+        }
         self.wrong_type(ty, at, "", &seen::shown_type(value))
     }
 
@@ -97,8 +101,10 @@ impl<'a> Model<'a> {
             ParamType::Function => self.object(ty, &|index| index == 68, value, at),
             ParamType::Module => self.object(ty, &|index| index == 73, value, at),
             ParamType::Object(key) => match key_to_index(key) {
+                // nothing vouches for the type of what isn't there, unless it is the very one
+                Some(wanted) if seen::is_null(value) => self.object(ty, &|index| index == wanted, value, at),
                 Some(wanted) => self.object(ty, &|index| is_derived(index, wanted), value, at),
-                None => self.wrong_type(ty, at, " (not a registered type)", &seen::shown_type(value)),
+                None => self.other_type(ty, at, value),
             },
             ParamType::Optional(inner) => self.optional(inner, value, at),
             ParamType::Tuple(items) => self.tuple(ty, items, value, at),

@@ -1,5 +1,6 @@
 //! `dim`: a size or stride against its entry. Contract 4 and 5.
 
+use super::eval::{HAS_VALUE, NO_VALUE, ZERO_DIVISOR};
 use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, VALUE_ERROR, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::messages::{Part, Tag};
@@ -145,8 +146,8 @@ impl Binder<'_, '_> {
     pub(super) fn value_of(&mut self, base: Value, word: i32, target: Value) -> (Value, Value) {
         let code = self.code(base, word);
         let value = self.b.call(self.routines.eval, &[self.state, code, target]);
-        let has_value = self.field(Field::HasValue);
-        let has_value = self.is_not(has_value, 0);
+        let status = self.field(Field::HasValue);
+        let has_value = self.is(status, HAS_VALUE);
         (value.unwrap_or(target), has_value)
     }
 
@@ -188,6 +189,14 @@ impl Binder<'_, '_> {
         let symbol = self.word(term, term::SYMBOL);
         let note = self.note(symbol);
         let (candidate, solved) = self.value_of(term, term::SOLVE, d.got);
+        // a factor of 0 says nothing of the other
+        let status = self.field(Field::HasValue);
+        let open = self.is(status, ZERO_DIVISOR);
+        self.when_else(open, |r| r.wait(d), |r| r.solved(d, expr, note, candidate, solved));
+    }
+
+    /// The symbol's value, if the expression then has what came.
+    fn solved(&mut self, d: Dim, expr: Value, note: Value, candidate: Value, solved: Value) {
         self.b.store(candidate, note, note::VALUE, MemFlags::ALIGNED);
         let (value, has_value) = self.value_of(expr, expr::CODE, d.got);
         let same = self.b.icmp(IntCC::Eq, value, d.got);
@@ -246,7 +255,7 @@ impl Binder<'_, '_> {
             let count = r.b.binary(BinaryOp::Add, count, one);
             r.set_field(Field::WaitingCount, count);
         });
-        self.set_number(Field::HasValue, 0);
+        self.set_number(Field::HasValue, NO_VALUE);
     }
 }
 

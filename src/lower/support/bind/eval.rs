@@ -6,6 +6,11 @@ use crate::lower::program::{Rpn, note};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 
+/// What [`Field::HasValue`] says.
+pub(super) const NO_VALUE: i64 = 0;
+pub(super) const HAS_VALUE: i64 = 1;
+pub(super) const ZERO_DIVISOR: i64 = 2;
+
 /// Bytes of a value on the stack.
 const CELL: i64 = 8;
 
@@ -16,13 +21,13 @@ pub(super) fn eval(r: &mut Binder<'_, '_>) {
     let mut m = Machine {
         at: Var::new(&mut r.b, Type::Ptr),
         top: Var::new(&mut r.b, Type::Ptr),
-        fits: Var::new(&mut r.b, Type::I64),
+        status: Var::new(&mut r.b, Type::I64),
         r,
     };
     m.r.set(m.at, code);
     m.r.set(m.top, stack);
-    let one = m.r.b.i64(1);
-    m.r.set(m.fits, one);
+    let fine = m.r.b.i64(HAS_VALUE);
+    m.r.set(m.status, fine);
     let (head, next, done) = (m.r.b.block(), m.r.b.block(), m.r.b.block());
     m.r.b.jump(head, &[]);
     m.r.b.switch_to(head);
@@ -37,8 +42,8 @@ pub(super) fn eval(r: &mut Binder<'_, '_>) {
     m.r.b.jump(head, &[]);
     m.r.b.switch_to(done);
     let result = m.pop();
-    let fits = m.r.get(m.fits);
-    m.r.set_field(Field::HasValue, fits);
+    let status = m.r.get(m.status);
+    m.r.set_field(Field::HasValue, status);
     m.r.b.ret(Some(result));
 }
 
@@ -48,8 +53,8 @@ struct Machine<'r, 'm, 't> {
     at: Var,
     /// Behind the last value.
     top: Var,
-    /// 0 once a result doesn't fit.
-    fits: Var,
+    /// [`NO_VALUE`] once a result doesn't fit, [`ZERO_DIVISOR`] once something was divided by 0.
+    status: Var,
 }
 
 impl Machine<'_, '_, '_> {
@@ -96,10 +101,20 @@ impl Machine<'_, '_, '_> {
 
     /// Marks that a result doesn't fit, unless `ok`.
     fn require(&mut self, ok: Value) {
-        let zero = self.r.b.i64(0);
-        let before = self.r.get(self.fits);
-        let fits = self.r.b.select(ok, before, zero);
-        self.r.set(self.fits, fits);
+        let none = self.r.b.i64(NO_VALUE);
+        let before = self.r.get(self.status);
+        let divided = self.r.is(before, ZERO_DIVISOR);
+        let keep = self.r.or(ok, divided);
+        let status = self.r.b.select(keep, before, none);
+        self.r.set(self.status, status);
+    }
+
+    fn mark_zero_divisor(&mut self, divisor: Value) {
+        let zero = self.r.is(divisor, 0);
+        let before = self.r.get(self.status);
+        let mark = self.r.b.i64(ZERO_DIVISOR);
+        let status = self.r.b.select(zero, mark, before);
+        self.r.set(self.status, status);
     }
 
     /// An operation: takes two values, and gives the result and whether it fits.
@@ -113,6 +128,9 @@ impl Machine<'_, '_, '_> {
             let (y, x) = (m.pop(), m.pop());
             let (value, ok) = compute(m.r, x, y);
             m.require(ok);
+            if matches!(which, Rpn::FloorDiv | Rpn::Mod) {
+                m.mark_zero_divisor(y);
+            }
             m.push(value);
         });
     }

@@ -44,7 +44,7 @@ fn look(r: &mut Binder<'_, '_>, count: Value) {
             debug_assert_eq!(dims::IS_SIZE, 1);
             r.call_or_fail(r.routines.dim, &[r.state, entry, got, is_size]);
             let decided = r.field(Field::HasValue);
-            let decided = r.is_not(decided, 0);
+            let decided = r.is(decided, super::eval::HAS_VALUE);
             r.when(decided, |r| {
                 let done = r.b.ptr_const(0);
                 r.b.store(done, dim, waiting::ENTRY, MemFlags::ALIGNED);

@@ -412,7 +412,8 @@ impl Binder<'_, '_> {
         let any = self.b.icmp_imm(IntCC::SLt, wanted, 0);
         self.when(any, |r| {
             let device_type = r.word(t.from, DEVICE / 4);
-            let mut direct = r.b.bconst(false);
+            // kinds that don't exist are counted as `DLDeviceType::is_direct_address` does
+            let mut direct = r.b.icmp_imm(IntCC::SLt, device_type, i64::from(*DEVICE_TYPES.start()));
             for kind in DEVICE_TYPES.map(DLDeviceType).filter(|kind| kind.is_direct_address()) {
                 let is = r.is(device_type, i64::from(kind.0));
                 direct = r.or(direct, is);
