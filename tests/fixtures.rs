@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
 
 use crate::support::args::Place;
@@ -73,7 +74,7 @@ impl File<'_> {
     fn run(&mut self, text: &str) {
         let mut lines = text.lines().enumerate().map(|(i, raw)| (i + 1, raw)).peekable();
         let mut signature: Option<Signature> = None;
-        let mut program: Option<Program> = None;
+        let mut program: Option<(Program, Convention)> = None;
         while let Some((number, raw)) = lines.next() {
             let Some(line) = split_line(number, raw) else {
                 if !raw.trim().is_empty() && !raw.starts_with('#') {
@@ -90,20 +91,21 @@ impl File<'_> {
                 }
                 "kernel" => {
                     let Some(signature) = signature.clone() else { continue };
-                    let made = parse_kernel(line.value, &signature).and_then(|kernel| Program::new(signature, kernel));
+                    let made = parse_kernel(line.value, &signature)
+                        .and_then(|(kernel, convention)| Ok((Program::new(signature, kernel)?, convention)));
                     program = made.map_err(|e| self.problem(number, e)).ok();
                 }
                 "call" => {
                     // all calls of one kernel share what is prepared for them
-                    let Some(program) = &program else {
+                    let Some((program, convention)) = &program else {
                         self.problem(number, "a call needs a signature and a kernel above it, free of mistakes");
                         continue;
                     };
                     match Prepared::new(program) {
                         Ok(mut prepared) => {
-                            self.call(&mut prepared, &program.signature, &line, &mut lines);
+                            self.call(&mut prepared, (&program.signature, *convention), &line, &mut lines);
                             while let Some(line) = self.next_call(&mut lines) {
-                                self.call(&mut prepared, &program.signature, &line, &mut lines);
+                                self.call(&mut prepared, (&program.signature, *convention), &line, &mut lines);
                             }
                         }
                         Err(e) => self.problem(number, e),
@@ -140,7 +142,7 @@ impl File<'_> {
     fn call<'t>(
         &mut self,
         prepared: &mut Prepared<'_>,
-        signature: &Signature,
+        (signature, convention): (&Signature, Convention),
         line: &Line<'_>,
         lines: &mut std::iter::Peekable<impl Iterator<Item = (usize, &'t str)>>,
     ) {
@@ -149,7 +151,7 @@ impl File<'_> {
         let expected_text = expected.map(|(_, raw)| raw.split_once(':').map_or("", |(_, e)| e).trim());
         let outcome = parse_call(line.value).and_then(|call| {
             let outcome = prepared.run(&call)?;
-            outcome.follows_contract(signature, &call)?;
+            outcome.follows_contract(signature, &call, convention)?;
             Ok((outcome, call))
         });
         let actual = match outcome {
@@ -176,12 +178,14 @@ fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
     plain.then(|| Line { number, key, value: value.trim() })
 }
 
-fn parse_kernel(text: &str, signature: &Signature) -> Result<Kernel, String> {
+/// A kernel, and how it is called.
+fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let (kernel, rest) = match &words[..] {
-        ["check"] => return Ok(Kernel::check_only()),
-        ["record"] => return recorder::kernel(signature),
-        ["body", name] => return kernels::body(name).ok_or_else(|| format!("no body is called `{name}`")),
+    let flat = |kernel| Ok((kernel, Convention::Flat));
+    let (kernel, mut rest) = match &words[..] {
+        ["check"] => return flat(Kernel::check_only()),
+        ["record"] => return flat(recorder::kernel(signature)?),
+        ["body", name] => return flat(kernels::body(name).ok_or_else(|| format!("no body is called `{name}`"))?),
         ["symbol", name, rest @ ..] => (Kernel::symbol(*name), rest),
         ["address", name, rest @ ..] => {
             let address = kernels::native(name).ok_or_else(|| format!("no native kernel is called `{name}`"))?;
@@ -189,13 +193,23 @@ fn parse_kernel(text: &str, signature: &Signature) -> Result<Kernel, String> {
         }
         _ => return Err(format!("`{text}` is no kernel: check, record, body NAME, symbol NAME or address NAME")),
     };
-    Ok(match rest {
+    let stated = rest.first().and_then(|word| word.parse().ok());
+    if stated.is_some() {
+        rest = &rest[1..];
+    }
+    let convention = stated.unwrap_or_default();
+    let kernel = kernel.convention(convention);
+    let kernel = match rest {
         [] => kernel,
         ["nothing"] => kernel.returning(KernelReturn::Nothing),
         ["status"] => kernel.returning(KernelReturn::Status),
         ["value"] => kernel.returning(KernelReturn::Value),
-        _ => return Err(format!("`{text}`: a kernel returns nothing, status or value")),
-    })
+        _ => {
+            let expected = "a convention (flat, dltensor, memref, packed), and nothing, status or value";
+            return Err(format!("`{text}`: behind a kernel's name may stand {expected}"));
+        }
+    };
+    Ok((kernel, convention))
 }
 
 /// An outcome as the text of an `expect:` line.

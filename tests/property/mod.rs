@@ -15,6 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::AnyView;
 use tvm_ffi_codegen::{Kernel, ParamType, Signature};
 
@@ -156,7 +157,7 @@ fn check(
     };
     let fail = |problem: String| TestCaseError::fail(format!("{signature}\n{call:?}\n{problem}"));
     let outcome = prepared.run(&call).map_err(fail)?;
-    outcome.follows_contract(signature, &call).map_err(fail)?;
+    outcome.follows_contract(signature, &call, Convention::Flat).map_err(fail)?;
     match &predicted {
         Prediction::Refused(_) if outcome.result != Returned::Untouched => {
             return Err(fail(format!("refused, with a result: {outcome:?}")));

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use tvm_ffi_codegen::engine::{Code, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Host, Interpreter};
 use tvm_ffi_codegen::ir::{self, FuncSig, VerifiedModule};
-use tvm_ffi_codegen::lower::{Routines, lower};
+use tvm_ffi_codegen::lower::{Convention, Routines, lower};
 use tvm_ffi_codegen::runtime::Any;
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
@@ -18,7 +18,7 @@ use super::args::{Arguments, Form, Place, strong_count};
 use super::kernels::{self, Noted};
 use super::model::{self, Prediction};
 use super::value::Call;
-use super::{show, streams};
+use super::{show, streams, written};
 
 /// A wrapper to be run. Its module is whole, with the shared routines, for whoever has none: the interpreter.
 pub struct Program {
@@ -207,14 +207,14 @@ pub struct Outcome {
     pub elements: Vec<(Place, String)>,
     /// Those that the call has changed.
     pub changed: Vec<(Place, String)>,
-    /// Whether reference counts are as before.
+    /// Whether reference counts are as before, and nothing that a kernel has made is left.
     pub counts_kept: bool,
 }
 
 impl Outcome {
     /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a native
-    /// kernel receives. Whatever a kernel then does is its own affair.
-    pub fn follows_contract(&self, signature: &Signature, call: &Call) -> Result<(), String> {
+    /// kernel of convention `flat` receives. Whatever a kernel then does is its own affair.
+    pub fn follows_contract(&self, signature: &Signature, call: &Call, convention: Convention) -> Result<(), String> {
         let predicted = model::predict(signature, call);
         let follows = match &predicted {
             Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
@@ -226,7 +226,9 @@ impl Outcome {
                 let same = |(want, got): (&Option<Noted>, &Noted)| want.as_ref().is_none_or(|want| want == got);
                 let words =
                     self.received.len() == accepted.words.len() && accepted.words.iter().zip(&self.received).all(same);
-                !refused && (self.received.is_empty() || signature.params().is_empty() || words)
+                let untold =
+                    self.received.is_empty() || signature.params().is_empty() || convention != Convention::Flat;
+                !refused && (untold || words)
             }
             None => false,
         };
@@ -264,15 +266,16 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
     let after = args.elements();
     let changed = after.iter().zip(before).filter(|(after, before)| *after != before);
     let changed = changed.map(|(after, _)| after.clone()).collect();
+    let result = Returned::take(result);
     Outcome {
         code,
-        result: Returned::take(result),
+        result,
         error,
         received: received.collect(),
         memory: args.memory().into_iter().map(Memory).collect(),
         elements: after,
         changed,
-        counts_kept: args.counts_kept(),
+        counts_kept: args.counts_kept() && written::all_released(),
     }
 }
 

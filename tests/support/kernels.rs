@@ -4,8 +4,11 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use tvm_ffi_codegen::runtime::Error;
+use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny};
 use tvm_ffi_codegen::runtime::error::set_raised;
-use tvm_ffi_codegen::{Body, DLDataType, Kernel};
+use tvm_ffi_codegen::{Body, DLDataType, Kernel, ScalarType};
+
+use super::{show, written};
 
 pub const F32: DLDataType = DLDataType::FLOAT32;
 
@@ -101,6 +104,74 @@ pub const BODIES: &[NamedBody] = &[
         b.for_range(0, b.dim("n"), |i| b.if_(x.load([i]).eq(a), || b.ret(i)));
         b.ret(-1);
     }),
+    // (x: Tensor([n], float32), mask: Optional[Tensor([n], bool)], cfg: Tuple[int32, float64, Tuple[bool, handle]],
+    // y: Tensor([n], float32)): x * cfg[1] + cfg[0] where the mask says so, with the other sign if cfg[2][0]
+    ("masked", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        let (shift, factor) = (b.arg("cfg[0]").cast(ScalarType::Float32), b.arg("cfg[1]").cast(ScalarType::Float32));
+        let sign = b.arg("cfg[2][0]").select(b.f32(-1.0), b.f32(1.0));
+        b.for_range(0, b.dim("n"), |i| {
+            let value = sign * (x.load([i]) * factor + shift);
+            let masked = b.if_else_value(b.is_given("mask"), || b.tensor("mask").load([i]), || b.bool(true));
+            y.store([i], masked.select(value, b.f32(0.0)));
+        });
+    }),
+    // (k: Optional[int64], s: Optional[str], t: Optional[Tuple[int64, int64]]) -> int64: what there is, as digits
+    ("given", |b| {
+        let digit = |name: &str, value: i64| b.is_given(name).select(b.i64(value), b.i64(0));
+        b.ret(digit("k", 1) + digit("s", 10) + digit("t", 100) + b.arg("k") * 1000 + b.arg("t[1]") * 100_000);
+    }),
+    // (t: Tuple[Tensor([n], int64), Tuple[Tensor([n], int64), int64]]): the second becomes the first times the number
+    ("nested", |b| {
+        let (x, y) = (b.tensor("t[0]"), b.tensor("t[1][0]"));
+        b.for_range(0, x.size(0), |i| y.store([i], x.load([i]) * b.arg("t[1][1]")));
+    }),
+    // (n: int64, step: float64) -> Tensor([2 * n, k], float64)
+    ("steps", |b| {
+        let (to, step) = (b.result(), b.arg("step"));
+        b.for_range(0, to.size(0), |i| {
+            b.ensure(i.lt(100), "ValueError", "{} steps are too many", &[to.size(0)]);
+            b.for_range(0, to.size(1), |j| to.store([i, j], (i * to.size(1) + j).cast(ScalarType::Float64) * step));
+        });
+    }),
+    // (x: Tensor([2 * n], int32), y: Tensor([n], int32)): sums of two
+    ("pairs", |b| {
+        let (x, y) = (b.tensor("x"), b.tensor("y"));
+        b.for_range(0, x.size(0) / 2, |i| y.store([i], x.load([i * 2]) + x.load([i * 2 + 1])));
+    }),
+    // (x: Tensor([h, w + 2 * p], int8, strides=[2 * s, 1]), p: int64) -> int64: all that is known of it
+    ("sizes", |b| {
+        let x = b.tensor("x");
+        let known = [x.size(0), x.size(1), x.stride(0), b.dim("w"), b.dim("s"), b.dim("p")];
+        b.ret(known.into_iter().fold(b.i64(0), |all, one| all * 100 + one));
+    }),
+    // (s: str, c: uint8) -> int64: how often the character is in it
+    ("count", |b| {
+        let (s, c) = (b.arg("s"), b.arg("c"));
+        b.ret(b.fold(0, b.arg("s.size"), b.i64(0), |i, n| {
+            let same = b.load(ScalarType::UInt8, b.offset(s, ScalarType::UInt8, i)).eq(c);
+            n + same.select(b.i64(1), b.i64(0))
+        }));
+    }),
+    // (s: Shape) -> int64
+    ("product", |b| {
+        let s = b.arg("s");
+        b.ret(b.fold(0, b.arg("s.size"), b.i64(1), |i, product| {
+            product * b.load(ScalarType::Int64, b.offset(s, ScalarType::Int64, i))
+        }));
+    }),
+    // (xs: Array[int64]) -> int64: the sum of the payloads, each behind its type
+    ("total", |b| {
+        let xs = b.arg("xs");
+        b.ret(b.fold(0, b.arg("xs.size"), b.i64(0), |i, sum| {
+            sum + b.load(ScalarType::Int64, b.offset(xs, ScalarType::Int64, i * 2 + 1))
+        }));
+    }),
+    // (t: dtype, d: device) -> int64: bits of the one, number of the other
+    ("bits", |b| {
+        let bits = (b.arg("t") >> 8) & 255;
+        b.ret(bits.cast(ScalarType::Int64) * 10 + (b.arg("d") >> 32).cast(ScalarType::Int64));
+    }),
     // (x: Tensor([n], int32)): writes until it meets a negative number
     ("negate_until", |b| {
         let x = b.tensor("x");
@@ -169,6 +240,18 @@ pub const NATIVE: &[NativeKernel] = &[
     ("native_receive3", || receive3 as *const u8),
     ("native_receive4", || receive4 as *const u8),
     ("native_mixed", || mixed as *const u8),
+    ("native_write", || written::write as *const u8),
+    ("native_write_packed", || written::write_packed as *const u8),
+    ("native_receive8", || receive8 as *const u8),
+    ("native_dltensor", || dltensor as *const u8),
+    ("native_dltensor2", || dltensor2 as *const u8),
+    ("native_note_flat", || note_flat as *const u8),
+    ("native_note_dltensor", || note_dltensor as *const u8),
+    ("native_note_memref", || note_memref as *const u8),
+    ("native_note_packed", || note_packed as *const u8),
+    ("native_fill_flat", || fill_flat as *const u8),
+    ("native_fill_dltensor", || fill_dltensor as *const u8),
+    ("native_fill_memref", || fill_memref as *const u8),
 ];
 
 pub fn native(name: &str) -> Option<*const c_void> {
@@ -247,4 +330,123 @@ extern "C" fn receive4(a: u64, b: u64, c: u64, d: u64) {
 extern "C" fn mixed(a: i8, b: u8, c: i16, d: u16, e: f32, f: u8, g: f64, h: i32, i: u32) {
     let (a, c, h) = (i64::from(a) as u64, i64::from(c) as u64, i64::from(h) as u64);
     receive([a, b.into(), c, d.into(), e.to_bits().into(), f.into(), g.to_bits(), h, i.into()]);
+}
+
+/// (x: Tensor([m, n], T, strides=[s, t]), n: int64) as a memref and a number
+#[allow(clippy::too_many_arguments)]
+extern "C" fn receive8(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64, h: u64) {
+    receive([a, b, c, d, e, f, g, h]);
+}
+
+/// Notes a descriptor as `record` does.
+///
+/// # Safety
+/// The tensor is well-formed, or the pointer NULL.
+unsafe fn note_descriptor(tensor: *const DLTensor) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let Some(tensor) = tensor.as_ref() else { return receive([0]) };
+        let data = tensor.data.expose_provenance() as u64;
+        note([show::descriptor(tensor).into(), Noted::Word(data), Noted::Word(tensor.byte_offset)]);
+    }
+}
+
+/// (x: Tensor(...)), `dltensor`, returns a status
+unsafe extern "C" fn dltensor(x: *const DLTensor) -> i32 {
+    // SAFETY: what the convention passes.
+    unsafe { note_descriptor(x) };
+    0
+}
+
+/// (x: Optional[Tensor(...)], y: Optional[Tensor(...)]), `dltensor`
+unsafe extern "C" fn dltensor2(x: *const DLTensor, y: *const DLTensor) {
+    // SAFETY: what the convention passes.
+    unsafe {
+        note_descriptor(x);
+        note_descriptor(y);
+    }
+}
+
+/// # Safety
+/// So many characters are there.
+unsafe fn note_rest(s: *const u8, s_size: usize, k_given: u8, k: f32) {
+    // SAFETY: the caller's promise.
+    note([show::text("str", unsafe { std::slice::from_raw_parts(s, s_size) }).into()]);
+    receive([s_size as u64, k_given.into(), k.to_bits().into()]);
+}
+
+/// (x: Tensor([n], float32), s: str, k: Optional[float32]), `flat`
+unsafe extern "C" fn note_flat(x: u64, s: *const u8, s_size: usize, k_given: u8, k: f32, n: i64) {
+    receive([x]);
+    // SAFETY: what the convention passes.
+    unsafe { note_rest(s, s_size, k_given, k) };
+    receive([n as u64]);
+}
+
+/// The same, `dltensor`
+unsafe extern "C" fn note_dltensor(x: *const DLTensor, s: *const u8, s_size: usize, k_given: u8, k: f32) {
+    // SAFETY: what the convention passes.
+    unsafe {
+        note_descriptor(x);
+        note_rest(s, s_size, k_given, k);
+    }
+}
+
+/// The same, `memref`
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn note_memref(
+    allocated: u64,
+    aligned: u64,
+    offset: i64,
+    size: i64,
+    stride: i64,
+    s: *const u8,
+    s_size: usize,
+    k_given: u8,
+    k: f32,
+) {
+    receive([allocated, aligned, offset as u64, size as u64, stride as u64]);
+    // SAFETY: what the convention passes.
+    unsafe { note_rest(s, s_size, k_given, k) };
+}
+
+/// Any signature without a result, `packed`
+unsafe extern "C" fn note_packed(_: *mut c_void, args: *const TVMFFIAny, num_args: i32, _: *mut TVMFFIAny) -> i32 {
+    receive([num_args as u64]);
+    // SAFETY: what the convention passes.
+    note(unsafe { show::arguments(args, num_args) }.into_iter().map(Noted::Text));
+    0
+}
+
+/// (n: int64, v: float32) -> Tensor([n], float32), `flat`, returns a status: 7 where v is negative
+unsafe extern "C" fn fill_flat(n: i64, v: f32, result: *mut f32, _: i64) -> i32 {
+    for i in 0..n as usize {
+        // SAFETY: the wrapper has allocated `n` elements.
+        unsafe { result.add(i).write(v) };
+    }
+    if v < 0.0 { 7 } else { 0 }
+}
+
+/// The same, `dltensor`
+unsafe extern "C" fn fill_dltensor(n: i64, v: f32, result: *mut DLTensor) -> i32 {
+    // SAFETY: what the convention passes.
+    unsafe {
+        note([show::descriptor(&*result).into(), Noted::Word((*result).byte_offset)]);
+        fill_flat(n, v, (*result).data.cast(), n)
+    }
+}
+
+/// The same, `memref`
+unsafe extern "C" fn fill_memref(
+    n: i64,
+    v: f32,
+    allocated: *mut f32,
+    aligned: *mut f32,
+    offset: i64,
+    size: i64,
+    stride: i64,
+) -> i32 {
+    receive([u64::from(allocated == aligned), offset as u64, size as u64, stride as u64]);
+    // SAFETY: what the convention passes.
+    unsafe { fill_flat(n, v, aligned, n) }
 }

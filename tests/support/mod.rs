@@ -11,6 +11,7 @@ pub mod recorder;
 pub mod show;
 pub mod streams;
 pub mod value;
+pub mod written;
 
 use tvm_ffi_codegen::Signature;
 

@@ -1,6 +1,6 @@
 //! Values as text: of results, and of what kernels receive.
 
-use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
+use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TVMFFIAny, TypeIndex};
 use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Dict, List, Map, Shape, Tensor};
 
 use super::element::{self, Show};
@@ -40,6 +40,15 @@ pub fn brief(view: AnyView<'_>) -> String {
         TypeIndex::OBJECT_RVALUE_REF => "rvalue reference".to_owned(),
         index => type_name(index.0),
     }
+}
+
+/// The arguments of a packed call.
+///
+/// # Safety
+/// So many are there, and all are alive.
+pub unsafe fn arguments(args: *const TVMFFIAny, num_args: i32) -> Vec<String> {
+    // SAFETY: the caller's promise.
+    (0..num_args.max(0) as usize).map(|i| brief(unsafe { AnyView::from_raw(args.add(i).read()) })).collect()
 }
 
 /// A value that its type index and payload say all of.

@@ -214,7 +214,7 @@ impl<'a> Model<'a> {
                     return if seen::is_null(value) { self.null(ty, at) } else { Err(Stop::TrustBroken) };
                 };
                 let Ok(DLDataType { code, bits, lanes }) = text.parse() else {
-                    return self.wrong_value(at, "the name of a dtype", &format!("\"{text}\""));
+                    return self.wrong_value(at, "the name of a dtype", &format!("\"{}\"", cut(text)));
                 };
                 u64::from(code) | u64::from(bits) << 8 | u64::from(lanes) << 16
             }
@@ -351,6 +351,11 @@ fn value_of_key(at: &At, key: &Value) -> At {
         _ => ("[...]".to_owned(), "[...]".to_owned()),
     };
     at.step(&step, &from).element()
+}
+
+/// The first 159 bytes of a text, less a character that would be cut in two.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(159)]
 }
 
 fn truth(value: bool) -> &'static str {
