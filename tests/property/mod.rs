@@ -39,12 +39,8 @@ fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<
     let mut bytes = [0u8; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let stated = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    let config = Config {
-        cases: stated.unwrap_or(cases),
-        failure_persistence: None,
-        max_shrink_iters: 40,
-        ..Config::default()
-    };
+    let config =
+        Config { cases: stated.unwrap_or(cases), failure_persistence: None, max_shrink_iters: 40, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     println!("TVM_FFI_CODEGEN_SEED={seed}");
     if let Err(error) = TestRunner::new_with_rng(config, rng).run(strategy, test) {
