@@ -72,8 +72,11 @@ pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder};
-pub use lower::{Body, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
-pub use spec::{Device, Dim, Layout, Param, ParamType, ParseError, ScalarType, Signature, SignatureError, TensorType};
+pub use lower::{Body, Convention, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
+pub use spec::{
+    DTypePolicy, DefaultValue, Device, Dim, Layout, Param, ParamType, ParseError, ScalarType, Signature,
+    SignatureError, TensorType,
+};
 pub use tvm_ffi_runtime as runtime;
 pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 

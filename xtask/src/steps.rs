@@ -27,6 +27,12 @@ pub const TEST: &[Step] = &[
         run: upstream::converters,
     },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
+    Step {
+        name: "property",
+        about: "100,000 random calls on the interpreter, Cranelift and LLVM",
+        needs: &[LLVM_22, CXX],
+        run: property,
+    },
     Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
@@ -124,6 +130,13 @@ fn llvm() -> Result {
         soak_llvm(&["--threads", "2", "--loop", "200"]),
     ];
     all(lints.into_iter().chain(rest))
+}
+
+/// 100 calls of each of 1,000 signatures. In release, as the compilers and the interpreter are then several times as fast.
+fn property() -> Result {
+    let tests = ["test", "--release", "-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "main"];
+    let only = ["property::", "--", "--nocapture"];
+    all([cargo(&[&tests[..], &only].concat()).env("PROPTEST_CASES", "1000")])
 }
 
 fn llvm_19() -> Result {
