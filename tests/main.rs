@@ -7,6 +7,7 @@ mod fixtures;
 mod lower_errors;
 mod native;
 mod property;
+mod prototypes;
 mod runtime_closure;
 mod spec;
 mod support;

@@ -185,7 +185,8 @@ fn every_symbol_is_determined() {
     check_each(&[
         ("f(x: Tensor([x], int8))", &["x.shape[0]: `x` is already the name of a parameter, which is no integer"]),
         ("f(x: float32) where 2 * x > 3", &["where[0]: `x` is already the name of a parameter, which is no integer"]),
-        ("f() where 1 // 0 == 1, 1 < 2", &["where[0]: 1 // 0 has no value in 64 bits"]),
+        ("f(n: int32) where n // 1 == 1 // 0", &["where[0]: 1 // 0 has no value in 64 bits"]),
+        ("f() where 1 < 2", &["where[0]: expected a symbol in `1 < 2`, which no call can change"]),
         ("f() where a.b == 1", &["where[0]: expected a number or an identifier, got \"a.b\""]),
     ]);
 }

@@ -122,8 +122,10 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     l.on_doubt(program, start, (args, num_args), signature.passed().count());
     l.b.switch_to(start);
     l.arity(signature, num_args);
-    let values = l.decode(signature);
-    let allocated = l.result_sizes(signature).map(|sizes| l.allocate(signature, &values, &sizes));
+    let mut values = l.decode(signature);
+    let sizes = l.result_sizes(signature);
+    l.streams(signature, &mut values);
+    let allocated = sizes.map(|sizes| l.allocate(signature, &values, &sizes));
     let mut args: Vec<Value> = values.into_iter().flatten().collect();
     args.extend(allocated.iter().flat_map(|allocated| allocated.passed.iter().copied()));
     if convention == Convention::Flat {

@@ -138,7 +138,7 @@ enum Stage<'a> {
 }
 
 impl Lowerer<'_> {
-    /// Checks the arguments and gives what the kernel takes for each parameter. A stream is asked for last.
+    /// Checks the arguments and gives what the kernel takes for each parameter; nothing yet for streams.
     pub(super) fn decode(&mut self, signature: &Signature) -> Vec<Vec<Value>> {
         if self.from_bind {
             self.preload(signature);
@@ -150,17 +150,21 @@ impl Lowerer<'_> {
             at += if param.is_passed() { super::wrapper::ANY_SIZE } else { 0 };
             pending.push(Pending { ty: &param.ty, place, name: Some(&param.name), stage: Stage::Start });
         }
-        let mut values = self.run(pending);
+        let values = self.run(pending);
         for constraint in signature.constraints() {
             self.constrain(constraint);
         }
         self.branch();
-        for (param, values) in signature.params().iter().zip(&mut values) {
+        values
+    }
+
+    /// Asks for the streams, in their places.
+    pub(super) fn streams(&mut self, signature: &Signature, values: &mut [Vec<Value>]) {
+        for (param, values) in signature.params().iter().zip(values) {
             if param.ty == ParamType::EnvStream {
                 *values = vec![self.stream(signature, &param.name)];
             }
         }
-        values
     }
 
     /// Requires that `bind` has made the arguments, and takes the values of all symbols from its notes.

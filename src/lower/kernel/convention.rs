@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{KernelReturn, abi_param};
+use super::{KernelReturn, abi_param, names};
 use crate::ir::{AbiParam, FuncSig, Type};
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
@@ -171,8 +171,11 @@ struct List {
 impl List {
     /// Adds a parameter, whose name is made one of its own that C has no other meaning for.
     fn add(&mut self, name: &str, c_type: &str, abi: AbiParam) {
-        let mut name = name.to_owned();
-        while KEYWORDS.contains(&name.as_str()) || !self.names.insert(name.clone()) {
+        let mut name = match names::is_free_for_parameter(name) {
+            true => name.to_owned(),
+            false => format!("p_{name}"),
+        };
+        while !self.names.insert(name.clone()) {
             name.push('_');
         }
         self.params.push(CParam { name, c_type: c_type.to_owned(), abi });
@@ -278,105 +281,3 @@ fn element_c(tensor: &TensorType) -> &'static str {
         _ => "void",
     }
 }
-
-/// Words that can't be names in C, nor in C++.
-const KEYWORDS: [&str; 98] = [
-    "alignas",
-    "alignof",
-    "and",
-    "and_eq",
-    "asm",
-    "auto",
-    "bitand",
-    "bitor",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "class",
-    "compl",
-    "concept",
-    "const",
-    "const_cast",
-    "consteval",
-    "constexpr",
-    "constinit",
-    "continue",
-    "co_await",
-    "co_return",
-    "co_yield",
-    "decltype",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "not",
-    "not_eq",
-    "nullptr",
-    "operator",
-    "or",
-    "or_eq",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "reinterpret_cast",
-    "requires",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "static_assert",
-    "static_cast",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "thread_local",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeof",
-    "typeof_unqual",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "wchar_t",
-    "while",
-    "xor",
-    "xor_eq",
-    "_Bool",
-    "_Complex",
-    "_Generic",
-    "_Imaginary",
-    "_Atomic",
-    "_Noreturn",
-];

@@ -1,6 +1,7 @@
 //! What a wrapper calls, and how: the kernel, its convention, what it gives back.
 
 pub(super) mod convention;
+mod names;
 mod prototype;
 
 use std::ffi::c_void;

@@ -1,8 +1,10 @@
 //! C prototypes of kernels: a header that a C compiler accepts.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use super::convention::{self, Convention};
+use super::names;
 use super::{Kernel, KernelReturn, LowerError};
 use crate::spec::Signature;
 
@@ -52,7 +54,8 @@ typedef struct {
 #endif
 ";
 
-/// The prototype of a kernel as C has it, with a semicolon. A name that is none in C stands in an `__asm__` label.
+/// The prototype of a kernel as C has it, with a semicolon. A name that is none in C, or that means something else there, stands in an
+/// `__asm__` label. (Functions of C's library aren't looked at: a kernel called `memcpy` is declared so.)
 ///
 /// ```
 /// use tvm_ffi_codegen::lower::{Convention, KernelReturn, c_prototype};
@@ -71,23 +74,7 @@ pub fn c_prototype(
     convention: Convention,
     returns: KernelReturn,
 ) -> Result<String, LowerError> {
-    Kernel::symbol(symbol).convention(convention).returning(returns).check(signature)?;
-    let returned = match returns {
-        KernelReturn::Nothing => "void ",
-        KernelReturn::Status => "int32_t ",
-        KernelReturn::Value => signature.ret().and_then(convention::returned).map_or("void ", |(c_type, _)| c_type),
-    };
-    let params = convention::params(signature, convention);
-    let params: Vec<String> = params.into_iter().map(|param| param.c_type + &param.name).collect();
-    let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
-    let plain = symbol.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !symbol.starts_with(|c: char| c.is_ascii_digit());
-    if plain {
-        return Ok(format!("{returned}{symbol}({params});"));
-    }
-    let name: String = symbol.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    let label = symbol.escape_default();
-    Ok(format!("{returned}kernel_{name}({params}) __asm__(\"{label}\");"))
+    Names::default().prototype(signature, symbol, convention, returns)
 }
 
 /// A C header with the prototypes of kernels. It stands alone: it includes `tvm/ffi/c_api.h` where the compiler finds it, and has its
@@ -98,12 +85,71 @@ pub fn c_prototype(
 pub fn c_header<'a>(
     kernels: impl IntoIterator<Item = (&'a Signature, &'a str, Convention, KernelReturn)>,
 ) -> Result<String, LowerError> {
+    let kernels: Vec<_> = kernels.into_iter().collect();
+    let own = kernels.iter().map(|(_, symbol, ..)| *symbol).filter(|symbol| names::is_free_for_function(symbol));
+    let mut names = Names { taken: own.map(str::to_owned).collect(), made: HashMap::new() };
     let mut header = format!("#pragma once\n{PRELUDE}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n");
     for (signature, symbol, convention, returns) in kernels {
-        let prototype = c_prototype(signature, symbol, convention, returns)?;
+        let prototype = names.prototype(signature, symbol, convention, returns)?;
+        // a text in it may have lines
+        let signature = signature.to_string().replace(['\n', '\r'], " ");
         // writing to a String doesn't fail
         let _ = writeln!(header, "// {signature}\n{prototype}\n");
     }
     header.push_str("#ifdef __cplusplus\n}\n#endif\n");
     Ok(header)
+}
+
+/// Names in C of symbols that can't be declared by their own.
+#[derive(Default)]
+struct Names {
+    taken: HashSet<String>,
+    made: HashMap<String, String>,
+}
+
+impl Names {
+    fn prototype(
+        &mut self,
+        signature: &Signature,
+        symbol: &str,
+        convention: Convention,
+        returns: KernelReturn,
+    ) -> Result<String, LowerError> {
+        Kernel::symbol(symbol).convention(convention).returning(returns).check(signature)?;
+        let returned = match returns {
+            KernelReturn::Nothing => "void ",
+            KernelReturn::Status => "int32_t ",
+            KernelReturn::Value => signature.ret().and_then(convention::returned).map_or("void ", |(c_type, _)| c_type),
+        };
+        let params = convention::params(signature, convention);
+        let params: Vec<String> = params.into_iter().map(|param| param.c_type + &param.name).collect();
+        let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
+        if names::is_free_for_function(symbol) {
+            return Ok(format!("{returned}{symbol}({params});"));
+        }
+        let name = self.name(symbol);
+        Ok(format!("{returned}{name}({params}) __asm__({});", literal(symbol)))
+    }
+
+    fn name(&mut self, symbol: &str) -> &str {
+        let taken = &mut self.taken;
+        self.made.entry(symbol.to_owned()).or_insert_with(|| {
+            let plain = symbol.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+            let mut name: String = "kernel_".chars().chain(plain).collect();
+            while !taken.insert(name.clone()) {
+                name.push('_');
+            }
+            name
+        })
+    }
+}
+
+/// A text as C has it.
+fn literal(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_ascii_control() => format!("\\{:03o}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }

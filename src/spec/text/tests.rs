@@ -159,7 +159,7 @@ fn defaults_have_their_parameters_types() {
 #[test]
 fn operations_bind_as_in_python() {
     let dim = |text: &str| {
-        let signature: Signature = format!("f(a: int64, b: int64) where {text} == 0").parse().unwrap();
+        let signature: Signature = format!("f(a: int64, b: int64) where {text} == a").parse().unwrap();
         assert_eq!(signature.to_string().parse(), Ok(signature.clone()), "{text}");
         signature.constraints()[0].left.clone()
     };

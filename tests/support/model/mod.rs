@@ -11,6 +11,7 @@ mod types;
 use std::collections::HashMap;
 
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
+use tvm_ffi_codegen::runtime::type_table::key_to_index;
 use tvm_ffi_codegen::{ParamType, Signature};
 
 use super::args::register_types;
@@ -164,6 +165,7 @@ impl<'a> Model<'a> {
         }
         self.decide_waiting()?;
         self.constraints()?;
+        accepted.tensor = self.returned_tensor()?;
         for (name, place) in streams {
             let Some(device) = self.stream else {
                 let expected = "a tensor whose device has the stream";
@@ -171,7 +173,6 @@ impl<'a> Model<'a> {
             };
             self.words[place] = Some(Noted::Word(stream_of(device)));
         }
-        accepted.tensor = self.returned_tensor()?;
         if let Some(ParamType::Tensor(tensor)) = self.signature.ret() {
             // of a tensor without elements it may be NULL; who allocates says the offset from a handle
             let words = if tensor.device.kind().is_some_and(is_opaque) { 2 } else { 1 };
@@ -212,7 +213,9 @@ impl<'a> Model<'a> {
         let Some(object) = referred else {
             let optional = matches!(ty, ParamType::Optional(_));
             let ty = if let ParamType::Optional(inner) = ty { &**inner } else { ty };
-            return self.wrong_type(ty, &At { optional, ..at.clone() }, "", "rvalue reference");
+            let unknown = matches!(ty, ParamType::Object(key) if key_to_index(key).is_none());
+            let more = if unknown { " (not a registered type)" } else { "" };
+            return self.wrong_type(ty, &At { optional, ..at.clone() }, more, "rvalue reference");
         };
         let before = self.words.len();
         self.value(ty, object, at)?;
