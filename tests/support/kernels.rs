@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use tvm_ffi_codegen::runtime::Error;
-use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny};
 use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::{Body, DLDataType, Kernel, ScalarType};
 
-use super::{show, written};
+use super::{by_convention, written};
 
 pub const F32: DLDataType = DLDataType::FLOAT32;
 
@@ -243,15 +242,15 @@ pub const NATIVE: &[NativeKernel] = &[
     ("native_write", || written::write as *const u8),
     ("native_write_packed", || written::write_packed as *const u8),
     ("native_receive8", || receive8 as *const u8),
-    ("native_dltensor", || dltensor as *const u8),
-    ("native_dltensor2", || dltensor2 as *const u8),
-    ("native_note_flat", || note_flat as *const u8),
-    ("native_note_dltensor", || note_dltensor as *const u8),
-    ("native_note_memref", || note_memref as *const u8),
-    ("native_note_packed", || note_packed as *const u8),
-    ("native_fill_flat", || fill_flat as *const u8),
-    ("native_fill_dltensor", || fill_dltensor as *const u8),
-    ("native_fill_memref", || fill_memref as *const u8),
+    ("native_dltensor", || by_convention::dltensor as *const u8),
+    ("native_dltensor2", || by_convention::dltensor2 as *const u8),
+    ("native_note_flat", || by_convention::note_flat as *const u8),
+    ("native_note_dltensor", || by_convention::note_dltensor as *const u8),
+    ("native_note_memref", || by_convention::note_memref as *const u8),
+    ("native_note_packed", || by_convention::note_packed as *const u8),
+    ("native_fill_flat", || by_convention::fill_flat as *const u8),
+    ("native_fill_dltensor", || by_convention::fill_dltensor as *const u8),
+    ("native_fill_memref", || by_convention::fill_memref as *const u8),
 ];
 
 pub fn native(name: &str) -> Option<*const c_void> {
@@ -336,117 +335,4 @@ extern "C" fn mixed(a: i8, b: u8, c: i16, d: u16, e: f32, f: u8, g: f64, h: i32,
 #[allow(clippy::too_many_arguments)]
 extern "C" fn receive8(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64, h: u64) {
     receive([a, b, c, d, e, f, g, h]);
-}
-
-/// Notes a descriptor as `record` does.
-///
-/// # Safety
-/// The tensor is well-formed, or the pointer NULL.
-unsafe fn note_descriptor(tensor: *const DLTensor) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let Some(tensor) = tensor.as_ref() else { return receive([0]) };
-        let data = tensor.data.expose_provenance() as u64;
-        note([show::descriptor(tensor).into(), Noted::Word(data), Noted::Word(tensor.byte_offset)]);
-    }
-}
-
-/// (x: Tensor(...)), `dltensor`, returns a status
-unsafe extern "C" fn dltensor(x: *const DLTensor) -> i32 {
-    // SAFETY: what the convention passes.
-    unsafe { note_descriptor(x) };
-    0
-}
-
-/// (x: Optional[Tensor(...)], y: Optional[Tensor(...)]), `dltensor`
-unsafe extern "C" fn dltensor2(x: *const DLTensor, y: *const DLTensor) {
-    // SAFETY: what the convention passes.
-    unsafe {
-        note_descriptor(x);
-        note_descriptor(y);
-    }
-}
-
-/// # Safety
-/// So many characters are there.
-unsafe fn note_rest(s: *const u8, s_size: usize, k_given: u8, k: f32) {
-    // SAFETY: the caller's promise.
-    note([show::text("str", unsafe { std::slice::from_raw_parts(s, s_size) }).into()]);
-    receive([s_size as u64, k_given.into(), k.to_bits().into()]);
-}
-
-/// (x: Tensor([n], float32), s: str, k: Optional[float32]), `flat`
-unsafe extern "C" fn note_flat(x: u64, s: *const u8, s_size: usize, k_given: u8, k: f32, n: i64) {
-    receive([x]);
-    // SAFETY: what the convention passes.
-    unsafe { note_rest(s, s_size, k_given, k) };
-    receive([n as u64]);
-}
-
-/// The same, `dltensor`
-unsafe extern "C" fn note_dltensor(x: *const DLTensor, s: *const u8, s_size: usize, k_given: u8, k: f32) {
-    // SAFETY: what the convention passes.
-    unsafe {
-        note_descriptor(x);
-        note_rest(s, s_size, k_given, k);
-    }
-}
-
-/// The same, `memref`
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn note_memref(
-    allocated: u64,
-    aligned: u64,
-    offset: i64,
-    size: i64,
-    stride: i64,
-    s: *const u8,
-    s_size: usize,
-    k_given: u8,
-    k: f32,
-) {
-    receive([allocated, aligned, offset as u64, size as u64, stride as u64]);
-    // SAFETY: what the convention passes.
-    unsafe { note_rest(s, s_size, k_given, k) };
-}
-
-/// Any signature without a result, `packed`
-unsafe extern "C" fn note_packed(_: *mut c_void, args: *const TVMFFIAny, num_args: i32, _: *mut TVMFFIAny) -> i32 {
-    receive([num_args as u64]);
-    // SAFETY: what the convention passes.
-    note(unsafe { show::arguments(args, num_args) }.into_iter().map(Noted::Text));
-    0
-}
-
-/// (n: int64, v: float32) -> Tensor([n], float32), `flat`, returns a status: 7 where v is negative
-unsafe extern "C" fn fill_flat(n: i64, v: f32, result: *mut f32, _: i64) -> i32 {
-    for i in 0..n as usize {
-        // SAFETY: the wrapper has allocated `n` elements.
-        unsafe { result.add(i).write(v) };
-    }
-    if v < 0.0 { 7 } else { 0 }
-}
-
-/// The same, `dltensor`
-unsafe extern "C" fn fill_dltensor(n: i64, v: f32, result: *mut DLTensor) -> i32 {
-    // SAFETY: what the convention passes.
-    unsafe {
-        note([show::descriptor(&*result).into(), Noted::Word((*result).byte_offset)]);
-        fill_flat(n, v, (*result).data.cast(), n)
-    }
-}
-
-/// The same, `memref`
-unsafe extern "C" fn fill_memref(
-    n: i64,
-    v: f32,
-    allocated: *mut f32,
-    aligned: *mut f32,
-    offset: i64,
-    size: i64,
-    stride: i64,
-) -> i32 {
-    receive([u64::from(allocated == aligned), offset as u64, size as u64, stride as u64]);
-    // SAFETY: what the convention passes.
-    unsafe { fill_flat(n, v, aligned, n) }
 }

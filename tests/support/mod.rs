@@ -1,6 +1,7 @@
 //! What the tests share: executors, arguments with every evil, kernels by name.
 
 pub mod args;
+pub mod by_convention;
 pub mod element;
 pub mod exec;
 pub mod kernels;
