@@ -1,7 +1,8 @@
 //! Shows what becomes of a signature at each stage:
 //!
 //! ```text
-//! explain SIGNATURE [--body add_one|...] [--emit ir|clif|llvm|asm] [--backend cranelift|llvm] [--opt none|speed|full]
+//! explain SIGNATURE [--body none|native|add_one|...] [--convention flat|dltensor|memref|packed] [--emit header|ir|clif|llvm|asm]
+//!         [--backend cranelift|llvm] [--opt none|speed|full]
 //! ```
 
 use std::error::Error;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use tvm_ffi_codegen::explain::{Stage, explain};
+use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::{Backend, Kernel, OptLevel, Signature};
 
 /// Shows what becomes of a signature at each stage
@@ -18,10 +20,13 @@ use tvm_ffi_codegen::{Backend, Kernel, OptLevel, Signature};
 struct Cli {
     /// The signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))'
     signature: Signature,
-    /// What the function does once its arguments are checked
-    #[arg(long, value_enum, default_value_t = Body::None)]
-    body: Body,
-    /// The only stage to show: ir, clif, llvm (after its passes) or asm; all of the backend's, unless given
+    /// What the function does once its arguments are checked; unless given, nothing, or what a native kernel does where one is needed
+    #[arg(long, value_enum)]
+    body: Option<Body>,
+    /// How a native kernel is called: flat, dltensor, memref or packed
+    #[arg(long)]
+    convention: Option<Convention>,
+    /// The only stage to show: header, ir, clif, llvm (after its passes) or asm; all of the backend's, unless given
     #[arg(long, value_name = "STAGE")]
     emit: Option<Stage>,
     /// cranelift or llvm; unless given, the one that has the stage
@@ -49,10 +54,10 @@ enum Body {
 }
 
 impl Body {
-    fn kernel(self, signature: &Signature) -> Kernel {
+    fn kernel(self, signature: &Signature, convention: Convention) -> Kernel {
         match self {
             Body::None => Kernel::check_only(),
-            Body::Native => Kernel::symbol(signature.name()),
+            Body::Native => Kernel::symbol(signature.name()).convention(convention),
             Body::AddOne => Kernel::body(|b| {
                 let (x, y) = (b.tensor("x"), b.tensor("y"));
                 b.for_range(0, x.size(0), |i| y.store([i], x.load([i]) + 1));
@@ -84,8 +89,10 @@ fn main() -> ExitCode {
 }
 
 fn show(cli: &Cli) -> Result<String, Box<dyn Error>> {
-    if let (Body::None, Some(ty)) = (cli.body, cli.signature.ret()) {
-        return Err(format!("the signature returns {ty}, which only a body can make: name one with --body").into());
+    let native = cli.signature.ret().is_some() || cli.convention.is_some() || cli.emit == Some(Stage::Header);
+    let body = cli.body.unwrap_or(if native { Body::Native } else { Body::None });
+    if cli.convention.is_some() && body != Body::Native {
+        return Err("--convention is for --body native alone".into());
     }
     let backend = match (cli.backend, cli.emit) {
         (Some(backend), _) => backend,
@@ -93,7 +100,7 @@ fn show(cli: &Cli) -> Result<String, Box<dyn Error>> {
         (None, Some(Stage::Clif)) => "cranelift".parse()?,
         (None, _) => Backend::default(),
     };
-    let kernel = cli.body.kernel(&cli.signature);
+    let kernel = body.kernel(&cli.signature, cli.convention.unwrap_or_default());
     let stage_text = |stage| explain(&cli.signature, &kernel, stage, backend, cli.opt);
     if let Some(stage) = cli.emit {
         return Ok(stage_text(stage)?);

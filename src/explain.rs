@@ -1,4 +1,5 @@
-//! What becomes of a signature at each stage: the IR, a backend's own IR, the assembly. For people, not programs.
+//! What becomes of a signature at each stage: a header for its kernel, the IR, a backend's own IR, the assembly. For people, not
+//! programs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,9 @@ use crate::spec::Signature;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Stage {
+    /// A C header for a native kernel of the signature; for one that is no native kernel, that of one in its place. It is
+    /// the same for all backends, and a stage of none.
+    Header,
     /// The host IR, before any backend.
     Ir,
     /// Cranelift's IR.
@@ -40,11 +44,12 @@ impl FromStr for Stage {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
+            "header" => Ok(Stage::Header),
             "ir" => Ok(Stage::Ir),
             "clif" => Ok(Stage::Clif),
             "llvm" => Ok(Stage::Llvm),
             "asm" => Ok(Stage::Asm),
-            other => Err(format!("expected ir, clif, llvm or asm, got `{other}`")),
+            other => Err(format!("expected header, ir, clif, llvm or asm, got `{other}`")),
         }
     }
 }
@@ -69,6 +74,7 @@ pub enum ExplainError {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Stage::Header => "a C header",
             Stage::Ir => "the IR",
             Stage::Clif => "CLIF",
             Stage::Llvm => "LLVM IR",
@@ -88,6 +94,9 @@ pub fn explain(
     backend: Backend,
     level: OptLevel,
 ) -> Result<String, ExplainError> {
+    if stage == Stage::Header {
+        return Ok(kernel.header(signature).map_err(EngineError::from)?);
+    }
     let module = lower::lower(signature, kernel, Routines::Import).map_err(EngineError::from)?;
     if stage == Stage::Ir {
         return Ok(module.to_string());

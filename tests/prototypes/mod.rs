@@ -8,17 +8,18 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::lower::{Convention, c_header};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::runtime::{Any, Tensor};
-use tvm_ffi_codegen::{Kernel, KernelReturn, ParamType};
+use tvm_ffi_codegen::{Backend, Kernel, KernelReturn, OptLevel, ParamType};
 
 use crate::support::args::{Arguments, Form};
 use crate::support::exec::{EXECUTORS, Program};
 use crate::support::layout::{Gives, gives};
-use crate::support::streams;
 use crate::support::value::Value;
+use crate::support::{sig, streams};
 use kinds::{Case, case};
 use table::{Passed, received, returned};
 
@@ -357,4 +358,16 @@ fn texts_that_a_call_leaves_out() {
         .map(|convention| Kernels::new(convention, format!("left_out_{convention}"), Case::new(text, ""), false))
         .collect();
     check("left-out", &kernels);
+}
+
+#[test]
+fn explain_shows_the_header_of_any_kernel() {
+    let signature = sig("scale(x: Tensor([n], float32), f: float64)");
+    let show =
+        |kernel: &Kernel| explain(&signature, kernel, Stage::Header, Backend::Cranelift, OptLevel::None).unwrap();
+    let entry = |symbol, convention| c_header([(&signature, symbol, convention, KernelReturn::Nothing)]).unwrap();
+    assert_eq!(show(&Kernel::body(|_| {})), entry("scale", Convention::Flat));
+    let kernel = Kernel::symbol("scale_2").convention(Convention::DlTensor);
+    assert_eq!(show(&kernel), entry("scale_2", Convention::DlTensor));
+    assert!(show(&kernel).contains("\nvoid scale_2(DLTensor* x, double f);\n"));
 }

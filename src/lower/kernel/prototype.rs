@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::convention::{self, Convention};
 use super::names;
-use super::{Kernel, KernelReturn, LowerError};
+use super::{Kernel, KernelReturn, Kind, LowerError};
 use crate::spec::Signature;
 
 /// What the prototypes need: the headers of the `apache-tvm-ffi` package where they are found, else the same in short.
@@ -98,6 +98,19 @@ pub fn c_header<'a>(
     }
     header.push_str("#ifdef __cplusplus\n}\n#endif\n");
     Ok(header)
+}
+
+impl Kernel {
+    /// A header with the kernel's prototype, or that of a native kernel in its place.
+    pub(crate) fn header(&self, signature: &Signature) -> Result<String, LowerError> {
+        let (symbol, kernel) = match &self.0 {
+            Kind::Symbol { name, .. } => (name.as_str(), self.clone()),
+            Kind::Address { .. } => (signature.name(), self.clone()),
+            Kind::CheckOnly | Kind::Body(_) => (signature.name(), Kernel::symbol(signature.name())),
+        };
+        let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
+        c_header([(signature, symbol, kernel.called_by(), returns)])
+    }
 }
 
 /// Names in C of symbols that can't be declared by their own.
