@@ -184,7 +184,8 @@ impl Lowerer<'_> {
                 let record = program::encode_result(self.texts, signature, ret);
                 let table = self.b.data_addr(self.messages, 0);
                 let record = self.b.iconst(Type::I32, i64::from(record));
-                let result = self.b.param(3);
+                // nothing is returned where it stands: the caller's None stays as it was
+                let result = if *ret == ParamType::None { slot } else { self.b.param(3) };
                 let code = self.b.call(self.support.take_result, &[table, record, slot, result]);
                 self.b.ret(code);
             }

@@ -281,16 +281,10 @@ impl Lowerer<'_> {
         allocated: Option<Allocated>,
     ) {
         let packed = self.convention == Convention::Packed;
-        let written = signature.ret().filter(|ret| packed || writes_result(ret));
+        let ret = signature.ret().or(packed.then_some(&ParamType::None));
+        let written = ret.filter(|ret| packed || writes_result(ret));
         let written = written.map(|ret| (ret, self.owned_slot()));
-        match written {
-            Some((_, slot)) => args.push(slot),
-            None if packed => {
-                let result = self.b.param(3);
-                args.push(result);
-            }
-            None => {}
-        }
+        args.extend(written.map(|(_, slot)| slot));
         let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
         let sig = kernel.func_sig(signature);
         let result = match &kernel.0 {

@@ -47,11 +47,11 @@ pub enum ParamType {
     Tuple(Vec<ParamType>),
     /// An `ffi.Array` or `ffi.List` of any length.
     Array(Box<ParamType>),
-    /// The same; says that the function may change it.
+    /// An `ffi.List`, which the function may change.
     List(Box<ParamType>),
-    /// An `ffi.Map` or `ffi.Dict`: keys and values.
+    /// An `ffi.Map`: keys and values.
     Map(Box<ParamType>, Box<ParamType>),
-    /// The same; says that the function may change it.
+    /// An `ffi.Dict`, which the function may change: keys and values.
     Dict(Box<ParamType>, Box<ParamType>),
     /// No argument: the current stream of the device of the first tensor on a device.
     EnvStream,

@@ -84,7 +84,7 @@ impl Model<'_> {
                 let got = format!("{size} ({})", why.unwrap_or_default());
                 self.refuse("ValueError", &what, "a size of at least 0", &got)
             }
-            None => self.refuse("ValueError", &what, &format!("{dim} in 64 bits ({values})"), "an overflow"),
+            None => self.refuse("ValueError", &what, &format!("{dim} in 64 bits ({values})"), "none"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Binder, EXPECTED_TEXT, Field, GOT_NUMBER, VALUE_ERROR, dims};
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{constraint, expr, header, waiting};
+use crate::lower::program::{constraint, expr, header, note, term, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{Pass, State};
 
@@ -107,20 +107,26 @@ fn result(r: &mut Binder<'_, '_>, program: Value) {
         look_at(r, expr, &with(&[Part::Text("a size of at least 0, got no value of "), UNKNOWN]));
         let zero = r.b.i64(0);
         let (size, has_value) = r.value_of(expr, expr::CODE, zero);
-        let in_64_bits = [EXPECTED_TEXT, Part::Text(" in 64 bits ("), BINDINGS, Part::Text("), got an overflow")];
+        let in_64_bits = [EXPECTED_TEXT, Part::Text(" in 64 bits ("), BINDINGS, Part::Text("), got none")];
         r.require(has_value, VALUE_ERROR, &with(&in_64_bits));
         r.set_field(Field::Got, size);
         let natural = r.b.icmp_imm(IntCC::SGe, size, 0);
-        let negative = [
-            Part::Text("a size of at least 0, got "),
-            GOT_NUMBER,
-            Part::Text(" ("),
-            EXPECTED_TEXT,
-            Part::Text(", "),
-            BINDINGS,
-            Part::Text(")"),
-        ];
-        r.require(natural, VALUE_ERROR, &with(&negative));
+        // equal texts are stored once: an expression that is called as its symbol is that
+        let (text, name) = (r.word(expr, expr::TEXT), r.word(expr, expr::SIZE + term::NAME));
+        let alone = r.b.icmp(IntCC::Eq, text, name);
+        let symbol = r.word(expr, expr::SIZE + term::SYMBOL);
+        let note = r.note(symbol);
+        let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
+        r.set_field(Field::Origin, origin);
+        let negative = |more: [Part<'static>; 2]| {
+            let [sep, what] = more;
+            let size = [Part::Text("a size of at least 0, got "), GOT_NUMBER, Part::Text(" ("), EXPECTED_TEXT];
+            with(&[&size[..], &[sep, what, Part::Text(")")]].concat())
+        };
+        let fine_or_alone = r.or(natural, alone);
+        r.require(fine_or_alone, VALUE_ERROR, &negative([Part::Text(", "), BINDINGS]));
+        let from = Part::Value(Tag::Place, Field::Origin as u32);
+        r.require(natural, VALUE_ERROR, &negative([Part::Text(", from "), from]));
     });
     let product = Var::new(&mut r.b, Type::I64);
     let one = r.b.i64(1);

@@ -39,6 +39,9 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
         let fine = r.b.unary(UnaryOp::Not, bad);
         r.require(fine, TYPE_ERROR, &[&got[..], what].concat());
     };
+    // a borrowed string that is there has become an owned one
+    let no_text = r.is_one_of(index, &[TypeIndex::RAW_STR, TypeIndex::BYTE_ARRAY_PTR]);
+    refuse(r, no_text, &[Part::Text(", got a NULL pointer to one")]);
     refuse(r, borrowed, &[Part::Text(", got a borrowed "), GOT_TYPE]);
     let wrong = r.is(right, 0);
     let (yes, no) = (r.b.cold_block(), r.b.block());
@@ -54,10 +57,17 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.b.ret(code);
     r.b.switch_to(no);
     refuse(r, missing, &[Part::Text(", got a NULL pointer to one")]);
-    for offset in [TYPE_INDEX, PAYLOAD] {
-        let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
-        r.b.store(word, to, offset, MemFlags::ALIGNED);
-    }
+    // the length of a small string is in the padding; else it is zero, and a truth value is 0 or 1 (contract 6)
+    let small = r.is_one_of(index, &[TypeIndex::SMALL_STR, TypeIndex::SMALL_BYTES]);
+    let is_bool = r.is(index, i64::from(TypeIndex::BOOL.0));
+    let truth = r.is_not(payload, 0);
+    let truth = r.b.convert(ConvertOp::ZExt, Type::I64, truth);
+    let payload = r.b.select(is_bool, truth, payload);
+    r.accept_raw(to, index, payload);
+    r.when(small, |r| {
+        let first = r.b.load(Type::I64, from, TYPE_INDEX, MemFlags::ALIGNED);
+        r.b.store(first, to, TYPE_INDEX, MemFlags::ALIGNED);
+    });
     r.succeed();
 }
 
