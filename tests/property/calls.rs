@@ -391,7 +391,7 @@ fn change_tensor(tensor: &mut TensorSpec, dice: &mut Dice) {
         13 => tensor.data = Data::Address(number as u64),
         14 => tensor.byte_offset = (near + 2) as u64,
         15 => tensor.byte_offset = number as u64,
-        16 => tensor.shift = (near + 2) as usize,
+        16 => tensor.shift = (near + 2).unsigned_abs() as usize,
         17 => tensor.null = true,
         18 if number % 2 == 0 => tensor.null_shape = true,
         _ => {}
