@@ -153,6 +153,7 @@ c_functions! {
     memset: fn(*mut c_void, c_int, usize) -> *mut c_void;
     memcmp: fn(*const c_void, *const c_void, usize) -> c_int;
     bcmp: fn(*const c_void, *const c_void, usize) -> c_int;
+    strlen: fn(*const c_void) -> usize;
 }
 
 /// What the dynamic linker finds under a name, starting at the executable.
