@@ -4,6 +4,7 @@
 mod bodies;
 mod contract;
 mod fixtures;
+mod growth;
 mod lower_errors;
 mod native;
 mod property;

@@ -32,9 +32,17 @@ const MOST_SCRATCH: u32 = 128 << 10;
 /// A symbol with its value.
 pub(super) struct Bound {
     pub name: String,
-    pub value: Value,
+    pub value: Held,
     /// Bound by a size, and so not negative; a stride may be.
     pub is_size: bool,
+}
+
+/// A value that is used later. Where there are many, they wait in the frame, so that a register allocator has nothing to do with them.
+#[derive(Clone, Copy)]
+pub(super) enum Held {
+    Value(Value),
+    /// In the frame, at an offset.
+    Slot(StackSlot, i32, Type),
 }
 
 /// The state of lowering one wrapper.
@@ -56,6 +64,8 @@ pub(super) struct Lowerer<'m> {
     /// Where a condition doesn't hold.
     pub doubt: Block,
     pub bound: Vec<Bound>,
+    /// There are many symbols.
+    pub many_symbols: bool,
     pub deferred: Vec<Deferred>,
     /// Which tensors share a device.
     pub shared_devices: &'m Devices,
@@ -107,6 +117,7 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         conditions: Conditions::default(),
         doubt,
         bound: Vec::new(),
+        many_symbols: signature.names_in_dims().len() > decode::FEW_SYMBOLS,
         deferred: Vec::new(),
         shared_devices: &devices,
         devices: Vec::new(),

@@ -4,8 +4,8 @@
 
 use std::collections::HashSet;
 
-use super::super::wrapper::{Bound, Lowerer};
-use crate::ir::{BinaryOp, FunctionBuilder, IntCC, Type, Value};
+use super::super::wrapper::{Bound, Held, Lowerer};
+use crate::ir::{BinaryOp, FunctionBuilder, IntCC, MemFlags, Type, Value};
 use crate::spec::{CompareOp, Constraint, Dim, DimOp, ParamType, Signature};
 
 /// What stands for the value that an expression has to have.
@@ -101,8 +101,37 @@ impl Lowerer<'_> {
         self.bound.iter().find(|b| b.name == name)
     }
 
+    /// A symbol's value, if it has one.
+    fn value_of(&mut self, name: &str) -> Option<Value> {
+        let held = self.bound(name)?.value;
+        Some(self.held(held))
+    }
+
     pub(super) fn bind(&mut self, name: &str, value: Value, is_size: bool) {
+        let value = if self.many_symbols { self.hold(value) } else { Held::Value(value) };
         self.bound.push(Bound { name: name.to_owned(), value, is_size });
+    }
+
+    /// Puts a value into the frame, unless it is a constant.
+    pub(super) fn hold(&mut self, value: Value) -> Held {
+        if self.b.as_int_const(value).is_some() {
+            return Held::Value(value);
+        }
+        let slot = self.b.slot(8, 8);
+        let address = self.b.stack_addr(slot);
+        self.b.store(value, address, 0, MemFlags::ALIGNED);
+        Held::Slot(slot, 0, self.b.type_of(value))
+    }
+
+    /// The value as it was.
+    pub(super) fn held(&mut self, held: Held) -> Value {
+        match held {
+            Held::Value(value) => value,
+            Held::Slot(slot, offset, ty) => {
+                let address = self.b.stack_addr(slot);
+                self.b.load(ty, address, offset, MemFlags::ALIGNED)
+            }
+        }
     }
 
     /// Compares with a constant or a symbol that has a value; else binds the symbol. A size that nothing vouches for may be negative.
@@ -115,7 +144,8 @@ impl Lowerer<'_> {
             }
             Dim::Symbol(name) => match self.bound(name) {
                 Some(bound) => {
-                    let (value, vouched) = (bound.value, bound.is_size);
+                    let (held, vouched) = (bound.value, bound.is_size);
+                    let value = self.held(held);
                     self.conditions.equal(got, value);
                     vouched
                 }
@@ -181,7 +211,7 @@ impl Lowerer<'_> {
         match dim {
             Dim::Const(value) => Some(self.b.i64(*value)),
             Dim::Symbol(name) if name == TARGET => target,
-            Dim::Symbol(name) => self.bound(name).map(|bound| bound.value),
+            Dim::Symbol(name) => self.value_of(name),
             Dim::Binary(op, x, y) => {
                 if let (DimOp::FloorDiv | DimOp::Mod, divisor) = (op, y.eval(&|_| None)) {
                     let x = self.compute(x, target)?;
@@ -289,8 +319,8 @@ impl Lowerer<'_> {
 
     /// A symbol's value for the kernel; 0 where it has none.
     pub(in crate::lower) fn symbol(&mut self, name: &str) -> Value {
-        match self.bound(name) {
-            Some(bound) => bound.value,
+        match self.value_of(name) {
+            Some(value) => value,
             None => self.b.iconst(Type::I64, 0),
         }
     }

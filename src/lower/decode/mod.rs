@@ -1,7 +1,7 @@
 //! The good path: takes the arguments apart, under conditions that accept what callers nearly always pass. The order in which errors
 //! are reported is not theirs but `bind`'s.
 //!
-//! What a call always passes goes in rounds over all parameters, each of which makes the next one's memory readable: the arguments;
+//! What a call always passes goes in rounds over a few parameters, each of which makes the next one's memory readable: the arguments;
 //! what they point at; what that points at. What is optional comes after that, one by one.
 //!
 //! Some signatures leave the checks to `bind` alone ([`needs_bind`]): those with containers whose elements are checked, with symbols that only
@@ -18,7 +18,7 @@ pub(super) use dims::{Deferred, floor_division};
 
 use super::kernel::convention::has_null;
 use super::program::{self, Devices, SharedId};
-use super::wrapper::{Lowerer, PAYLOAD, TYPE_INDEX};
+use super::wrapper::{Bound, Held, Lowerer, PAYLOAD, TYPE_INDEX};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{Device, Dim, ParamType, Signature, TensorShape};
 use tensor::Tensor;
@@ -110,6 +110,12 @@ fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bo
     ty.inner().into_iter().for_each(|inner| count_devices(inner, devices, always, firm, optional));
 }
 
+/// How many parameters go through their rounds together. With more, what lies between the rounds doesn't fit into registers; and the
+/// time that allocating them takes grows with the square of how much is alive at once.
+const GROUP: usize = 4;
+/// More symbols than these wait in the frame until they are asked for.
+pub(super) const FEW_SYMBOLS: usize = 8;
+
 /// A parameter, or an item of a tuple, between rounds.
 struct Pending<'a> {
     ty: &'a ParamType,
@@ -135,6 +141,8 @@ enum Stage<'a> {
     /// Optional: looked at when all others are done.
     Late,
     Done(Vec<Value>),
+    /// Done, and out of the way until the kernel is called.
+    Held(Vec<Held>),
 }
 
 impl Lowerer<'_> {
@@ -176,18 +184,36 @@ impl Lowerer<'_> {
         let first = program::notes_offset(signature.passed().count());
         for (i, name) in (0..).zip(signature.names_in_dims()) {
             let offset = (first + i * self.note_size) as i32;
-            let value = self.b.load(Type::I64, scratch, offset, MemFlags::ALIGNED);
-            self.bind(name, value, false);
+            let value = match self.many_symbols {
+                true => Held::Slot(self.scratch, offset, Type::I64),
+                false => Held::Value(self.b.load(Type::I64, scratch, offset, MemFlags::ALIGNED)),
+            };
+            self.bound.push(Bound { name: name.to_owned(), value, is_size: false });
         }
     }
 
     /// All rounds, then what is optional.
     fn run(&mut self, mut pending: Vec<Pending<'_>>) -> Vec<Vec<Value>> {
-        while pending.iter().any(Pending::is_open) {
-            for item in &mut pending {
-                item.step(self);
+        let many = pending.len() > GROUP;
+        // numbers first: dimensions may name them, wherever they stand
+        for group in pending.chunks_mut(GROUP) {
+            let scalars = group.iter_mut().filter(|item| item.ty.as_scalar().is_some());
+            scalars.for_each(|item| item.step(self));
+            if many {
+                self.branch();
+                group.iter_mut().for_each(|item| item.hold(self));
             }
-            self.branch();
+        }
+        for group in pending.chunks_mut(GROUP) {
+            while group.iter().any(Pending::is_open) {
+                for item in &mut *group {
+                    item.step(self);
+                }
+                self.branch();
+            }
+            if many {
+                group.iter_mut().for_each(|item| item.hold(self));
+            }
         }
         self.decide_deferred();
         self.branch();
@@ -273,7 +299,7 @@ impl Lowerer<'_> {
 impl<'a> Pending<'a> {
     fn is_open(&self) -> bool {
         match &self.stage {
-            Stage::Done(_) | Stage::Late => false,
+            Stage::Done(_) | Stage::Held(_) | Stage::Late => false,
             Stage::Items(items) => items.iter().any(Pending::is_open),
             _ => true,
         }
@@ -315,7 +341,7 @@ impl<'a> Pending<'a> {
                 items.iter_mut().for_each(|item| item.step(l));
                 Stage::Items(items)
             }
-            stage @ (Stage::Late | Stage::Done(_)) => stage,
+            stage @ (Stage::Late | Stage::Done(_) | Stage::Held(_)) => stage,
         };
     }
 
@@ -382,10 +408,18 @@ impl<'a> Pending<'a> {
         Stage::Items((0..).zip(types).map(item).collect())
     }
 
+    /// Puts what is done out of the way.
+    fn hold(&mut self, l: &mut Lowerer<'_>) {
+        if let Stage::Done(values) = &self.stage {
+            self.stage = Stage::Held(values.iter().map(|value| l.hold(*value)).collect());
+        }
+    }
+
     /// What the kernel takes.
     fn finish(self, l: &mut Lowerer<'_>) -> Vec<Value> {
         match (self.stage, self.ty) {
             (Stage::Done(values), _) => values,
+            (Stage::Held(values), _) => values.into_iter().map(|held| l.held(held)).collect(),
             (Stage::Items(items), _) => items.into_iter().flat_map(|item| item.finish(l)).collect(),
             (_, ParamType::Optional(inner)) => l.optional(inner, self.place),
             // no other stage is left after the rounds

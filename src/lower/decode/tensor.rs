@@ -1,7 +1,7 @@
 //! The good path of a tensor argument: contract 1 to 5 and 7, in the shape that callers nearly always use: an
 //! `ffi.Tensor` or `DLTensor*` with strides, compact as it stands. Everything else is a doubt for [`super::support::bind`].
 //!
-//! Conditions come in three steps over all parameters, each of which makes the next one's memory readable: the arguments;
+//! Conditions come in three steps over several parameters, each of which makes the next one's memory readable: the arguments;
 //! the `DLTensor`s; their shapes and strides.
 
 use std::iter;
