@@ -100,6 +100,7 @@ pub fn c_header<'a>(
     Ok(header)
 }
 
+#[cfg(feature = "_engine")]
 impl Kernel {
     /// A header with the kernel's prototype, or that of a native kernel in its place.
     pub(crate) fn header(&self, signature: &Signature) -> Result<String, LowerError> {
