@@ -100,10 +100,12 @@ pub fn c_header<'a>(
     Ok(header)
 }
 
-#[cfg(feature = "_engine")]
 impl Kernel {
-    /// A header with the kernel's prototype, or that of a native kernel in its place.
-    pub(crate) fn header(&self, signature: &Signature) -> Result<String, LowerError> {
+    /// A C header with the kernel's prototype; for a body, or no kernel, that of a native kernel in its place.
+    ///
+    /// # Errors
+    /// The kernel doesn't fit the signature.
+    pub fn header(&self, signature: &Signature) -> Result<String, LowerError> {
         let (symbol, kernel) = match &self.0 {
             Kind::Symbol { name, .. } => (name.as_str(), self.clone()),
             Kind::Address { .. } => (signature.name(), self.clone()),
