@@ -5,7 +5,9 @@
 mod support;
 
 use criterion::Criterion;
-use support::{Result, Samples, add_one_body, add_one_signature};
+use support::{
+    COUNTS, Result, Samples, add_one_body, add_one_signature, counts_heading, native_kernel, tensors_signature,
+};
 use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
 use tvm_ffi_codegen::engine::LoadOptions;
@@ -29,6 +31,9 @@ fn main() -> Result<()> {
         stages(&mut criterion, &samples, name, kernel)?;
     }
     whole(&mut criterion, &samples, UNOPTIMISED, &kernels[0], OptLevel::None)?;
+    for shared in [true, false] {
+        growth(&mut criterion, &samples, shared)?;
+    }
     criterion.final_summary();
     if !support::is_smoke() {
         table(&samples);
@@ -46,6 +51,26 @@ fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kern
     };
     compile()?;
     samples.each(criterion, &format!("{name}/whole"), compile);
+    Ok(())
+}
+
+fn growth_name(shared: bool, count: usize) -> String {
+    let symbols = if shared { "shared symbols" } else { "different symbols" };
+    format!("{symbols}/{count} tensors")
+}
+
+/// The whole for many tensors.
+fn growth(criterion: &mut Criterion, samples: &Samples, shared: bool) -> Result<()> {
+    let engine = Engine::new()?;
+    let kernel = native_kernel();
+    for count in COUNTS {
+        let compile = || -> Result<_> {
+            let signature = tensors_signature(count, shared)?;
+            // SAFETY: nobody calls it.
+            Ok(unsafe { engine.compile(&signature, &kernel)? })
+        };
+        samples.each(criterion, &growth_name(shared, count), compile);
+    }
     Ok(())
 }
 
@@ -105,6 +130,18 @@ fn table(samples: &Samples) {
     }
     if let Some(whole) = samples.median(&format!("{UNOPTIMISED}/whole")) {
         println!("\n{UNOPTIMISED}: {:.1} microseconds", whole / 1e3);
+    }
+    println!("\nthe same for each of several tensors of four dimensions, with a native kernel\n");
+    println!("{}", counts_heading("tensors"));
+    for shared in [true, false] {
+        print!("| {} symbols |", if shared { "shared" } else { "different" });
+        for count in COUNTS {
+            match samples.median(&growth_name(shared, count)) {
+                Some(time) => print!(" {:.0} |", time / 1e3 / count as f64),
+                None => print!(" not run |"),
+            }
+        }
+        println!();
     }
     if let Some(own) = samples.median("empty body/whole") {
         println!("\npeers, measured elsewhere on a comparable machine and not in this run:");

@@ -3,8 +3,11 @@
 //! An argument, such as `LLVM/Speed/two`, limits it to what has that in its name.
 //!
 //! 1. The latency from a signature to a callable function, for a wrapper and for a body.
-//! 2. A body `y[i] = a * x[i] + b` against the same loop in C by `clang -O3` of the same version, both called through a
+//! 2. The same for 1 to 64 tensors, by tensor.
+//! 3. A body `y[i] = a * x[i] + b` against the same loop in C by `clang -O3` of the same version, both called through a
 //!    wrapper, so that what differs is the loop. `CLANG` names the compiler.
+
+mod support;
 
 use std::error::Error;
 use std::hint::black_box;
@@ -20,6 +23,7 @@ fn wanted(name: &str) -> bool {
 
 fn main() -> Result<(), Box<dyn Error>> {
     latency()?;
+    growth()?;
     #[cfg(feature = "_llvm")]
     against_clang()?;
     Ok(())
@@ -80,6 +84,35 @@ fn latency() -> Result<(), Box<dyn Error>> {
                 let least = times.iter().copied().fold(f64::INFINITY, f64::min);
                 println!("  {name:<28} median {:>7.0}, least {least:>7.0}", median(times));
             }
+        }
+    }
+    Ok(())
+}
+
+fn growth() -> Result<(), Box<dyn Error>> {
+    if !wanted("growth") {
+        return Ok(());
+    }
+    println!("microseconds for each of several tensors of four dimensions, least of 5:");
+    println!("{}", support::counts_heading("backend and symbols"));
+    let kernel = support::native_kernel();
+    for &backend in Backend::ALL {
+        let engine = Engine::builder().backend(backend).build()?;
+        for shared in [true, false] {
+            print!("| {backend}, {} |", if shared { "shared" } else { "different" });
+            for count in support::COUNTS {
+                let mut least = f64::INFINITY;
+                for _ in 0..5 {
+                    let start = Instant::now();
+                    let signature = support::tensors_signature(count, shared)?;
+                    // SAFETY: nobody calls it.
+                    let function = unsafe { engine.compile(&signature, &kernel)? };
+                    least = least.min(start.elapsed().as_secs_f64() * 1e6 / count as f64);
+                    drop(black_box(function));
+                }
+                print!(" {least:.0} |");
+            }
+            println!();
         }
     }
     Ok(())

@@ -29,6 +29,32 @@ pub fn add_one_body() -> Kernel {
     })
 }
 
+/// How many tensors the signatures have that show how things grow.
+pub const COUNTS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// So many tensors of four dimensions, whose symbols are the same ones, or each its own.
+pub fn tensors_signature(count: usize, shared: bool) -> std::result::Result<Signature, SignatureError> {
+    (0..count)
+        .fold(Signature::builder("tensors"), |builder, i| {
+            let own = if shared { String::new() } else { i.to_string() };
+            let dims = ["a", "b", "c", "d"].map(|name| format!("{name}{own}"));
+            builder.param(format!("x{i}"), TensorType::new(dims, DLDataType::FLOAT32))
+        })
+        .build()
+}
+
+/// A kernel that is never called.
+pub fn native_kernel() -> Kernel {
+    extern "C" fn never_called() {}
+    Kernel::address(never_called as *const std::ffi::c_void)
+}
+
+/// The heading of a table with a column for each count.
+pub fn counts_heading(of: &str) -> String {
+    let counts: String = COUNTS.iter().map(|count| format!(" {count} |")).collect();
+    format!("| {of} |{counts}\n|---|{}", "---|".repeat(COUNTS.len()))
+}
+
 /// Nanoseconds by benchmark.
 #[derive(Default)]
 pub struct Samples(RefCell<BTreeMap<String, Vec<f64>>>);
