@@ -36,9 +36,11 @@ impl Workload {
         let tensors: Vec<String> = (0..16).map(|i| format!("t{i}: Tensor([a, b, c, d], float32)")).collect();
         Ok(match self {
             Workload::AddOne => "add_one(x: Tensor([n], float32), y: Tensor([n], float32))".parse()?,
-            Workload::GemmSig => "gemm_sig(A: Tensor([m, k], float32), B: Tensor([k, n], float32), C: Tensor([m, n], float32), \
+            Workload::GemmSig => {
+                "gemm_sig(A: Tensor([m, k], float32), B: Tensor([k, n], float32), C: Tensor([m, n], float32), \
                  alpha: float64, flag: bool)"
-                .parse()?,
+                    .parse()?
+            }
             Workload::Scalars => "scalars(a: int64, b: float64, c: bool, h: handle) -> int64".parse()?,
             Workload::Wide => format!("wide({})", tensors.join(", ")).parse()?,
         })
@@ -70,20 +72,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut times = times.split_off(2);
     times.sort_by(f64::total_cmp);
-    println!("{{\"total_ms\": {:.4}, \"min_total_ms\": {:.4}, \"reps\": {}}}", times[times.len() / 2], times[0], times.len());
+    println!(
+        "{{\"total_ms\": {:.4}, \"min_total_ms\": {:.4}, \"reps\": {}}}",
+        times[times.len() / 2],
+        times[0],
+        times.len()
+    );
     Ok(())
 }
 
 fn write(cli: &Cli, signature: &Signature, kernel: &Kernel) -> Result<(), Box<dyn Error>> {
-    use tvm_ffi_codegen::{backend, lower, ir};
+    use tvm_ffi_codegen::{backend, ir, lower};
     let module = ir::verify(lower::lower(signature, kernel, lower::Routines::Define)?)?;
     let bytes = match cli.backend {
         Backend::Cranelift => {
             use cranelift_codegen::settings::{self, Configurable};
             let mut f = settings::builder();
-            f.set("is_pic", "true")?; f.set("opt_level", "speed")?; f.set("use_colocated_libcalls", "false")?;
+            f.set("is_pic", "true")?;
+            f.set("opt_level", "speed")?;
+            f.set("use_colocated_libcalls", "false")?;
             let isa = cranelift_native::builder()?.finish(settings::Flags::new(f))?;
-            let mut m = cranelift_object::ObjectModule::new(cranelift_object::ObjectBuilder::new(isa, "x", cranelift_module::default_libcall_names())?);
+            let mut m = cranelift_object::ObjectModule::new(cranelift_object::ObjectBuilder::new(
+                isa,
+                "x",
+                cranelift_module::default_libcall_names(),
+            )?);
             use cranelift_module::Module as _;
             backend::cranelift::compile(&module, m.isa())?.add_to(&mut m, &Default::default())?;
             m.finish().emit()?

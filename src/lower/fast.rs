@@ -1,88 +1,38 @@
-//! The good path's conditions. All lead to one place where they fail: what exactly is wrong, if anything, is found out
-//! [there](super::support::bind).
-//!
-//! Integers are compared by their difference, so that any number of comparisons costs one branch; a `Bool` costs a branch
-//! of its own, which is less than making a number of it.
+//! The good path's conditions. Each is a branch of its own, so that what it compares stays in memory until then; all lead to one place
+//! where they don't hold: what exactly is wrong, if anything, is found out [there](super::support::bind).
 
-use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
+use super::wrapper::Lowerer;
+use crate::ir::{Hint, IntCC, Value};
 
-/// Conditions that are still to be branched on.
-#[derive(Default)]
-pub(super) struct Conditions {
-    holds: Vec<Value>,
-    /// A single comparison needs no difference.
-    equal: Vec<(Value, Value)>,
-    zero: Vec<Value>,
-    non_negative: Vec<Value>,
-}
-
-impl Conditions {
-    /// A `Bool` that has to hold.
-    pub(super) fn holds(&mut self, value: Value) {
-        self.holds.push(value);
+impl Lowerer<'_> {
+    /// Goes on where a `Bool` holds.
+    pub(super) fn require(&mut self, condition: Value) {
+        let next = self.b.block();
+        self.b.branch(condition, next, self.doubt, Hint::Likely);
+        self.b.switch_to(next);
     }
 
-    /// Two `I32` or two `I64` that have to be equal.
-    pub(super) fn equal(&mut self, a: Value, b: Value) {
-        self.equal.push((a, b));
+    /// Goes on where two integers of one type are equal.
+    pub(super) fn require_equal(&mut self, a: Value, b: Value) {
+        let equal = self.b.icmp(IntCC::Eq, a, b);
+        self.require(equal);
     }
 
-    /// An `I64` that has to be 0.
-    pub(super) fn zero(&mut self, value: Value) {
-        self.zero.push(value);
+    /// Goes on where an integer is 0.
+    pub(super) fn require_zero(&mut self, value: Value) {
+        let zero = self.b.icmp_imm(IntCC::Eq, value, 0);
+        self.require(zero);
     }
 
-    /// An `I64` that must not be negative.
-    pub(super) fn non_negative(&mut self, value: Value) {
-        self.non_negative.push(value);
+    /// Goes on where a pointer is not NULL.
+    pub(super) fn require_there(&mut self, pointer: Value) {
+        let there = self.b.icmp_imm(IntCC::Ne, pointer, 0);
+        self.require(there);
     }
 
-    /// Branches: goes on where all conditions hold, to `doubt` elsewhere.
-    pub(super) fn branch(&mut self, b: &mut FunctionBuilder<'_>, doubt: Block) {
-        let Conditions { mut holds, equal, zero, non_negative } = std::mem::take(self);
-        match (&equal[..], &zero[..], &non_negative[..]) {
-            ([], [], []) => {}
-            ([(x, y)], [], []) => holds.push(b.icmp(IntCC::Eq, *x, *y)),
-            ([], [], [value]) => holds.push(b.icmp_imm(IntCC::SGe, *value, 0)),
-            _ => {
-                let difference = difference(b, &equal, zero, &non_negative);
-                holds.extend(difference.map(|d| b.icmp_imm(IntCC::Eq, d, 0)));
-            }
-        }
-        for condition in holds {
-            let next = b.block();
-            b.branch(condition, next, doubt, Hint::Likely);
-            b.switch_to(next);
-        }
+    /// Goes on where an `I64` is not negative.
+    pub(super) fn require_non_negative(&mut self, value: Value) {
+        let fine = self.b.icmp_imm(IntCC::SGe, value, 0);
+        self.require(fine);
     }
-}
-
-/// An integer that is 0 where all conditions hold.
-fn difference(
-    b: &mut FunctionBuilder<'_>,
-    equal: &[(Value, Value)],
-    zero: Vec<Value>,
-    non_negative: &[Value],
-) -> Option<Value> {
-    let mut wide = zero;
-    let mut narrow = Vec::new();
-    for (x, y) in equal {
-        let to = if b.type_of(*x) == Type::I32 { &mut narrow } else { &mut wide };
-        to.push(b.binary(BinaryOp::Xor, *x, *y));
-    }
-    if let Some(signs) = any(b, non_negative) {
-        let shift = b.i64(63);
-        wide.push(b.binary(BinaryOp::LShr, signs, shift));
-    }
-    let narrow = any(b, &narrow);
-    if wide.is_empty() {
-        return narrow;
-    }
-    wide.extend(narrow.map(|n| b.convert(ConvertOp::ZExt, Type::I64, n)));
-    any(b, &wide)
-}
-
-/// All bits of all values.
-fn any(b: &mut FunctionBuilder<'_>, values: &[Value]) -> Option<Value> {
-    values.iter().copied().reduce(|x, y| b.binary(BinaryOp::Or, x, y))
 }

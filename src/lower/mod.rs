@@ -8,6 +8,7 @@
 mod body;
 mod decode;
 mod division;
+mod doubt;
 mod error;
 mod fast;
 mod kernel;
@@ -73,11 +74,15 @@ impl Lowering {
         let declared = self.module.functions.len();
         let result = wrapper::lower(self, signature, kernel);
         if result.is_err() {
-            // functions are only ever appended, so that this takes back what the wrapper declared
-            let kept = std::mem::take(&mut self.module.functions).into_iter().take(declared);
-            self.module.functions = kept.map(|(_, decl)| decl).collect();
+            self.take_back(declared);
         }
         result
+    }
+
+    /// Takes back all functions but the first ones: they are only ever appended.
+    fn take_back(&mut self, kept: usize) {
+        let kept = std::mem::take(&mut self.module.functions).into_iter().take(kept);
+        self.module.functions = kept.map(|(_, decl)| decl).collect();
     }
 
     /// The module, complete.

@@ -29,11 +29,10 @@ impl Lowerer<'_> {
                 Some(size) => size,
                 None => self.b.i64(0),
             };
-            self.conditions.non_negative(size);
+            self.require_non_negative(size);
             sizes.push(size);
         }
         self.products(&sizes, true);
-        self.branch();
         Some(sizes)
     }
 
@@ -112,10 +111,10 @@ impl Lowerer<'_> {
         let otherwise = self.b.i64(i64::from(number) << 32 | i64::from(kind.0));
         match id {
             // of those in containers, only `bind` knows
-            SharedId::OfSlot if self.from_bind => {
+            SharedId::OfSlot if let Some(scratch) = self.from_bind => {
                 let notes = program::notes_offset(signature.passed().count());
                 let number = signature.names_in_dims().len() + slot;
-                let scratch = self.b.stack_addr(self.scratch);
+                let scratch = self.b.stack_addr(scratch);
                 let offset = (notes + number as i64 * self.note_size) as i32;
                 let device = self.b.load(Type::I64, scratch, offset + note::VALUE, MemFlags::ALIGNED);
                 let there = self.b.icmp_imm(IntCC::Ne, device, 0);

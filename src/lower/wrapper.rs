@@ -3,19 +3,19 @@
 use super::Lowering;
 use super::body;
 use super::decode::{self, Deferred, SeenDevice};
+use super::doubt::{Doubt, Given};
 use super::error::LowerError;
-use super::fast::Conditions;
 use super::kernel::convention::writes_result;
 use super::kernel::{Convention, Kernel, KernelReturn, Kind};
 use super::messages::{Messages, Part};
-use super::program::{self, Devices, Encoded, Options};
+use super::program::{self, Devices, Options};
 use super::result::Allocated;
 use super::support::Support;
 use crate::ir::{
     AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     PointerFacts, SigRef, StackSlot, Type, Value,
 };
-use crate::spec::{ParamType, ScalarType, Signature, TensorType};
+use crate::spec::{Dim, ParamType, ScalarType, Signature, TensorType};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIAny, TypeIndex};
 
@@ -53,14 +53,15 @@ pub(super) struct Lowerer<'m> {
     pub messages: DataRef,
     /// The packed arguments: the caller's, or those that `bind` has made of them.
     pub args: Value,
-    /// The memory that `bind` writes to, and the size of its notes.
-    pub scratch: StackSlot,
+    /// Where all checks are left to `bind`: the memory that it writes to.
+    pub from_bind: Option<StackSlot>,
+    /// The size of `bind`'s notes.
     pub note_size: i64,
-    /// All checks are left to `bind`.
-    pub from_bind: bool,
     pub convention: Convention,
-    /// Conditions of the good path that are still to be branched on.
-    pub conditions: Conditions,
+    /// Somebody takes what the arguments give.
+    pub takes_values: bool,
+    /// Strides of compact tensors, by their dimensions.
+    pub compact: Vec<(Vec<Dim>, Vec<Value>)>,
     /// Where a condition doesn't hold.
     pub doubt: Block,
     pub bound: Vec<Bound>,
@@ -92,30 +93,44 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         return Err(LowerError::TooLarge { function, bytes: program.scratch.bytes, most: MOST_SCRATCH });
     }
     let body = match &kernel.0 {
-        Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
+        Kind::Body(build) => body::lower(into, signature, &**build)?,
         _ => None,
     };
     let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
     into.module.functions[func].param_facts = facts(signature);
     let Lowering { module, support, messages, texts } = into;
+    let passed = signature.passed().count();
+    let doubt = Doubt { program, messages: *messages, bind: support.bind, passed };
+    let from_bind = decode::needs_bind(signature);
+    let outside = (!from_bind).then(|| doubt.define(module, func));
     let mut b = FunctionBuilder::new(module, func);
-    // start(args, num_args): entered with the caller's arguments, and after a doubt with those that `bind` accepts
-    let (start, doubt) = (b.block(), b.cold_block());
-    let args = b.block_param(start, Type::Ptr);
-    let num_args = b.block_param(start, Type::I32);
-    let scratch = b.slot(program.scratch.bytes.max(1), 8);
+    let mut given = Given { args: b.param(1), num_args: b.param(2) };
+    let entry = b.current();
+    let (doubtful, from_bind) = match outside {
+        Some(outside) => (leave(&mut b, outside, verbatim, signature), None),
+        None => {
+            let (ask, scratch) = (b.block(), doubt.scratch(&mut b));
+            b.jump(ask, &[]);
+            b.switch_to(ask);
+            given = doubt.ask(&mut b, given, scratch);
+            (ask, Some(scratch))
+        }
+    };
+    if outside.is_some() {
+        b.switch_to(entry);
+    }
     let mut l = Lowerer {
         b,
         texts,
         support: *support,
         messages: *messages,
-        args,
-        scratch,
+        args: given.args,
+        from_bind,
         note_size: program.note_size,
-        from_bind: decode::needs_bind(signature),
         convention,
-        conditions: Conditions::default(),
-        doubt,
+        takes_values: body.is_some() || matches!(kernel.0, Kind::Symbol { .. } | Kind::Address { .. }) && !verbatim,
+        compact: Vec::new(),
+        doubt: doubtful,
         bound: Vec::new(),
         many_symbols: signature.names_in_dims().len() > decode::FEW_SYMBOLS,
         deferred: Vec::new(),
@@ -124,15 +139,18 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         tensors: tensors_with_devices(signature),
         seen_devices: Vec::new(),
     };
-    let given = [l.b.param(1), l.b.param(2)];
+    if from_bind.is_none() {
+        l.arity(passed, given.num_args);
+    }
     if verbatim {
-        l.verbatim(signature, kernel, program, start, given);
+        // `bind` decides also what its kernel needs no values of
+        if from_bind.is_none() {
+            l.decode(signature);
+        }
+        let args = vec![l.b.param(0), given.args, given.num_args];
+        l.call_native(signature, kernel, args, None);
         return Ok(l.b.finish());
     }
-    l.b.jump(start, &given);
-    l.on_doubt(program, start, (args, num_args), signature.passed().count());
-    l.b.switch_to(start);
-    l.arity(signature, num_args);
     let mut values = l.decode(signature);
     let sizes = l.result_sizes(signature);
     l.streams(signature, &mut values);
@@ -142,16 +160,26 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     if convention == Convention::Flat {
         args.extend(signature.symbols().into_iter().map(|symbol| l.symbol(symbol)));
     }
-    match &kernel.0 {
-        Kind::CheckOnly => succeed(&mut l.b),
-        Kind::Body(_) => {
-            if let Some(body) = body {
-                l.call_body(body, signature, args, allocated);
-            }
-        }
-        Kind::Symbol { .. } | Kind::Address { .. } => l.call_native(signature, kernel, args, allocated),
+    match (&kernel.0, body) {
+        (Kind::Symbol { .. } | Kind::Address { .. }, _) => l.call_native(signature, kernel, args, allocated),
+        (_, Some(body)) => l.call_body(body, signature, args, allocated),
+        (_, None) => l.success(allocated),
     }
     Ok(l.b.finish())
+}
+
+/// The block in which a good path leaves to the function that asks `bind`, with what that passes on.
+fn leave(b: &mut FunctionBuilder<'_>, outside: FuncRef, verbatim: bool, signature: &Signature) -> Block {
+    let here = b.cold_block();
+    b.switch_to(here);
+    let [handle, args, num_args, result] = [0, 1, 2, 3].map(|i| b.param(i));
+    // what the wrapper doesn't use needn't be kept for this
+    let null = b.ptr_const(0);
+    let handle = if verbatim { handle } else { null };
+    let result = if verbatim || signature.ret().is_some() { result } else { null };
+    let code = b.call(outside, &[handle, args, num_args, result]);
+    b.ret(code);
+    here
 }
 
 /// All tensors in order, where somebody asks for their devices.
@@ -207,63 +235,16 @@ pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: Scala
 
 impl Lowerer<'_> {
     /// As many arguments as parameters that are passed, defaults filled in, and an array that has them.
-    fn arity(&mut self, signature: &Signature, num_args: Value) {
-        let passed = signature.passed().count();
+    fn arity(&mut self, passed: usize, num_args: Value) {
         let count = self.b.iconst(Type::I32, passed as i64);
-        self.conditions.equal(num_args, count);
+        self.require_equal(num_args, count);
         if passed > 0 {
-            let there = self.b.icmp_imm(IntCC::Ne, self.args, 0);
-            self.conditions.holds(there);
+            self.require_there(self.args);
         }
-        self.branch();
-    }
-
-    pub(super) fn branch(&mut self) {
-        self.conditions.branch(&mut self.b, self.doubt);
     }
 
     pub(super) fn import(&mut self, name: &str, params: &[Type], ret: Option<Type>) -> FuncRef {
         self.b.module().import(name, FuncSig::new(params.iter().copied(), ret))
-    }
-
-    /// Where a condition doesn't hold: `bind` raises what is wrong, or makes arguments with which to go on at `accepted`.
-    fn on_doubt(&mut self, program: Encoded, accepted: Block, (args, num_args): (Value, Value), passed: usize) {
-        self.b.switch_to(self.doubt);
-        let table = self.b.data_addr(self.messages, 0);
-        let program = self.b.iconst(Type::I32, i64::from(program.offset));
-        let scratch = self.b.stack_addr(self.scratch);
-        let wide = self.b.convert(ConvertOp::SExt, Type::I64, num_args);
-        let Some(code) = self.b.call(self.support.bind, &[table, program, args, wide, scratch]) else { return };
-        let refused = self.b.cold_block();
-        let ok = self.b.icmp_imm(IntCC::Eq, code, 0);
-        // defaults stand where arguments were left out
-        let all = self.b.iconst(Type::I32, passed as i64);
-        self.b.branch_with(ok, (accepted, &[scratch, all]), (refused, &[]), Hint::None);
-        self.b.switch_to(refused);
-        self.b.ret(Some(code));
-    }
-
-    /// A kernel of convention `packed` takes the caller's own arguments once they are checked, or a copy of them with defaults.
-    fn verbatim(&mut self, signature: &Signature, kernel: &Kernel, program: Encoded, start: Block, given: [Value; 2]) {
-        let call = self.b.block();
-        let (args, num_args) = (self.b.block_param(call, Type::Ptr), self.b.block_param(call, Type::I32));
-        if self.from_bind {
-            self.b.jump(self.doubt, &[]);
-            self.on_doubt(program, call, (given[0], given[1]), signature.passed().count());
-            // nothing comes here
-            self.b.switch_to(start);
-            self.b.jump(call, &given);
-        } else {
-            self.b.jump(start, &given);
-            self.on_doubt(program, call, (given[0], given[1]), signature.passed().count());
-            self.b.switch_to(start);
-            self.arity(signature, given[1]);
-            self.decode(signature);
-            self.b.jump(call, &given);
-        }
-        self.b.switch_to(call);
-        let handle = self.b.param(0);
-        self.call_native(signature, kernel, vec![handle, args, num_args], None);
     }
 
     /// Raises where no tensor has a device whose stream could be asked for.

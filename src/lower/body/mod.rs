@@ -15,7 +15,7 @@ use std::cell::RefCell;
 
 use super::Lowering;
 use super::error::{BodyMistake, LowerError};
-use crate::ir::{FuncRef, Type, Value};
+use crate::ir::{self, FuncRef, Type, Value};
 use crate::spec::{ParamType, ScalarType, Signature};
 
 use args::{Arg, Args};
@@ -75,13 +75,28 @@ pub(super) fn lower(
     into: &mut Lowering,
     signature: &Signature,
     build: &dyn Fn(&Body<'_>),
-) -> Result<FuncRef, LowerError> {
+) -> Result<Option<FuncRef>, LowerError> {
     let taken = into.module.function_named(&function::symbol(signature)).is_some();
     if taken {
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
     }
+    let declared = into.module.functions.len();
     let (func, built) = function::define(into, signature, |l, args| fill(l, signature, args, build));
-    built.map(|()| func)
+    built?;
+    if into.module.functions[func].body.as_ref().is_some_and(does_nothing) {
+        into.take_back(declared);
+        return Ok(None);
+    }
+    Ok(Some(func))
+}
+
+/// Whether a body returns at once. (A status that isn't 0 comes from a call.)
+fn does_nothing(body: &ir::Function) -> bool {
+    let entry = body.entry().map(|entry| &body.blocks[entry]);
+    entry.is_some_and(|entry| {
+        matches!(entry.terminator, Some(ir::Terminator::Return(_)))
+            && entry.insts.iter().all(|inst| matches!(body.insts[*inst].op, ir::Op::IntConst { .. }))
+    })
 }
 
 /// Builds the body at the lowerer's current block and returns from the function.

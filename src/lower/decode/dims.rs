@@ -121,14 +121,14 @@ impl Lowerer<'_> {
         let vouched = match dim {
             Dim::Const(expected) => {
                 let expected = self.b.i64(*expected);
-                self.conditions.equal(got, expected);
+                self.require_equal(got, expected);
                 true
             }
             Dim::Symbol(name) => match self.bound(name) {
                 Some(bound) => {
                     let (held, vouched) = (bound.value, bound.is_size);
                     let value = self.held(held);
-                    self.conditions.equal(got, value);
+                    self.require_equal(got, value);
                     vouched
                 }
                 None => {
@@ -137,7 +137,7 @@ impl Lowerer<'_> {
                 }
             },
             // `bind` has decided it
-            Dim::Binary(..) if self.from_bind => false,
+            Dim::Binary(..) if self.from_bind.is_some() => false,
             Dim::Binary(..) => {
                 let deferred = Deferred { dim: dim.clone(), got, is_size };
                 if let Some(deferred) = self.decide(deferred) {
@@ -147,7 +147,7 @@ impl Lowerer<'_> {
             }
         };
         if is_size && !vouched {
-            self.conditions.non_negative(got);
+            self.require_non_negative(got);
         }
     }
 
@@ -158,14 +158,14 @@ impl Lowerer<'_> {
             let name = name.to_owned();
             if let Some(candidate) = self.compute(&solved, Some(*got)) {
                 if *is_size {
-                    self.conditions.non_negative(candidate);
+                    self.require_non_negative(candidate);
                 }
                 self.bind(&name, candidate, *is_size);
             }
         }
         match self.compute(dim, None) {
             Some(expected) => {
-                self.conditions.equal(*got, expected);
+                self.require_equal(*got, expected);
                 None
             }
             None => Some(deferred),
@@ -200,7 +200,7 @@ impl Lowerer<'_> {
                     if let Some(divisor) = divisor.filter(|divisor| *divisor > 0) {
                         return Some(self.divide(*op, x, divisor));
                     }
-                    if !self.from_bind {
+                    if self.from_bind.is_none() {
                         return None;
                     }
                     // `bind` has computed it, so that no machine traps on it
@@ -221,14 +221,14 @@ impl Lowerer<'_> {
                 // overflows where both signs differ from the sum's
                 let (a, b) = (xor(self, x, sum), xor(self, y, sum));
                 let overflow = self.b.binary(BinaryOp::And, a, b);
-                self.conditions.non_negative(overflow);
+                self.require_non_negative(overflow);
                 sum
             }
             DimOp::Sub => {
                 let difference = self.b.binary(BinaryOp::Sub, x, y);
                 let (a, b) = (xor(self, x, y), xor(self, x, difference));
                 let overflow = self.b.binary(BinaryOp::And, a, b);
-                self.conditions.non_negative(overflow);
+                self.require_non_negative(overflow);
                 difference
             }
             _ => {
@@ -236,7 +236,7 @@ impl Lowerer<'_> {
                 let high = self.b.binary(BinaryOp::SMulHi, x, y);
                 let shift = self.b.i64(63);
                 let sign = self.b.binary(BinaryOp::AShr, low, shift);
-                self.conditions.equal(high, sign);
+                self.require_equal(high, sign);
                 low
             }
         }
@@ -258,13 +258,13 @@ impl Lowerer<'_> {
 
     /// Requires a constraint, unless `bind` has.
     pub(super) fn constrain(&mut self, constraint: &Constraint) {
-        if self.from_bind {
+        if self.from_bind.is_some() {
             return;
         }
         let sides = (self.compute(&constraint.left, None), self.compute(&constraint.right, None));
         let (Some(left), Some(right)) = sides else { return };
         let compare = match constraint.op {
-            CompareOp::Eq => return self.conditions.equal(left, right),
+            CompareOp::Eq => return self.require_equal(left, right),
             CompareOp::Ne => IntCC::Ne,
             CompareOp::Lt => IntCC::SLt,
             CompareOp::Le => IntCC::SLe,
@@ -272,7 +272,7 @@ impl Lowerer<'_> {
             CompareOp::Ge => IntCC::SGe,
         };
         let holds = self.b.icmp(compare, left, right);
-        self.conditions.holds(holds);
+        self.require(holds);
     }
 
     /// Products of trailing sizes, and of all of them last. None of them overflows, where they are `checked`: a product of
@@ -288,14 +288,25 @@ impl Lowerer<'_> {
                     let next = self.b.binary(BinaryOp::Mul, before, *size);
                     if checked {
                         let upper = self.b.binary(BinaryOp::SMulHi, before, *size);
-                        self.conditions.zero(upper);
-                        self.conditions.non_negative(next);
+                        self.require_zero(upper);
+                        self.require_non_negative(next);
                     }
                     next
                 }
             });
         }
         strides.reverse();
+        strides
+    }
+
+    /// The strides of a compact tensor, whose sizes have been [matched](Self::match_dim). Tensors of equal dimensions share them.
+    pub(super) fn compact_strides(&mut self, dims: &[Dim], sizes: &[Value]) -> Vec<Value> {
+        if let Some((_, strides)) = self.compact.iter().find(|(known, _)| known == dims) {
+            return strides.clone();
+        }
+        let checked = dims.iter().any(|dim| !matches!(dim, Dim::Const(_)));
+        let strides = self.products(sizes, checked);
+        self.compact.push((dims.to_vec(), strides.clone()));
         strides
     }
 

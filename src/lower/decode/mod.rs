@@ -1,8 +1,8 @@
 //! The good path: takes the arguments apart, under conditions that accept what callers nearly always pass. The order in which errors
 //! are reported is not theirs but `bind`'s.
 //!
-//! What a call always passes goes in rounds over a few parameters, each of which makes the next one's memory readable: the arguments;
-//! what they point at; what that points at. What is optional comes after that, one by one.
+//! Parameters are taken one after the other, each condition a branch that makes the next load safe. What is optional comes after what
+//! a call always passes.
 //!
 //! Some signatures leave the checks to `bind` alone ([`needs_bind`]): those with containers whose elements are checked, with symbols that only
 //! optional tensors carry, and the like. Then a first condition says that the arguments are what `bind` has made of the caller's, and the
@@ -19,9 +19,8 @@ pub(super) use dims::Deferred;
 use super::kernel::convention::has_null;
 use super::program::{self, Devices, SharedId};
 use super::wrapper::{Bound, Held, Lowerer, PAYLOAD, TYPE_INDEX};
-use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::spec::{Device, Dim, ParamType, Signature, TensorShape};
-use tensor::Tensor;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
 
 /// An object's cell follows its header (c_api.h).
@@ -50,7 +49,7 @@ impl Place {
 
 /// The device of a tensor.
 pub(super) struct SeenDevice {
-    /// The tensor's number in the signature: rounds come to what is inside tuples later.
+    /// The tensor's number in the signature: what is optional comes later.
     order: usize,
     /// Its slot, where it shares one.
     pub slot: Option<usize>,
@@ -110,59 +109,49 @@ fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bo
     ty.inner().into_iter().for_each(|inner| count_devices(inner, devices, always, firm, optional));
 }
 
-/// How many parameters go through their rounds together. With more, what lies between the rounds doesn't fit into registers; and the
+/// The values of more parameters than these wait in the frame until the kernel is called: they don't fit into registers, and the
 /// time that allocating them takes grows with the square of how much is alive at once.
-const GROUP: usize = 4;
+const FEW_PARAMS: usize = 4;
 /// More symbols than these wait in the frame until they are asked for.
 pub(super) const FEW_SYMBOLS: usize = 8;
 
-/// A parameter, or an item of a tuple, between rounds.
-struct Pending<'a> {
+/// A parameter, or an item of a tuple.
+#[derive(Clone, Copy)]
+struct Item<'a> {
     ty: &'a ParamType,
     place: Place,
     /// The parameter's name, where it is one.
     name: Option<&'a str>,
-    stage: Stage<'a>,
 }
 
-enum Stage<'a> {
-    Start,
-    TensorHeader(Tensor<'a>),
-    TensorContents(Tensor<'a>),
-    /// A cell of data and size behind an object's header.
-    Span(Value),
-    Sizes {
-        data: Value,
-        size: Value,
-        dims: &'a [Dim],
-    },
-    TupleCell(Value),
-    Items(Vec<Pending<'a>>),
-    /// Optional: looked at when all others are done.
-    Late,
-    Done(Vec<Value>),
-    /// Done, and out of the way until the kernel is called.
+/// What has become of an item.
+enum Outcome<'a> {
+    /// What the kernel takes.
+    Values(Vec<Value>),
+    /// The same, out of the way until the kernel is called.
     Held(Vec<Held>),
+    Items(Vec<Outcome<'a>>),
+    /// Optional: looked at when all others are done.
+    Late(&'a ParamType, Place),
 }
 
 impl Lowerer<'_> {
     /// Checks the arguments and gives what the kernel takes for each parameter; nothing yet for streams.
     pub(super) fn decode(&mut self, signature: &Signature) -> Vec<Vec<Value>> {
-        if self.from_bind {
-            self.preload(signature);
+        if let Some(scratch) = self.from_bind {
+            self.preload(signature, scratch);
         }
         let mut at = 0;
-        let mut pending = Vec::with_capacity(signature.params().len());
+        let mut items = Vec::with_capacity(signature.params().len());
         for param in signature.params() {
             let place = Place::new(self.args, at);
             at += if param.is_passed() { super::wrapper::ANY_SIZE } else { 0 };
-            pending.push(Pending { ty: &param.ty, place, name: Some(&param.name), stage: Stage::Start });
+            items.push(Item { ty: &param.ty, place, name: Some(&param.name) });
         }
-        let values = self.run(pending);
+        let values = self.run(&items);
         for constraint in signature.constraints() {
             self.constrain(constraint);
         }
-        self.branch();
         values
     }
 
@@ -175,61 +164,50 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Requires that `bind` has made the arguments, and takes the values of all symbols from its notes.
-    fn preload(&mut self, signature: &Signature) {
-        let scratch = self.b.stack_addr(self.scratch);
-        let bound = self.b.icmp(IntCC::Eq, self.args, scratch);
-        self.conditions.holds(bound);
-        self.branch();
+    /// Takes the values of all symbols from `bind`'s notes.
+    fn preload(&mut self, signature: &Signature, slot: StackSlot) {
+        let scratch = self.b.stack_addr(slot);
         let first = program::notes_offset(signature.passed().count());
         for (i, name) in (0..).zip(signature.names_in_dims()) {
             let offset = (first + i * self.note_size) as i32;
             let value = match self.many_symbols {
-                true => Held::Slot(self.scratch, offset, Type::I64),
+                true => Held::Slot(slot, offset, Type::I64),
                 false => Held::Value(self.b.load(Type::I64, scratch, offset, MemFlags::ALIGNED)),
             };
             self.bound.push(Bound { name: name.to_owned(), value, is_size: false });
         }
     }
 
-    /// All rounds, then what is optional.
-    fn run(&mut self, mut pending: Vec<Pending<'_>>) -> Vec<Vec<Value>> {
-        let many = pending.len() > GROUP;
+    /// All that is always passed, then what is optional.
+    fn run(&mut self, items: &[Item<'_>]) -> Vec<Vec<Value>> {
+        let many = items.len() > FEW_PARAMS && self.takes_values;
+        let mut outcomes: Vec<Outcome<'_>> = items.iter().map(|item| Outcome::Late(item.ty, item.place)).collect();
         // numbers first: dimensions may name them, wherever they stand
-        for group in pending.chunks_mut(GROUP) {
-            let scalars = group.iter_mut().filter(|item| item.ty.as_scalar().is_some());
-            scalars.for_each(|item| item.step(self));
-            if many {
-                self.branch();
-                group.iter_mut().for_each(|item| item.hold(self));
-            }
-        }
-        for group in pending.chunks_mut(GROUP) {
-            while group.iter().any(Pending::is_open) {
-                for item in &mut *group {
-                    item.step(self);
+        for numbers in [true, false] {
+            for (item, outcome) in items.iter().zip(&mut outcomes) {
+                if item.ty.as_scalar().is_some() == numbers {
+                    *outcome = item.decode(self);
+                    if many {
+                        outcome.hold(self);
+                    }
                 }
-                self.branch();
-            }
-            if many {
-                group.iter_mut().for_each(|item| item.hold(self));
             }
         }
         self.decide_deferred();
-        self.branch();
-        pending.into_iter().map(|item| item.finish(self)).collect()
+        outcomes.into_iter().map(|outcome| outcome.finish(self)).collect()
     }
 
     /// What is optional: its values, or as many zeros. What comes from inside it is not known behind it.
     fn optional(&mut self, inner: &ParamType, place: Place) -> Vec<Value> {
         let (bound, devices, seen) = (self.bound.len(), self.devices.len(), self.seen_devices.len());
+        let compact = self.compact.len();
         let type_index = place.type_index(self);
         let absent = self.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::NONE.0));
         let (none, some, join) = (self.b.block(), self.b.block(), self.b.block());
         self.b.branch(absent, none, some, Hint::None);
         self.b.switch_to(some);
-        let item = Pending { ty: inner, place, name: None, stage: Stage::Start };
-        let mut values: Vec<Value> = self.run(vec![item]).into_iter().flatten().collect();
+        let item = Item { ty: inner, place, name: None };
+        let mut values: Vec<Value> = self.run(&[item]).into_iter().flatten().collect();
         if !has_null(inner) {
             let given = self.b.iconst(Type::I8, 1);
             values.insert(0, given);
@@ -251,6 +229,7 @@ impl Lowerer<'_> {
         }
         self.bound.truncate(bound);
         self.devices.truncate(devices);
+        self.compact.truncate(compact);
         joined
     }
 
@@ -296,158 +275,130 @@ impl Lowerer<'_> {
     }
 }
 
-impl<'a> Pending<'a> {
-    fn is_open(&self) -> bool {
-        match &self.stage {
-            Stage::Done(_) | Stage::Held(_) | Stage::Late => false,
-            Stage::Items(items) => items.iter().any(Pending::is_open),
-            _ => true,
-        }
-    }
-
-    /// One round.
-    fn step(&mut self, l: &mut Lowerer<'_>) {
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Late) {
-            Stage::Start => self.start(l),
-            Stage::TensorHeader(mut tensor) => {
-                tensor.header(l);
-                Stage::TensorContents(tensor)
-            }
-            Stage::TensorContents(tensor) => Stage::Done(tensor.contents(l)),
-            Stage::Span(object) => {
-                let data = l.b.load(Type::Ptr, object, HEADER, MemFlags::ALIGNED);
-                let size = l.b.load(Type::I64, object, HEADER + 8, MemFlags::ALIGNED);
-                // what is empty may have no address
-                let there = l.b.icmp_imm(IntCC::Ne, data, 0);
-                l.conditions.holds(there);
-                match self.ty {
-                    ParamType::Shape(Some(dims)) => {
-                        let rank = l.b.i64(dims.len() as i64);
-                        l.conditions.equal(size, rank);
-                        Stage::Sizes { data, size, dims }
-                    }
-                    _ => Stage::Done(vec![data, size]),
-                }
-            }
-            Stage::Sizes { data, size, dims } => {
-                for (d, dim) in (0i32..).zip(dims) {
-                    let got = l.b.load(Type::I64, data, 8 * d, MemFlags::ALIGNED);
-                    l.match_dim(dim, got, true);
-                }
-                Stage::Done(vec![data, size])
-            }
-            Stage::TupleCell(object) => self.items(l, object),
-            Stage::Items(mut items) => {
-                items.iter_mut().for_each(|item| item.step(l));
-                Stage::Items(items)
-            }
-            stage @ (Stage::Late | Stage::Done(_) | Stage::Held(_)) => stage,
-        };
-    }
-
-    fn start(&self, l: &mut Lowerer<'_>) -> Stage<'a> {
+impl<'a> Item<'a> {
+    fn decode(self, l: &mut Lowerer<'_>) -> Outcome<'a> {
         let place = self.place;
-        match self.ty {
+        Outcome::Values(match self.ty {
             ParamType::Scalar(ty) => {
                 let scalar = scalar::decode(l, place, *ty);
                 // `bind` has compared it, where it is not the first to say its value
-                if let (Some(name), Some(wide), false) = (self.name, scalar.wide, l.from_bind) {
+                if let (Some(name), Some(wide), false) = (self.name, scalar.wide, l.from_bind.is_some()) {
                     l.bind(name, wide, false);
                 }
-                Stage::Done(vec![scalar.value])
+                vec![scalar.value]
             }
-            ParamType::Tensor(tensor) => Stage::TensorHeader(Tensor::argument(l, place, tensor)),
-            ParamType::Str => Stage::Done(string(l, place, TypeIndex::SMALL_STR, TypeIndex::STR)),
-            ParamType::Bytes => Stage::Done(string(l, place, TypeIndex::SMALL_BYTES, TypeIndex::BYTES)),
+            ParamType::Tensor(tensor) => tensor::decode(l, place, tensor),
+            ParamType::Str => string(l, place, TypeIndex::SMALL_STR, TypeIndex::STR),
+            ParamType::Bytes => string(l, place, TypeIndex::SMALL_BYTES, TypeIndex::BYTES),
             ParamType::DType => {
                 require_index(l, place, TypeIndex::DATA_TYPE);
-                Stage::Done(vec![place.payload(l, Type::I32)])
+                vec![place.payload(l, Type::I32)]
             }
             ParamType::Device => {
                 require_index(l, place, TypeIndex::DEVICE);
-                Stage::Done(vec![place.payload(l, Type::I64)])
+                vec![place.payload(l, Type::I64)]
             }
             ParamType::Any => {
                 let type_index = place.type_index(l);
                 let plain = l.b.icmp_imm(IntCC::Ne, type_index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
-                l.conditions.holds(plain);
-                let address = l.b.ptr_add_imm(place.base, i64::from(place.offset));
-                Stage::Done(vec![address])
+                l.require(plain);
+                vec![l.b.ptr_add_imm(place.base, i64::from(place.offset))]
             }
             ParamType::None => {
                 require_index(l, place, TypeIndex::NONE);
-                Stage::Done(Vec::new())
+                Vec::new()
             }
             ParamType::Int(value) => constant(l, place, TypeIndex::INT, *value),
             ParamType::Bool(value) => constant(l, place, TypeIndex::BOOL, i64::from(*value)),
-            ParamType::Shape(_) => Stage::Span(object(l, place, TypeIndex::SHAPE)),
-            ParamType::Array(_) => Stage::Span(object(l, place, TypeIndex::ARRAY)),
-            ParamType::Function => Stage::Done(vec![object(l, place, TypeIndex::FUNCTION)]),
-            ParamType::Module => Stage::Done(vec![object(l, place, TypeIndex::MODULE)]),
-            ParamType::List(_) => Stage::Done(vec![object(l, place, TypeIndex::LIST)]),
-            ParamType::Map(..) => Stage::Done(vec![object(l, place, TypeIndex::MAP)]),
-            ParamType::Dict(..) => Stage::Done(vec![object(l, place, TypeIndex::DICT)]),
+            ParamType::Shape(dims) => shape(l, place, dims.as_deref()),
+            ParamType::Array(_) => span(l, place, TypeIndex::ARRAY),
+            ParamType::Function => vec![object(l, place, TypeIndex::FUNCTION)],
+            ParamType::Module => vec![object(l, place, TypeIndex::MODULE)],
+            ParamType::List(_) => vec![object(l, place, TypeIndex::LIST)],
+            ParamType::Map(..) => vec![object(l, place, TypeIndex::MAP)],
+            ParamType::Dict(..) => vec![object(l, place, TypeIndex::DICT)],
             // `bind` has looked at its type
-            ParamType::Object(_) => Stage::Done(vec![place.payload(l, Type::Ptr)]),
-            ParamType::Tuple(_) => Stage::TupleCell(object(l, place, TypeIndex::ARRAY)),
-            ParamType::Optional(_) => Stage::Late,
-            ParamType::EnvStream => Stage::Done(Vec::new()),
-        }
+            ParamType::Object(_) => vec![place.payload(l, Type::Ptr)],
+            ParamType::EnvStream => Vec::new(),
+            ParamType::Tuple(types) => return tuple(l, place, types),
+            ParamType::Optional(inner) => return Outcome::Late(inner, place),
+        })
     }
+}
 
-    fn items(&self, l: &mut Lowerer<'_>, object: Value) -> Stage<'a> {
-        let ParamType::Tuple(types) = self.ty else { return Stage::Done(Vec::new()) };
-        let data = l.b.load(Type::Ptr, object, HEADER, MemFlags::ALIGNED);
-        let size = l.b.load(Type::I64, object, HEADER + 8, MemFlags::ALIGNED);
-        let count = l.b.i64(types.len() as i64);
-        l.conditions.equal(size, count);
-        let item = |(i, ty): (i32, &'a ParamType)| {
-            let place = Place::new(data, i * super::wrapper::ANY_SIZE);
-            Pending { ty, place, name: None, stage: Stage::Start }
-        };
-        Stage::Items((0..).zip(types).map(item).collect())
-    }
-
+impl Outcome<'_> {
     /// Puts what is done out of the way.
     fn hold(&mut self, l: &mut Lowerer<'_>) {
-        if let Stage::Done(values) = &self.stage {
-            self.stage = Stage::Held(values.iter().map(|value| l.hold(*value)).collect());
+        if let Outcome::Values(values) = self {
+            *self = Outcome::Held(values.iter().map(|value| l.hold(*value)).collect());
         }
     }
 
     /// What the kernel takes.
     fn finish(self, l: &mut Lowerer<'_>) -> Vec<Value> {
-        match (self.stage, self.ty) {
-            (Stage::Done(values), _) => values,
-            (Stage::Held(values), _) => values.into_iter().map(|held| l.held(held)).collect(),
-            (Stage::Items(items), _) => items.into_iter().flat_map(|item| item.finish(l)).collect(),
-            (_, ParamType::Optional(inner)) => l.optional(inner, self.place),
-            // no other stage is left after the rounds
-            _ => Vec::new(),
+        match self {
+            Outcome::Values(values) => values,
+            Outcome::Held(values) => values.into_iter().map(|held| l.held(held)).collect(),
+            Outcome::Items(items) => items.into_iter().flat_map(|item| item.finish(l)).collect(),
+            Outcome::Late(inner, place) => l.optional(inner, place),
         }
     }
+}
+
+fn tuple<'a>(l: &mut Lowerer<'_>, place: Place, types: &'a [ParamType]) -> Outcome<'a> {
+    let object = object(l, place, TypeIndex::ARRAY);
+    let data = l.b.load(Type::Ptr, object, HEADER, MemFlags::ALIGNED);
+    let size = l.b.load(Type::I64, object, HEADER + 8, MemFlags::ALIGNED);
+    let count = l.b.i64(types.len() as i64);
+    l.require_equal(size, count);
+    let decode = |(i, ty): (i32, &'a ParamType)| {
+        let place = Place::new(data, i * super::wrapper::ANY_SIZE);
+        Item { ty, place, name: None }.decode(l)
+    };
+    Outcome::Items((0..).zip(types).map(decode).collect())
+}
+
+/// Data and size, which follow an object's header. What is empty may have no address, which is a doubt.
+fn span(l: &mut Lowerer<'_>, place: Place, index: TypeIndex) -> Vec<Value> {
+    let object = object(l, place, index);
+    let data = l.b.load(Type::Ptr, object, HEADER, MemFlags::ALIGNED);
+    l.require_there(data);
+    let size = l.b.load(Type::I64, object, HEADER + 8, MemFlags::ALIGNED);
+    vec![data, size]
+}
+
+fn shape(l: &mut Lowerer<'_>, place: Place, dims: Option<&[Dim]>) -> Vec<Value> {
+    let span = span(l, place, TypeIndex::SHAPE);
+    if let (Some(dims), [data, size]) = (dims, &span[..]) {
+        let rank = l.b.i64(dims.len() as i64);
+        l.require_equal(*size, rank);
+        for (d, dim) in (0i32..).zip(dims) {
+            let got = l.b.load(Type::I64, *data, 8 * d, MemFlags::ALIGNED);
+            l.match_dim(dim, got, true);
+        }
+    }
+    span
 }
 
 fn require_index(l: &mut Lowerer<'_>, place: Place, index: TypeIndex) {
     let type_index = place.type_index(l);
     let expected = l.b.iconst(Type::I32, i64::from(index.0));
-    l.conditions.equal(type_index, expected);
+    l.require_equal(type_index, expected);
 }
 
-fn constant<'a>(l: &mut Lowerer<'_>, place: Place, index: TypeIndex, value: i64) -> Stage<'a> {
+fn constant(l: &mut Lowerer<'_>, place: Place, index: TypeIndex, value: i64) -> Vec<Value> {
     require_index(l, place, index);
     let payload = place.payload(l, Type::I64);
     let expected = l.b.i64(value);
-    l.conditions.equal(payload, expected);
-    Stage::Done(Vec::new())
+    l.require_equal(payload, expected);
+    Vec::new()
 }
 
 /// An object of a static type.
 fn object(l: &mut Lowerer<'_>, place: Place, index: TypeIndex) -> Value {
     require_index(l, place, index);
     let payload = place.payload(l, Type::Ptr);
-    let there = l.b.icmp_imm(IntCC::Ne, payload, 0);
-    l.conditions.holds(there);
+    l.require_there(payload);
     payload
 }
 
@@ -468,9 +419,7 @@ fn string(l: &mut Lowerer<'_>, place: Place, small: TypeIndex, object: TypeIndex
     let is_object = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(object.0));
     let there = l.b.icmp_imm(IntCC::Ne, payload, 0);
     for condition in [is_object, there] {
-        let next = l.b.block();
-        l.b.branch(condition, next, l.doubt, Hint::Likely);
-        l.b.switch_to(next);
+        l.require(condition);
     }
     let characters = l.b.load(Type::Ptr, payload, HEADER, MemFlags::ALIGNED);
     let len = l.b.load(Type::I64, payload, HEADER + 8, MemFlags::ALIGNED);

@@ -23,7 +23,7 @@ pub(super) fn decode(l: &mut Lowerer<'_>, place: Place, ty: ScalarType) -> Scala
         _ => TypeIndex::INT,
     };
     let expected = l.b.iconst(Type::I32, i64::from(expected.0));
-    l.conditions.equal(type_index, expected);
+    l.require_equal(type_index, expected);
     let value = match ty {
         ScalarType::Bool => {
             let payload = place.payload(l, Type::I64);
@@ -50,6 +50,6 @@ fn int(l: &mut Lowerer<'_>, place: Place, ty: ScalarType) -> Scalar {
     let narrow = l.b.convert(ConvertOp::Truncate, abi_param(ty).ty, payload);
     let extend = if ty.is_signed_int() { ConvertOp::SExt } else { ConvertOp::ZExt };
     let back = l.b.convert(extend, Type::I64, narrow);
-    l.conditions.equal(back, payload);
+    l.require_equal(back, payload);
     Scalar { value: narrow, wide: Some(payload) }
 }

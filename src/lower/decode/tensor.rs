@@ -1,8 +1,6 @@
 //! The good path of a tensor argument: contract 1 to 5 and 7, in the shape that callers nearly always use: an
 //! `ffi.Tensor` or `DLTensor*` with strides, compact as it stands. Everything else is a doubt for [`super::support::bind`].
 //!
-//! Conditions come in three steps over several parameters, each of which makes the next one's memory readable: the arguments;
-//! the `DLTensor`s; their shapes and strides.
 
 use std::iter;
 use std::mem::offset_of;
@@ -13,7 +11,7 @@ use super::super::program::{SharedId, dtype_word};
 use super::super::wrapper::Lowerer;
 use super::{HEADER, Place, SeenDevice};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
-use crate::spec::{Dim, Layout, TensorType};
+use crate::spec::{Layout, TensorType};
 use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType, DLTensor, TypeIndex};
 
 pub(in crate::lower) const DATA: i32 = offset_of!(DLTensor, data) as i32;
@@ -28,64 +26,70 @@ const _: () = assert!(NDIM + 4 == DTYPE && NDIM % 8 == 0);
 const _: () =
     assert!(DEVICE % 8 == 0 && offset_of!(DLDevice, device_type) == 0 && offset_of!(DLDevice, device_id) == 4);
 
-/// A tensor argument between the steps.
-pub(super) struct Tensor<'a> {
+/// A `DLTensor` that is there.
+struct Tensor<'a> {
     ty: &'a TensorType,
-    /// Its `DLTensor`.
+    /// Its address, less the header of an object: as an `ffi.Tensor` is passed.
     base: Value,
-    shape: Option<Value>,
-    strides: Option<Value>,
+}
+
+/// Checks an argument, binds the symbols, and gives what the kernel takes.
+pub(super) fn decode(l: &mut Lowerer<'_>, place: Place, ty: &TensorType) -> Vec<Value> {
+    let tensor = Tensor::argument(l, place, ty);
+    tensor.header(l);
+    tensor.contents(l)
 }
 
 impl<'a> Tensor<'a> {
-    /// Step 1: the argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`.
-    pub(super) fn argument(l: &mut Lowerer<'_>, place: Place, ty: &'a TensorType) -> Self {
+    /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`.
+    fn argument(l: &mut Lowerer<'_>, place: Place, ty: &'a TensorType) -> Self {
         let type_index = place.type_index(l);
-        let payload = place.payload(l, Type::Ptr);
-        let there = l.b.icmp_imm(IntCC::Ne, payload, 0);
-        l.conditions.holds(there);
-        let (other, join) = (l.b.cold_block(), l.b.block());
+        let (other, outside, join) = (l.b.cold_block(), l.b.cold_block(), l.b.block());
         let base = l.b.block_param(join, Type::Ptr);
-        let inside = l.b.ptr_add_imm(payload, i64::from(HEADER));
         let is_object = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::TENSOR.0));
-        l.b.branch_with(is_object, (join, &[inside]), (other, &[]), Hint::Likely);
+        let inside = l.b.block();
+        l.b.branch(is_object, inside, other, Hint::Likely);
+        l.b.switch_to(inside);
+        let payload = place.payload(l, Type::Ptr);
+        l.require_there(payload);
+        l.b.jump(join, &[payload]);
+
         l.b.switch_to(other);
         let is_pointer = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
-        l.b.branch_with(is_pointer, (join, &[payload]), (l.doubt, &[]), Hint::Likely);
+        l.b.branch(is_pointer, outside, l.doubt, Hint::Likely);
+        l.b.switch_to(outside);
+        let payload = place.payload(l, Type::Ptr);
+        let there = l.b.icmp_imm(IntCC::Ne, payload, 0);
+        let shift = l.b.cold_block();
+        l.b.branch(there, shift, l.doubt, Hint::Likely);
+        l.b.switch_to(shift);
+        let shifted = l.b.ptr_add_imm(payload, -i64::from(HEADER));
+        l.b.jump(join, &[shifted]);
+
         l.b.switch_to(join);
-        Tensor { ty, base, shape: None, strides: None }
+        Tensor { ty, base }
     }
 
     fn load(&self, l: &mut Lowerer<'_>, ty: Type, offset: i32) -> Value {
-        l.b.load(ty, self.base, offset, MemFlags::ALIGNED)
+        l.b.load(ty, self.base, HEADER + offset, MemFlags::ALIGNED)
     }
 
-    /// Step 2: ndim, dtype and device, and there are a shape and strides. Of any rank and dtype only what is stated: what else has to be
-    /// is `bind`'s to see.
-    pub(super) fn header(&mut self, l: &mut Lowerer<'_>) {
-        let rank = self.ty.shape.rank();
-        match (rank, self.ty.exact_dtype()) {
+    /// ndim, dtype and device. Of any rank and dtype only what is stated: what else has to be is `bind`'s to see.
+    fn header(&self, l: &mut Lowerer<'_>) {
+        match (self.ty.shape.rank(), self.ty.exact_dtype()) {
             (Some(rank), Some(dtype)) => {
                 let ndim_and_dtype = self.load(l, Type::I64, NDIM);
                 let expected = l.b.i64(i64::from(dtype_word(dtype)) << 32 | rank as i64);
-                l.conditions.equal(ndim_and_dtype, expected);
+                l.require_equal(ndim_and_dtype, expected);
             }
             (Some(rank), None) => {
                 let ndim = self.load(l, Type::I32, NDIM);
                 let expected = l.b.iconst(Type::I32, rank as i64);
-                l.conditions.equal(ndim, expected);
+                l.require_equal(ndim, expected);
             }
             (None, _) => {}
         }
         self.device(l);
-        if rank.is_some_and(|rank| rank > 0) {
-            let (shape, strides) = (self.load(l, Type::Ptr, SHAPE), self.load(l, Type::Ptr, STRIDES));
-            for pointer in [shape, strides] {
-                let there = l.b.icmp_imm(IntCC::Ne, pointer, 0);
-                l.conditions.holds(there);
-            }
-            (self.shape, self.strides) = (Some(shape), Some(strides));
-        }
     }
 
     /// The kind of device and its id in one comparison, but for the first tensor that may be on any one of its kind.
@@ -97,14 +101,14 @@ impl<'a> Tensor<'a> {
         match (kind, id, first) {
             (Some(kind), SharedId::Fixed(id), _) => {
                 let expected = l.b.i64(i64::from(id) << 32 | kind);
-                l.conditions.equal(device, expected);
+                l.require_equal(device, expected);
             }
-            (_, SharedId::OfSlot, Some(first)) => l.conditions.equal(device, first),
+            (_, SharedId::OfSlot, Some(first)) => l.require_equal(device, first),
             (kind, id, _) => {
                 if let Some(kind) = kind {
                     let device_type = l.b.convert(ConvertOp::Truncate, Type::I32, device);
                     let kind = l.b.iconst(Type::I32, kind);
-                    l.conditions.equal(device_type, kind);
+                    l.require_equal(device_type, kind);
                 }
                 if id == SharedId::OfSlot {
                     l.devices.push((slot, device));
@@ -119,36 +123,39 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// Step 3: sizes, strides, the data pointer and its alignment. Binds the symbols. Gives what the kernel takes.
-    pub(super) fn contents(self, l: &mut Lowerer<'_>) -> Vec<Value> {
+    /// The shape's or the strides' numbers, as many as the dimensions.
+    fn numbers(&self, l: &mut Lowerer<'_>, field: i32, count: usize) -> Vec<Value> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let base = self.load(l, Type::Ptr, field);
+        l.require_there(base);
+        (0..count).map(|d| l.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED)).collect()
+    }
+
+    /// Sizes, strides, the data pointer and its alignment. Binds the symbols. Gives what the kernel takes.
+    fn contents(self, l: &mut Lowerer<'_>) -> Vec<Value> {
         let dims = self.ty.shape.dims().unwrap_or_default();
-        let numbers = |l: &mut Lowerer<'_>, base: Option<Value>| -> Vec<Value> {
-            let Some(base) = base else { return Vec::new() };
-            (0..dims.len()).map(|d| l.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED)).collect()
-        };
-        let shape = numbers(l, self.shape);
+        let shape = self.numbers(l, SHAPE, dims.len());
         for (dim, size) in dims.iter().zip(&shape) {
             l.match_dim(dim, *size, true);
         }
-        let checked = dims.iter().any(|dim| !matches!(dim, Dim::Const(_)));
-        let compact = l.products(&shape, checked);
-        let strides = match &self.ty.layout {
+        // overflow is looked for, and strides are there, also where nothing is compared with them
+        let compact = l.compact_strides(dims, &shape);
+        let strides = self.numbers(l, STRIDES, dims.len());
+        match &self.ty.layout {
             Layout::Contiguous => {
-                let strides = numbers(l, self.strides);
                 for (stride, expected) in strides.iter().zip(compact) {
-                    l.conditions.equal(*stride, expected);
+                    l.require_equal(*stride, expected);
                 }
-                strides
             }
             Layout::Strides(wanted) => {
-                let strides = numbers(l, self.strides);
                 for (dim, stride) in wanted.iter().zip(&strides) {
                     l.match_dim(dim, *stride, false);
                 }
-                strides
             }
-            Layout::Any => Vec::new(),
-        };
+            Layout::Any => {}
+        }
         match l.convention.form(self.ty) {
             TensorForm::Data => {
                 let (data, byte_offset) = self.data(l);
@@ -156,12 +163,11 @@ impl<'a> Tensor<'a> {
             }
             TensorForm::Descriptor => {
                 self.descriptor(l);
-                vec![self.base]
+                vec![l.b.ptr_add_imm(self.base, i64::from(HEADER))]
             }
             TensorForm::MemRef => {
                 let (data, _) = self.data(l);
                 let zero = l.b.i64(0);
-                let strides = if self.ty.layout == Layout::Any { numbers(l, self.strides) } else { strides };
                 [data, data, zero].into_iter().chain(shape).chain(strides).collect()
             }
         }
@@ -171,8 +177,7 @@ impl<'a> Tensor<'a> {
     fn data(&self, l: &mut Lowerer<'_>) -> (Value, Option<Value>) {
         let data = self.load(l, Type::Ptr, DATA);
         let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
-        let there = l.b.icmp_imm(IntCC::Ne, data, 0);
-        l.conditions.holds(there);
+        l.require_there(data);
         let opaque = self.ty.is_opaque();
         let start = if opaque { data } else { l.b.ptr_add(data, byte_offset) };
         let aligned = if opaque { byte_offset } else { start };
@@ -189,7 +194,7 @@ impl<'a> Tensor<'a> {
             };
             let mask = l.b.i64(i64::from(align) - 1);
             let rest = l.b.binary(BinaryOp::And, address, mask);
-            l.conditions.zero(rest);
+            l.require_zero(rest);
         }
     }
 
@@ -198,12 +203,11 @@ impl<'a> Tensor<'a> {
     fn descriptor(&self, l: &mut Lowerer<'_>) {
         let data = self.load(l, Type::Ptr, DATA);
         let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
-        let there = l.b.icmp_imm(IntCC::Ne, data, 0);
-        l.conditions.holds(there);
+        l.require_there(data);
         if self.ty.is_opaque() {
             self.aligned(l, byte_offset);
         } else if self.ty.device.kind().is_some() {
-            l.conditions.zero(byte_offset);
+            l.require_zero(byte_offset);
             self.aligned(l, data);
         }
         // else the offset stays where `data` is a handle, and `bind` has seen to it
