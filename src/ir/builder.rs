@@ -158,7 +158,8 @@ impl<'m> FunctionBuilder<'m> {
 
     // Instructions.
 
-    fn push(&mut self, op: Op, result: Option<Type>) -> Option<Value> {
+    /// Any instruction; its result, if it has one, is of that type.
+    pub(super) fn push(&mut self, op: Op, result: Option<Type>) -> Option<Value> {
         let inst = self.func.insts.push(InstData { op, result: None });
         let value = result.map(|ty| self.func.values.push(ValueData { ty, def: ValueDef::Result(inst) }));
         self.func.insts[inst].result = value;
@@ -215,6 +216,12 @@ impl<'m> FunctionBuilder<'m> {
     pub fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
         let ty = self.type_of(a);
         self.value(Op::Binary(op, a, b), ty)
+    }
+
+    /// As [`binary`](Self::binary), with an integer constant of the other's type.
+    pub fn binary_imm(&mut self, op: BinaryOp, a: Value, imm: i64) -> Value {
+        let imm = self.iconst(self.type_of(a), imm);
+        self.binary(op, a, imm)
     }
 
     /// An integer, pointer or truth-value comparison.

@@ -313,37 +313,56 @@ pub enum Terminator {
     Return(Option<Value>),
 }
 
-impl Op {
-    /// Calls `f` with every operand, in order.
-    pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
-        match self {
+/// Calls `$f` with a reference to every operand of `$op`, in order; a mutable one of a mutable `$op`.
+macro_rules! for_each_operand {
+    ($op:expr, $f:expr) => {{
+        let mut f = $f;
+        match $op {
             Op::IntConst { .. }
             | Op::FloatConst { .. }
             | Op::BoolConst(_)
             | Op::PtrConst(_)
             | Op::StackAddr(_)
             | Op::DataAddr(..) => {}
-            Op::Unary(_, a) | Op::Convert(_, _, a) | Op::Load { ptr: a, .. } => f(*a),
+            Op::Unary(_, a) | Op::Convert(_, _, a) | Op::Load { ptr: a, .. } => f(a),
             Op::Binary(_, a, b)
             | Op::ICmp(_, a, b)
             | Op::FCmp(_, a, b)
             | Op::PtrAdd(a, b)
             | Op::Store { value: a, ptr: b, .. }
             | Op::Element { base: a, index: b, .. } => {
-                f(*a);
-                f(*b);
+                f(a);
+                f(b);
             }
             Op::Select(a, b, c) => {
-                f(*a);
-                f(*b);
-                f(*c);
+                f(a);
+                f(b);
+                f(c);
             }
-            Op::Call(_, args) => args.iter().copied().for_each(f),
+            Op::Call(_, args) => {
+                for arg in args {
+                    f(arg);
+                }
+            }
             Op::CallIndirect(_, callee, args) => {
-                f(*callee);
-                args.iter().copied().for_each(f);
+                f(callee);
+                for arg in args {
+                    f(arg);
+                }
             }
         }
+    }};
+}
+
+impl Op {
+    /// Calls `f` with every operand, in order.
+    pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
+        for_each_operand!(self, |value: &Value| f(*value));
+    }
+
+    /// Calls `f` with every operand's place, in order.
+    pub fn for_each_operand_mut(&mut self, f: impl FnMut(&mut Value)) {
+        for_each_operand!(self, f);
     }
 }
 

@@ -4,6 +4,7 @@
 //! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter ([`interp`]).
 
 mod builder;
+mod inline;
 mod inst;
 pub mod interp;
 mod module;

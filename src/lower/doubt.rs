@@ -1,7 +1,9 @@
 //! Where the good path has a doubt: `bind` raises what is wrong, or makes arguments that the good path accepts.
 
 use super::program::Encoded;
-use crate::ir::{ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, Module, StackSlot, Type, Value};
+use crate::ir::{
+    Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, Module, StackSlot, Type, Value,
+};
 
 /// What `bind` has to know of a signature.
 #[derive(Clone, Copy)]
@@ -59,5 +61,78 @@ impl Doubt {
         let code = b.call(wrapper, &[handle, made.args, made.num_args, result]);
         b.ret(code);
         b.finish()
+    }
+}
+
+/// How a wrapper comes to ask `bind`.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    /// Before all else: all checks are left to it.
+    AskFirst,
+    /// Where there is a doubt; what it makes goes to the kernel as it is.
+    AskInside,
+    /// Where there is a doubt, by a [function](Doubt::define) of its own; what it makes is taken apart by the good path.
+    Leave(FuncRef),
+}
+
+/// The beginning of a wrapper.
+pub(super) struct Entry {
+    /// What the good path takes apart.
+    pub given: Given,
+    /// Where a doubt leads.
+    pub doubt: Block,
+    /// Where `bind` has been asked: what it has written to.
+    pub asked: Option<StackSlot>,
+    /// Where a doubt turned out to be none, with what `bind` has made.
+    accepted: Option<(Block, Given)>,
+}
+
+impl Entry {
+    /// Begins a wrapper; the good path goes on in the current block.
+    pub(super) fn new(b: &mut FunctionBuilder<'_>, doubt: &Doubt, way: Way, has_result: bool) -> Self {
+        let entry = b.current();
+        let [args, num_args] = [1, 2].map(|i| b.param(i));
+        let given = Given { args, num_args };
+        match way {
+            Way::AskFirst => {
+                let (block, scratch) = (b.block(), doubt.scratch(b));
+                b.jump(block, &[]);
+                b.switch_to(block);
+                let given = doubt.ask(b, given, scratch);
+                Entry { given, doubt: block, asked: Some(scratch), accepted: None }
+            }
+            Way::AskInside => {
+                let (block, scratch) = (b.cold_block(), doubt.scratch(b));
+                b.switch_to(block);
+                let made = doubt.ask(b, given, scratch);
+                let accepted = Some((b.current(), made));
+                b.switch_to(entry);
+                Entry { given, doubt: block, asked: None, accepted }
+            }
+            Way::Leave(outside) => {
+                let block = b.cold_block();
+                b.switch_to(block);
+                // what the wrapper doesn't use needn't be kept for this
+                let null = b.ptr_const(0);
+                let result = if has_result { b.param(3) } else { null };
+                let code = b.call(outside, &[null, args, num_args, result]);
+                b.ret(code);
+                b.switch_to(entry);
+                Entry { given, doubt: block, asked: None, accepted: None }
+            }
+        }
+    }
+
+    /// Where a kernel takes the arguments themselves: those of the good path, or those that `bind` has made.
+    pub(super) fn join(&self, b: &mut FunctionBuilder<'_>) -> Given {
+        let Some((accepted, made)) = self.accepted else { return self.given };
+        let join = b.block();
+        let given = Given { args: b.block_param(join, Type::Ptr), num_args: b.block_param(join, Type::I32) };
+        for (block, from) in [(b.current(), self.given), (accepted, made)] {
+            b.switch_to(block);
+            b.jump(join, &[from.args, from.num_args]);
+        }
+        b.switch_to(join);
+        given
     }
 }

@@ -1,10 +1,116 @@
-//! The good path's conditions. Each is a branch of its own, so that what it compares stays in memory until then; all lead to one place
-//! where they don't hold: what exactly is wrong, if anything, is found out [there](super::support::bind).
+//! The good path's conditions. All lead to one place where they don't hold: what exactly is wrong, if anything, is found out
+//! [there](super::support::bind).
+//!
+//! Most are a branch of their own, so that what they compare stays in memory until then. Conditions on single bits, on which no load
+//! depends, are gathered: bits that must be 0, of any number of values, cost one branch in the end. So do products that must fit,
+//! where no factor is large.
 
 use super::wrapper::Lowerer;
-use crate::ir::{Hint, IntCC, Value};
+use crate::ir::{BinaryOp, FunctionBuilder, Hint, IntCC, Value};
+
+/// Conditions that are still to be branched on.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// For each mask an `I64` of whose bits those in the mask must be 0.
+    bits: Vec<(i64, Value)>,
+    /// `I64`s that must not be negative.
+    sizes: Vec<Value>,
+    volumes: Vec<Volume>,
+}
+
+/// Sizes, two or more, whose product must fit into 63 bits.
+struct Volume {
+    sizes: Vec<Value>,
+    /// All that is multiplied on the way: the sizes, and products of them.
+    factors: Vec<Value>,
+}
+
+/// All bits.
+const ALL: i64 = -1;
+/// Those that are 0 in numbers of 31 bits. The product of two such numbers always fits.
+const LARGE: i64 = -1 << 31;
+
+impl Gathered {
+    fn add(&mut self, b: &mut FunctionBuilder<'_>, mask: i64, value: Value) {
+        match self.bits.iter_mut().find(|(known, _)| *known == mask) {
+            Some((_, bits)) => *bits = b.binary(BinaryOp::Or, *bits, value),
+            None => self.bits.push((mask, value)),
+        }
+    }
+}
+
+/// All bits of all values.
+fn any(b: &mut FunctionBuilder<'_>, values: &[Value]) -> Option<Value> {
+    values.iter().copied().reduce(|x, y| b.binary(BinaryOp::Or, x, y))
+}
+
+/// Whether all bits in the mask are 0.
+fn none_of(b: &mut FunctionBuilder<'_>, bits: Value, mask: i64) -> Value {
+    let rest = if mask == ALL { bits } else { b.binary_imm(BinaryOp::And, bits, mask) };
+    b.icmp_imm(IntCC::Eq, rest, 0)
+}
 
 impl Lowerer<'_> {
+    /// Goes on where all gathered conditions hold.
+    pub(super) fn settle(&mut self) {
+        let Gathered { bits, mut sizes, volumes } = std::mem::take(&mut self.gathered);
+        for (mask, bits) in bits {
+            let fine = none_of(&mut self.b, bits, mask);
+            self.require(fine);
+        }
+        let mut factors: Vec<Value> = Vec::new();
+        for factor in volumes.iter().flat_map(|volume| &volume.factors) {
+            if !factors.contains(factor) {
+                factors.push(*factor);
+            }
+        }
+        sizes.retain(|size| !factors.contains(size));
+        if let Some(sizes) = any(&mut self.b, &sizes) {
+            let fine = self.b.icmp_imm(IntCC::SGe, sizes, 0);
+            self.require(fine);
+        }
+        let Some(all) = any(&mut self.b, &factors) else { return };
+        let (next, exactly) = (self.b.block(), self.b.cold_block());
+        let small = none_of(&mut self.b, all, LARGE);
+        self.b.branch(small, next, exactly, Hint::Likely);
+        self.b.switch_to(exactly);
+        self.fits(&volumes);
+        self.b.jump(next, &[]);
+        self.b.switch_to(next);
+    }
+
+    /// Goes on where sizes aren't negative, and their products fit.
+    fn fits(&mut self, volumes: &[Volume]) {
+        let (mut signs, mut upper) = (Vec::new(), Vec::new());
+        for Volume { sizes, .. } in volumes {
+            signs.extend_from_slice(sizes);
+            let mut product = sizes[0];
+            for size in &sizes[1..] {
+                // of factors that aren't negative, a product fits where its upper half is 0 and its lower half not negative
+                upper.push(self.b.binary(BinaryOp::SMulHi, product, *size));
+                product = self.b.binary(BinaryOp::Mul, product, *size);
+                signs.push(product);
+            }
+        }
+        for (values, cc) in [(signs, IntCC::SGe), (upper, IntCC::Eq)] {
+            if let Some(values) = any(&mut self.b, &values) {
+                let fine = self.b.icmp_imm(cc, values, 0);
+                let next = self.b.cold_block();
+                self.b.branch(fine, next, self.doubt, Hint::Likely);
+                self.b.switch_to(next);
+            }
+        }
+    }
+
+    /// Runs `then` apart: conditions that it gathers are settled in its end.
+    pub(super) fn apart<R>(&mut self, then: impl FnOnce(&mut Self) -> R) -> R {
+        let outside = std::mem::take(&mut self.gathered);
+        let result = then(self);
+        self.settle();
+        self.gathered = outside;
+        result
+    }
+
     /// Goes on where a `Bool` holds.
     pub(super) fn require(&mut self, condition: Value) {
         let next = self.b.block();
@@ -12,16 +118,22 @@ impl Lowerer<'_> {
         self.b.switch_to(next);
     }
 
-    /// Goes on where two integers of one type are equal.
+    /// Goes on where two integers of one type are equal. What has just been loaded comes second, where Cranelift compares with memory.
     pub(super) fn require_equal(&mut self, a: Value, b: Value) {
         let equal = self.b.icmp(IntCC::Eq, a, b);
         self.require(equal);
     }
 
-    /// Goes on where an integer is 0.
+    /// An `I64` that has to be 0.
     pub(super) fn require_zero(&mut self, value: Value) {
-        let zero = self.b.icmp_imm(IntCC::Eq, value, 0);
-        self.require(zero);
+        self.gathered.add(&mut self.b, ALL, value);
+    }
+
+    /// An `I64` that has to be a multiple of a power of two.
+    pub(super) fn require_multiple(&mut self, value: Value, of: u32) {
+        if of > 1 {
+            self.gathered.add(&mut self.b, i64::from(of) - 1, value);
+        }
     }
 
     /// Goes on where a pointer is not NULL.
@@ -30,9 +142,30 @@ impl Lowerer<'_> {
         self.require(there);
     }
 
-    /// Goes on where an `I64` is not negative.
+    /// An `I64` that must not be negative.
     pub(super) fn require_non_negative(&mut self, value: Value) {
-        let fine = self.b.icmp_imm(IntCC::SGe, value, 0);
-        self.require(fine);
+        self.gathered.sizes.push(value);
+    }
+
+    /// Products of trailing sizes: the strides of what is compact. The product of all must fit, if `checked` (contract 4).
+    pub(super) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
+        let mut strides = vec![self.b.i64(1)];
+        let mut factors = sizes.to_vec();
+        for size in sizes.iter().skip(1).rev() {
+            strides.push(match strides.len() {
+                1 => *size,
+                _ => {
+                    let product = self.b.binary(BinaryOp::Mul, strides[strides.len() - 1], *size);
+                    factors.push(product);
+                    product
+                }
+            });
+        }
+        strides.truncate(sizes.len());
+        strides.reverse();
+        if checked && sizes.len() > 1 {
+            self.gathered.volumes.push(Volume { sizes: sizes.iter().rev().copied().collect(), factors });
+        }
+        strides
     }
 }

@@ -33,6 +33,7 @@ impl Lowerer<'_> {
             sizes.push(size);
         }
         self.products(&sizes, true);
+        self.settle();
         Some(sizes)
     }
 

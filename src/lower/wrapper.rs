@@ -1,10 +1,11 @@
 //! The wrapper of one function: the good path, the way out for doubts, the call and the result.
 
 use super::Lowering;
-use super::body;
+use super::body::{self, Code};
 use super::decode::{self, Deferred, SeenDevice};
-use super::doubt::{Doubt, Given};
+use super::doubt::{Doubt, Entry, Way};
 use super::error::LowerError;
+use super::fast::Gathered;
 use super::kernel::convention::writes_result;
 use super::kernel::{Convention, Kernel, KernelReturn, Kind};
 use super::messages::{Messages, Part};
@@ -58,6 +59,8 @@ pub(super) struct Lowerer<'m> {
     /// The size of `bind`'s notes.
     pub note_size: i64,
     pub convention: Convention,
+    /// Conditions of the good path that are still to be branched on.
+    pub gathered: Gathered,
     /// Somebody takes what the arguments give.
     pub takes_values: bool,
     /// Strides of compact tensors, by their dimensions.
@@ -93,7 +96,7 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         return Err(LowerError::TooLarge { function, bytes: program.scratch.bytes, most: MOST_SCRATCH });
     }
     let body = match &kernel.0 {
-        Kind::Body(build) => body::lower(into, signature, &**build)?,
+        Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
         _ => None,
     };
     let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
@@ -101,36 +104,30 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     let Lowering { module, support, messages, texts } = into;
     let passed = signature.passed().count();
     let doubt = Doubt { program, messages: *messages, bind: support.bind, passed };
-    let from_bind = decode::needs_bind(signature);
-    let outside = (!from_bind).then(|| doubt.define(module, func));
-    let mut b = FunctionBuilder::new(module, func);
-    let mut given = Given { args: b.param(1), num_args: b.param(2) };
-    let entry = b.current();
-    let (doubtful, from_bind) = match outside {
-        Some(outside) => (leave(&mut b, outside, verbatim, signature), None),
-        None => {
-            let (ask, scratch) = (b.block(), doubt.scratch(&mut b));
-            b.jump(ask, &[]);
-            b.switch_to(ask);
-            given = doubt.ask(&mut b, given, scratch);
-            (ask, Some(scratch))
-        }
+    let way = match (decode::needs_bind(signature), verbatim) {
+        (true, _) => Way::AskFirst,
+        (false, true) => Way::AskInside,
+        (false, false) => Way::Leave(doubt.define(module, func)),
     };
-    if outside.is_some() {
-        b.switch_to(entry);
-    }
+    let mut b = FunctionBuilder::new(module, func);
+    let entry = Entry::new(&mut b, &doubt, way, signature.ret().is_some());
     let mut l = Lowerer {
         b,
         texts,
         support: *support,
         messages: *messages,
-        args: given.args,
-        from_bind,
+        args: entry.given.args,
+        from_bind: entry.asked,
         note_size: program.note_size,
         convention,
-        takes_values: body.is_some() || matches!(kernel.0, Kind::Symbol { .. } | Kind::Address { .. }) && !verbatim,
+        takes_values: match &body {
+            Some(Code::Straight(body)) => body.has_effects(),
+            Some(Code::Function(_)) => true,
+            None => !verbatim && !matches!(kernel.0, Kind::CheckOnly),
+        },
+        gathered: Gathered::default(),
         compact: Vec::new(),
-        doubt: doubtful,
+        doubt: entry.doubt,
         bound: Vec::new(),
         many_symbols: signature.names_in_dims().len() > decode::FEW_SYMBOLS,
         deferred: Vec::new(),
@@ -139,14 +136,15 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         tensors: tensors_with_devices(signature),
         seen_devices: Vec::new(),
     };
-    if from_bind.is_none() {
-        l.arity(passed, given.num_args);
+    if entry.asked.is_none() {
+        l.arity(passed, entry.given.num_args);
     }
     if verbatim {
-        // `bind` decides also what its kernel needs no values of
-        if from_bind.is_none() {
+        // where `bind` has been asked, the kernel needs no values of the arguments
+        if entry.asked.is_none() {
             l.decode(signature);
         }
+        let given = entry.join(&mut l.b);
         let args = vec![l.b.param(0), given.args, given.num_args];
         l.call_native(signature, kernel, args, None);
         return Ok(l.b.finish());
@@ -166,20 +164,6 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         (_, None) => l.success(allocated),
     }
     Ok(l.b.finish())
-}
-
-/// The block in which a good path leaves to the function that asks `bind`, with what that passes on.
-fn leave(b: &mut FunctionBuilder<'_>, outside: FuncRef, verbatim: bool, signature: &Signature) -> Block {
-    let here = b.cold_block();
-    b.switch_to(here);
-    let [handle, args, num_args, result] = [0, 1, 2, 3].map(|i| b.param(i));
-    // what the wrapper doesn't use needn't be kept for this
-    let null = b.ptr_const(0);
-    let handle = if verbatim { handle } else { null };
-    let result = if verbatim || signature.ret().is_some() { result } else { null };
-    let code = b.call(outside, &[handle, args, num_args, result]);
-    b.ret(code);
-    here
 }
 
 /// All tensors in order, where somebody asks for their devices.
@@ -299,11 +283,15 @@ impl Lowerer<'_> {
     }
 
     /// A body writes a scalar itself; its status is passed up.
-    fn call_body(&mut self, body: FuncRef, signature: &Signature, mut args: Vec<Value>, allocated: Option<Allocated>) {
+    fn call_body(&mut self, body: Code, signature: &Signature, mut args: Vec<Value>, allocated: Option<Allocated>) {
         if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) {
             args.push(self.b.param(3));
         }
-        let Some(code) = self.b.call(body, &args) else { return };
+        let code = match body {
+            Code::Function(body) => self.b.call(body, &args),
+            Code::Straight(body) => self.b.inline(&body, &args),
+        };
+        let Some(code) = code else { return };
         match allocated {
             Some(_) => self.status(signature, code, None, allocated),
             None => self.b.ret(Some(code)),

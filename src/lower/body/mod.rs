@@ -70,12 +70,16 @@ impl Ops for Body<'_> {
     }
 }
 
+/// What a body has become.
+pub(super) enum Code {
+    /// A function of the module.
+    Function(FuncRef),
+    /// Code without branches, which the wrapper takes in.
+    Straight(ir::Function),
+}
+
 /// Defines the function of a body; the wrapper calls it with its checked arguments.
-pub(super) fn lower(
-    into: &mut Lowering,
-    signature: &Signature,
-    build: &dyn Fn(&Body<'_>),
-) -> Result<Option<FuncRef>, LowerError> {
+pub(super) fn lower(into: &mut Lowering, signature: &Signature, build: &dyn Fn(&Body<'_>)) -> Result<Code, LowerError> {
     let taken = into.module.function_named(&function::symbol(signature)).is_some();
     if taken {
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
@@ -83,20 +87,16 @@ pub(super) fn lower(
     let declared = into.module.functions.len();
     let (func, built) = function::define(into, signature, |l, args| fill(l, signature, args, build));
     built?;
-    if into.module.functions[func].body.as_ref().is_some_and(does_nothing) {
-        into.take_back(declared);
-        return Ok(None);
+    // what it calls is declared behind it, and stays
+    let alone = into.module.functions.len() == declared + 1;
+    match &mut into.module.functions[func].body {
+        Some(body) if body.is_straight() && alone => {
+            let body = std::mem::take(body);
+            into.take_back(declared);
+            Ok(Code::Straight(body))
+        }
+        _ => Ok(Code::Function(func)),
     }
-    Ok(Some(func))
-}
-
-/// Whether a body returns at once. (A status that isn't 0 comes from a call.)
-fn does_nothing(body: &ir::Function) -> bool {
-    let entry = body.entry().map(|entry| &body.blocks[entry]);
-    entry.is_some_and(|entry| {
-        matches!(entry.terminator, Some(ir::Terminator::Return(_)))
-            && entry.insts.iter().all(|inst| matches!(body.insts[*inst].op, ir::Op::IntConst { .. }))
-    })
 }
 
 /// Builds the body at the lowerer's current block and returns from the function.

@@ -128,7 +128,7 @@ impl Lowerer<'_> {
                 Some(bound) => {
                     let (held, vouched) = (bound.value, bound.is_size);
                     let value = self.held(held);
-                    self.require_equal(got, value);
+                    self.require_equal(value, got);
                     vouched
                 }
                 None => {
@@ -165,7 +165,7 @@ impl Lowerer<'_> {
         }
         match self.compute(dim, None) {
             Some(expected) => {
-                self.require_equal(*got, expected);
+                self.require_equal(expected, *got);
                 None
             }
             None => Some(deferred),
@@ -275,31 +275,16 @@ impl Lowerer<'_> {
         self.require(holds);
     }
 
-    /// Products of trailing sizes, and of all of them last. None of them overflows, where they are `checked`: a product of
-    /// factors that are not negative fits where its upper half is 0 and its lower half not negative (contract 4).
-    pub(in crate::lower) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
-        let mut strides = Vec::new();
-        let mut product = None;
-        for size in sizes.iter().rev() {
-            strides.push(product.unwrap_or_else(|| self.b.i64(1)));
-            product = Some(match product {
-                None => *size,
-                Some(before) => {
-                    let next = self.b.binary(BinaryOp::Mul, before, *size);
-                    if checked {
-                        let upper = self.b.binary(BinaryOp::SMulHi, before, *size);
-                        self.require_zero(upper);
-                        self.require_non_negative(next);
-                    }
-                    next
-                }
-            });
+    /// A size that has been [matched](Self::match_dim), by the value that stands for its symbol: then nothing has to keep its own.
+    pub(super) fn matched(&self, dim: &Dim, got: Value) -> Value {
+        let Dim::Symbol(name) = dim else { return got };
+        match self.bound(name).map(|bound| bound.value) {
+            Some(Held::Value(value)) => value,
+            _ => got,
         }
-        strides.reverse();
-        strides
     }
 
-    /// The strides of a compact tensor, whose sizes have been [matched](Self::match_dim). Tensors of equal dimensions share them.
+    /// The strides of a compact tensor of matched sizes. Tensors of equal dimensions share them.
     pub(super) fn compact_strides(&mut self, dims: &[Dim], sizes: &[Value]) -> Vec<Value> {
         if let Some((_, strides)) = self.compact.iter().find(|(known, _)| known == dims) {
             return strides.clone();

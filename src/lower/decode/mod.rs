@@ -152,6 +152,7 @@ impl Lowerer<'_> {
         for constraint in signature.constraints() {
             self.constrain(constraint);
         }
+        self.settle();
         values
     }
 
@@ -180,7 +181,7 @@ impl Lowerer<'_> {
 
     /// All that is always passed, then what is optional.
     fn run(&mut self, items: &[Item<'_>]) -> Vec<Vec<Value>> {
-        let many = items.len() > FEW_PARAMS && self.takes_values;
+        let many = items.len() > FEW_PARAMS;
         let mut outcomes: Vec<Outcome<'_>> = items.iter().map(|item| Outcome::Late(item.ty, item.place)).collect();
         // numbers first: dimensions may name them, wherever they stand
         for numbers in [true, false] {
@@ -188,7 +189,10 @@ impl Lowerer<'_> {
                 if item.ty.as_scalar().is_some() == numbers {
                     *outcome = item.decode(self);
                     if many {
-                        outcome.hold(self);
+                        self.settle();
+                        if self.takes_values {
+                            outcome.hold(self);
+                        }
                     }
                 }
             }
@@ -207,7 +211,7 @@ impl Lowerer<'_> {
         self.b.branch(absent, none, some, Hint::None);
         self.b.switch_to(some);
         let item = Item { ty: inner, place, name: None };
-        let mut values: Vec<Value> = self.run(&[item]).into_iter().flatten().collect();
+        let mut values: Vec<Value> = self.apart(|l| l.run(&[item]).into_iter().flatten().collect());
         if !has_null(inner) {
             let given = self.b.iconst(Type::I8, 1);
             values.insert(0, given);

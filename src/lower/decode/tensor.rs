@@ -10,7 +10,7 @@ use super::super::kernel::convention::TensorForm;
 use super::super::program::{SharedId, dtype_word};
 use super::super::wrapper::Lowerer;
 use super::{HEADER, Place, SeenDevice};
-use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{Layout, TensorType};
 use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType, DLTensor, TypeIndex};
 
@@ -103,7 +103,7 @@ impl<'a> Tensor<'a> {
                 let expected = l.b.i64(i64::from(id) << 32 | kind);
                 l.require_equal(device, expected);
             }
-            (_, SharedId::OfSlot, Some(first)) => l.require_equal(device, first),
+            (_, SharedId::OfSlot, Some(first)) => l.require_equal(first, device),
             (kind, id, _) => {
                 if let Some(kind) = kind {
                     let device_type = l.b.convert(ConvertOp::Truncate, Type::I32, device);
@@ -123,39 +123,43 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// The shape's or the strides' numbers, as many as the dimensions.
-    fn numbers(&self, l: &mut Lowerer<'_>, field: i32, count: usize) -> Vec<Value> {
+    /// The numbers of the shape or the strides, as many as the dimensions. Each is matched as soon as it is loaded.
+    fn numbers(
+        &self,
+        l: &mut Lowerer<'_>,
+        field: i32,
+        count: usize,
+        mut matched: impl FnMut(&mut Lowerer<'_>, usize, Value) -> Value,
+    ) -> Vec<Value> {
         if count == 0 {
             return Vec::new();
         }
         let base = self.load(l, Type::Ptr, field);
         l.require_there(base);
-        (0..count).map(|d| l.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED)).collect()
+        let mut number = |d: usize| {
+            let got = l.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED);
+            matched(l, d, got)
+        };
+        (0..count).map(&mut number).collect()
     }
 
     /// Sizes, strides, the data pointer and its alignment. Binds the symbols. Gives what the kernel takes.
     fn contents(self, l: &mut Lowerer<'_>) -> Vec<Value> {
         let dims = self.ty.shape.dims().unwrap_or_default();
-        let shape = self.numbers(l, SHAPE, dims.len());
-        for (dim, size) in dims.iter().zip(&shape) {
-            l.match_dim(dim, *size, true);
-        }
-        // overflow is looked for, and strides are there, also where nothing is compared with them
+        let shape = self.numbers(l, SHAPE, dims.len(), |l, d, size| {
+            l.match_dim(&dims[d], size, true);
+            l.matched(&dims[d], size)
+        });
+        // that sizes fit, and that strides are there, is required also where nothing is compared with them
         let compact = l.compact_strides(dims, &shape);
-        let strides = self.numbers(l, STRIDES, dims.len());
-        match &self.ty.layout {
-            Layout::Contiguous => {
-                for (stride, expected) in strides.iter().zip(compact) {
-                    l.require_equal(*stride, expected);
-                }
+        let strides = self.numbers(l, STRIDES, dims.len(), |l, d, stride| {
+            match &self.ty.layout {
+                Layout::Contiguous => l.require_equal(compact[d], stride),
+                Layout::Strides(wanted) => wanted.get(d).into_iter().for_each(|dim| l.match_dim(dim, stride, false)),
+                Layout::Any => {}
             }
-            Layout::Strides(wanted) => {
-                for (dim, stride) in wanted.iter().zip(&strides) {
-                    l.match_dim(dim, *stride, false);
-                }
-            }
-            Layout::Any => {}
-        }
+            stride
+        });
         match l.convention.form(self.ty) {
             TensorForm::Data => {
                 let (data, byte_offset) = self.data(l);
@@ -186,16 +190,11 @@ impl<'a> Tensor<'a> {
     }
 
     fn aligned(&self, l: &mut Lowerer<'_>, address: Value) {
-        let align = self.ty.alignment();
-        if align > 1 {
-            let address = match l.b.type_of(address) {
-                Type::Ptr => l.b.convert(ConvertOp::PtrToInt, Type::I64, address),
-                _ => address,
-            };
-            let mask = l.b.i64(i64::from(align) - 1);
-            let rest = l.b.binary(BinaryOp::And, address, mask);
-            l.require_zero(rest);
-        }
+        let address = match l.b.type_of(address) {
+            Type::Ptr => l.b.convert(ConvertOp::PtrToInt, Type::I64, address),
+            _ => address,
+        };
+        l.require_multiple(address, self.ty.alignment());
     }
 
     /// What the kernel is to find in a `DLTensor` of which it gets the address. The good path leaves it as it is, so that there is no

@@ -1,0 +1,46 @@
+//! Straight code in place of a call.
+
+use std::collections::HashMap;
+
+use super::builder::FunctionBuilder;
+use super::inst::{Op, Terminator, Value};
+use super::module::Function;
+
+impl Function {
+    /// Whether it is straight code: its entry returns, so that no other block is ever reached.
+    pub fn is_straight(&self) -> bool {
+        let entry = self.blocks.values().next().and_then(|block| block.terminator.as_ref());
+        matches!(entry, Some(Terminator::Return(_)))
+    }
+
+    /// Whether it writes anything, or calls what may.
+    pub fn has_effects(&self) -> bool {
+        self.insts.values().any(|inst| matches!(inst.op, Op::Store { .. } | Op::Call(..) | Op::CallIndirect(..)))
+    }
+}
+
+impl FunctionBuilder<'_> {
+    /// Appends [straight](Function::is_straight) code, of a function of this module, with `args` for its parameters, and gives what it
+    /// returns.
+    pub fn inline(&mut self, callee: &Function, args: &[Value]) -> Option<Value> {
+        let block = callee.blocks.values().next()?;
+        let slots: Vec<_> = callee.slots.values().map(|slot| self.slot(slot.size, slot.align)).collect();
+        let mut values: HashMap<Value, Value> = block.params.iter().copied().zip(args.iter().copied()).collect();
+        for inst in &block.insts {
+            let inst = &callee.insts[*inst];
+            let mut op = inst.op.clone();
+            op.for_each_operand_mut(|operand| *operand = values.get(operand).copied().unwrap_or(*operand));
+            match &mut op {
+                Op::StackAddr(slot) => *slot = slots[slot.as_u32() as usize],
+                Op::CallIndirect(signature, ..) => *signature = self.signature(callee.signatures[*signature].clone()),
+                _ => {}
+            }
+            let result = self.push(op, inst.result.map(|result| callee.type_of(result)));
+            values.extend(inst.result.zip(result));
+        }
+        match &block.terminator {
+            Some(Terminator::Return(Some(value))) => values.get(value).copied(),
+            _ => None,
+        }
+    }
+}
