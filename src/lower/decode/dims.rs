@@ -200,9 +200,7 @@ impl Lowerer<'_> {
                     if let Some(divisor) = divisor.filter(|divisor| *divisor > 0) {
                         return Some(self.divide(*op, x, divisor));
                     }
-                    if self.from_bind.is_none() {
-                        return None;
-                    }
+                    self.from_bind?;
                     // `bind` has computed it, so that no machine traps on it
                     let y = self.compute(y, target)?;
                     return Some(floor_division(&mut self.b, *op, x, y));
