@@ -7,6 +7,7 @@ use cranelift_entity::PrimaryMap;
 
 use super::inst::{Block, DataRef, FuncRef, Inst, Op, SigRef, StackSlot, Terminator, Value};
 use super::types::{FuncSig, PointerFacts, Type};
+use target_lexicon::Endianness;
 
 /// Who can see a function or data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,18 +49,35 @@ pub struct Data {
 }
 
 /// A unit of code: functions and data, known to each other by name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Module {
+    /// The byte order of the targets that it is for: data and constants are written for it. A backend refuses any other.
+    pub endianness: Endianness,
     /// Functions, imported ones among them.
     pub functions: PrimaryMap<FuncRef, FuncDecl>,
     /// Static data.
     pub data: PrimaryMap<DataRef, Data>,
 }
 
+/// The byte order of this machine.
+pub const HOST_ENDIANNESS: Endianness =
+    if cfg!(target_endian = "little") { Endianness::Little } else { Endianness::Big };
+
+impl Default for Module {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Module {
-    /// An empty module.
+    /// An empty module for targets with this machine's byte order.
     pub fn new() -> Self {
-        Self::default()
+        Self::for_endianness(HOST_ENDIANNESS)
+    }
+
+    /// An empty module for targets with this byte order.
+    pub fn for_endianness(endianness: Endianness) -> Self {
+        Module { endianness, functions: PrimaryMap::new(), data: PrimaryMap::new() }
     }
 
     /// Declares a function whose body follows, or comes from elsewhere.

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use target_lexicon::Endianness;
+
 /// What a part prints. The discriminant is the part's tag. All but the first take their value from the report's context, whose
 /// field the operand names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,13 +54,23 @@ pub(super) const MAX_PARTS: usize = 24;
 /// Operands have 24 bits.
 const MAX_OPERAND: u32 = (1 << 24) - 1;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Messages {
+    /// The byte order of words.
+    endianness: Endianness,
     bytes: Vec<u8>,
     texts: HashMap<String, u32>,
 }
 
 impl Messages {
+    pub(super) fn new(endianness: Endianness) -> Self {
+        Messages { endianness, bytes: Vec::new(), texts: HashMap::new() }
+    }
+
+    pub(super) fn endianness(&self) -> Endianness {
+        self.endianness
+    }
+
     /// The offset of a NUL-terminated text, stored once. Never 0, which stands for no text.
     pub(super) fn text(&mut self, text: &str) -> u32 {
         if let Some(offset) = self.texts.get(text) {
@@ -79,7 +91,11 @@ impl Messages {
     pub(super) fn words(&mut self, words: &[u32]) -> u32 {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         let offset = self.bytes.len() as u32;
-        self.bytes.extend(words.iter().copied().flat_map(u32::to_le_bytes));
+        let bytes = match self.endianness {
+            Endianness::Little => u32::to_le_bytes,
+            Endianness::Big => u32::to_be_bytes,
+        };
+        self.bytes.extend(words.iter().copied().flat_map(bytes));
         offset
     }
 

@@ -10,6 +10,7 @@ mod decode;
 mod division;
 mod error;
 mod fast;
+mod fields;
 mod kernel;
 mod messages;
 mod program;
@@ -19,6 +20,7 @@ mod wrapper;
 
 use crate::ir;
 use crate::spec::Signature;
+use target_lexicon::Endianness;
 
 pub use body::{Body, Expr, Operand, TensorRef};
 pub use error::{BodyMistake, LowerError};
@@ -48,15 +50,20 @@ pub struct Lowering {
 }
 
 impl Lowering {
-    /// An empty module.
+    /// An empty module for this machine, or another of its byte order.
     pub fn new(routines: Routines) -> Self {
-        let mut module = ir::Module::new();
+        Self::for_endianness(routines, ir::HOST_ENDIANNESS)
+    }
+
+    /// An empty module for a target of this byte order (`Triple::endianness` tells it).
+    pub fn for_endianness(routines: Routines, endianness: Endianness) -> Self {
+        let mut module = ir::Module::for_endianness(endianness);
         let support = match routines {
             Routines::Import => Support::import(&mut module),
             Routines::Define => Support::define(&mut module, ir::Linkage::Local),
         };
         let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        Lowering { module, support, messages, texts: Messages::default() }
+        Lowering { module, support, messages, texts: Messages::new(endianness) }
     }
 
     /// Adds a wrapper, exported as [`Signature::symbol`].

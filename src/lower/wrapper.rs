@@ -5,6 +5,7 @@ use super::body;
 use super::decode::{self, Deferred, SeenDevice};
 use super::error::LowerError;
 use super::fast::Conditions;
+use super::fields::{self, pair};
 use super::kernel::convention::writes_result;
 use super::kernel::{Convention, Kernel, KernelReturn, Kind};
 use super::messages::{Messages, Part};
@@ -186,7 +187,8 @@ pub(super) fn succeed(b: &mut FunctionBuilder<'_>) {
 
 /// Writes a result: type index and zero padding in one store, then the whole payload (contract 6).
 pub(super) fn store_any(b: &mut FunctionBuilder<'_>, result: Value, index: TypeIndex, payload: Value) {
-    let index = b.i64(i64::from(index.0));
+    let order = b.module().endianness;
+    let index = b.i64(pair(order, index.0 as u32, 0));
     b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
     b.store(payload, result, PAYLOAD, MemFlags::ALIGNED);
 }
@@ -223,7 +225,7 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn import(&mut self, name: &str, params: &[Type], ret: Option<Type>) -> FuncRef {
-        self.b.module().import(name, FuncSig::new(params.iter().copied(), ret))
+        self.b.module().import(name, FuncSig::c(params.iter().copied(), ret))
     }
 
     /// Where a condition doesn't hold: `bind` raises what is wrong, or makes arguments with which to go on at `accepted`.
@@ -339,7 +341,7 @@ impl Lowerer<'_> {
             }
             Some(ParamType::Scalar(ty)) => store_result(&mut self.b, result, *ty, value),
             Some(ParamType::DType) => {
-                let value = self.b.convert(ConvertOp::ZExt, Type::I64, value);
+                let value = fields::before_zeros(&mut self.b, value);
                 store_any(&mut self.b, result, TypeIndex::DATA_TYPE, value);
             }
             Some(ParamType::Device) => store_any(&mut self.b, result, TypeIndex::DEVICE, value),

@@ -189,6 +189,9 @@ impl Compiler {
         options: Options,
     ) -> Result<CompiledModule, Error> {
         let module: &Module = module;
+        if isa.triple().endianness() != Ok(module.endianness) {
+            return Err(Error::Endianness { target: isa.triple().to_string(), module: module.endianness });
+        }
         let target = Target::of(isa);
         let (data, data_size) = self.lay_out_data(module)?;
         let mut out = CompiledModule {

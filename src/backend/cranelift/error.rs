@@ -24,6 +24,14 @@ pub enum Error {
         /// What Cranelift says of it.
         reason: String,
     },
+    /// The module was made for targets of another byte order.
+    #[error("the module is for {module:?}-endian targets, and `{target}` is not one")]
+    Endianness {
+        /// The target triple.
+        target: String,
+        /// The module's byte order.
+        module: target_lexicon::Endianness,
+    },
     /// The module already declares the name as something that it defines itself.
     #[error(
         "`{name}` is already defined in the module, or declared as defined there; \

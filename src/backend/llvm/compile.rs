@@ -13,12 +13,21 @@ use inkwell::llvm_sys::core::{
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
+use target_lexicon::Endianness;
 
 use super::pipeline;
 use super::translate::{ModuleTranslator, Surroundings};
 use super::{Error, Target};
 use crate::backend::OptLevel;
 use crate::ir::VerifiedModule;
+
+/// That of every target that [`Target`] takes.
+pub(crate) const ENDIANNESS: Endianness = Endianness::Little;
+
+/// Whether constants and data are written for the targets there are.
+pub(super) fn check_endianness(ir: &VerifiedModule) -> Result<(), Error> {
+    if ir.endianness == ENDIANNESS { Ok(()) } else { Err(Error::Endianness) }
+}
 
 /// What else to produce.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,6 +87,7 @@ impl Compiler {
     }
 
     fn run(&mut self, ir: &VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
+        check_endianness(ir)?;
         let level = self.target.opt_level().for_module(ir);
         let triple = TargetTriple::create(self.target.triple());
         let machine = match &mut self.machines[level as usize] {

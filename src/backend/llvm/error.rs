@@ -14,6 +14,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The module was made for targets of another byte order: LLVM is used for little-endian ones.
+    #[error("the module is for big-endian targets, and LLVM is used for little-endian ones")]
+    Endianness,
     /// The module already defines the name.
     #[error("`{name}` is already defined in the module; give the function another name")]
     Duplicate {

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
-use target_lexicon::{Architecture, Endianness, PointerWidth, Triple};
+use target_lexicon::{Architecture, PointerWidth, Triple};
 
-use super::Error;
+use super::{ENDIANNESS, Error};
 use crate::backend::OptLevel;
 
 /// Settings of a target.
@@ -88,11 +88,11 @@ impl Target {
         opt_level: OptLevel,
     ) -> Result<Self, Error> {
         let unsupported = |reason: &str| Error::UnsupportedTarget { target: triple.clone(), reason: reason.to_owned() };
-        // The IR has 64-bit pointers, and constants that lowering folds (several fields in one load) assume little-endian.
+        // The IR has 64-bit pointers.
         if known.pointer_width() != Ok(PointerWidth::U64) {
             return Err(unsupported("only targets with 64-bit pointers are supported"));
         }
-        if known.endianness() != Ok(Endianness::Little) {
+        if known.endianness() != Ok(ENDIANNESS) {
             return Err(unsupported("only little-endian targets are supported"));
         }
         initialize(&known).map_err(|reason| unsupported(&reason))?;

@@ -7,7 +7,7 @@
 //!
 //!  1. Every function and every piece of data has a name, not empty and without NUL, that no other has.
 //!  2. An import has no body; any other function has one.
-//!  3. No signature, of a function or of an indirect call, has a `Bool`.
+//!  3. No signature, of a function or of an indirect call, has a `Bool`, and only an `I32` or `I64` in it is a struct.
 //!  4. Only an `I8`, `I16` or `I32` in a signature has an extension.
 //!  5. Alignments of data and stack slots are powers of two.
 //!
@@ -56,7 +56,7 @@ pub enum Rule {
     Symbols = 1,
     /// Imports have no body, other functions one.
     Bodies,
-    /// No `Bool` in signatures.
+    /// No `Bool` in signatures, and structs only as `I32` and `I64`.
     SignatureTypes,
     /// Extensions only on `I8`, `I16`, `I32`.
     Extensions,
@@ -107,7 +107,7 @@ impl Rule {
         match self {
             Rule::Symbols => "names are unique, not empty and without NUL",
             Rule::Bodies => "an import has no body, any other function has one",
-            Rule::SignatureTypes => "no signature has a bool",
+            Rule::SignatureTypes => "no signature has a bool, or a struct that isn't i32 or i64",
             Rule::Extensions => "only i8, i16 and i32 have an extension",
             Rule::Alignment => "alignments are powers of two",
             Rule::Entry => "the entry block is there and its parameters are the signature's",
@@ -332,6 +332,9 @@ fn check_signature(sig: &FuncSig, of: &str, report: &mut impl FnMut(Rule, String
         let which = || i.map_or("the result".to_owned(), |i| format!("parameter {i}"));
         if param.ty == Type::Bool {
             report(Rule::SignatureTypes, format!("{of}{} is a bool", which()));
+        }
+        if param.aggregate && !matches!(param.ty, Type::I32 | Type::I64) {
+            report(Rule::SignatureTypes, format!("{of}{} is `{param}`", which()));
         }
         if param.ext != Extension::None && !matches!(param.ty, Type::I8 | Type::I16 | Type::I32) {
             report(Rule::Extensions, format!("{of}{} is `{param}`", which()));

@@ -288,7 +288,7 @@ pub(super) fn abi_param(ty: ScalarType) -> AbiParam {
         Type::I8 | Type::I16 | Type::I32 => Extension::Unsigned,
         _ => Extension::None,
     };
-    AbiParam { ty: ir_type, ext }
+    AbiParam { ty: ir_type, ext, aggregate: false }
 }
 
 /// The prototype of a kernel of convention `flat`.

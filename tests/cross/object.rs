@@ -1,0 +1,38 @@
+//! Writes an object for another machine: wrappers of the signatures of a file, which call kernels by `kernel_` and their names.
+
+use std::error::Error;
+use std::{env, fs};
+
+use cranelift_object::{ObjectBuilder, ObjectModule};
+use tvm_ffi_codegen::backend::cranelift::{IsaOptions, isa_for};
+use tvm_ffi_codegen::embed::{Target, add_wrappers};
+use tvm_ffi_codegen::lower::{Convention, Kernel};
+use tvm_ffi_codegen::Signature;
+
+/// `cross_object TRIPLE SIGNATURES OBJECT`
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let [triple, signatures, object] = &args[..] else { return Err("expected a triple and two files".into()) };
+    let wrappers = read(&fs::read_to_string(signatures)?)?;
+    let isa = isa_for(&triple.parse()?, &IsaOptions { pic: true, ..IsaOptions::default() })?;
+    let names = cranelift_module::default_libcall_names();
+    let mut module = ObjectModule::new(ObjectBuilder::new(isa, "wrappers", names)?);
+    add_wrappers(&mut module, wrappers.iter().map(|(signature, kernel)| (signature, Target::Kernel(kernel.clone()))))?;
+    fs::write(object, module.finish().emit()?)?;
+    Ok(())
+}
+
+/// A signature a line, with a convention before it unless it is `flat`.
+fn read(text: &str) -> Result<Vec<(Signature, Kernel)>, Box<dyn Error>> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let wrapper = |line: &str| -> Result<_, Box<dyn Error>> {
+        let (convention, signature) = match line.split_once(' ') {
+            Some((word, rest)) if !word.contains('(') => (word.parse()?, rest),
+            _ => (Convention::Flat, line),
+        };
+        let signature: Signature = signature.parse()?;
+        let kernel = Kernel::symbol(format!("kernel_{}", signature.name())).convention(convention);
+        Ok((signature, kernel))
+    };
+    lines.map(wrapper).collect()
+}
