@@ -227,10 +227,10 @@ static void pool_of_tensors(const char* name, Wrapper wrapper) {
     for (int32_t ndim = -1; ndim < 4; ++ndim) {
       if (ndim != 2 && ndim != 3) WITH(ndim, ndim);
     }
-    WITH(ndim, 65), WITH(ndim, 1 << 24);
+    WITH(ndim, 65); WITH(ndim, 1 << 24);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) WITH(shape, (int64_t*)sizes[s]);
     for (size_t s = 0; s < sizeof strides / sizeof *strides; ++s) WITH(strides, (int64_t*)strides[s]);
-    WITH(shape, NULL), WITH(strides, NULL), WITH(data, NULL);
+    WITH(shape, NULL); WITH(strides, NULL); WITH(data, NULL);
     for (uint64_t offset = 1; offset < 64; offset *= 2) WITH(byte_offset, offset);
     WITH(data, buffer + 2);
   }
@@ -256,18 +256,18 @@ static void pool_of_tensors(const char* name, Wrapper wrapper) {
   } while (0)
 
 int main(void) {
-  VALUES(i8), VALUES(u8), VALUES(i16), VALUES(u16), VALUES(i32), VALUES(u32), VALUES(i64), VALUES(u64);
-  VALUES(f32), VALUES(f64), VALUES(truth), VALUES(pointer), VALUES(type), VALUES(place), VALUES(text), VALUES(raw);
-  VALUES(anything), VALUES(none), VALUES(five), VALUES(yes), VALUES(sizes), VALUES(sizes3);
-  VALUES(maybe_i8), VALUES(maybe_f32), VALUES(maybe_text), VALUES(maybe_type), VALUES(maybe_place);
-  VALUES(call), VALUES(object), VALUES(items), VALUES(numbers), VALUES(words), VALUES(table), VALUES(matrix);
-  VALUES(left_out), VALUES(ret_any);
-  VALUES(ret_i8), VALUES(ret_u8), VALUES(ret_i16), VALUES(ret_u16), VALUES(ret_i32), VALUES(ret_u32), VALUES(ret_i64);
-  VALUES(ret_u64), VALUES(ret_f32), VALUES(ret_f64), VALUES(ret_bool), VALUES(ret_handle), VALUES(ret_dtype);
-  VALUES(ret_device), VALUES(ret_str), VALUES(ret_bytes), VALUES(alloc_there), VALUES(raw_call);
+  VALUES(i8); VALUES(u8); VALUES(i16); VALUES(u16); VALUES(i32); VALUES(u32); VALUES(i64); VALUES(u64);
+  VALUES(f32); VALUES(f64); VALUES(truth); VALUES(pointer); VALUES(type); VALUES(place); VALUES(text); VALUES(raw);
+  VALUES(anything); VALUES(none); VALUES(five); VALUES(yes); VALUES(sizes); VALUES(sizes3);
+  VALUES(maybe_i8); VALUES(maybe_f32); VALUES(maybe_text); VALUES(maybe_type); VALUES(maybe_place);
+  VALUES(call); VALUES(object); VALUES(items); VALUES(numbers); VALUES(words); VALUES(table); VALUES(matrix);
+  VALUES(left_out); VALUES(ret_any);
+  VALUES(ret_i8); VALUES(ret_u8); VALUES(ret_i16); VALUES(ret_u16); VALUES(ret_i32); VALUES(ret_u32); VALUES(ret_i64);
+  VALUES(ret_u64); VALUES(ret_f32); VALUES(ret_f64); VALUES(ret_bool); VALUES(ret_handle); VALUES(ret_dtype);
+  VALUES(ret_device); VALUES(ret_str); VALUES(ret_bytes); VALUES(alloc_there); VALUES(raw_call);
 
-  TENSORS(matrix), TENSORS(strided), TENSORS(double), TENSORS(vector), TENSORS(on_cuda), TENSORS(on_one), TENSORS(open);
-  TENSORS(handles), TENSORS(signs), TENSORS(storage), TENSORS(eights), TENSORS(maybe_matrix), TENSORS(described);
+  TENSORS(matrix); TENSORS(strided); TENSORS(double); TENSORS(vector); TENSORS(on_cuda); TENSORS(on_one); TENSORS(open);
+  TENSORS(handles); TENSORS(signs); TENSORS(storage); TENSORS(eights); TENSORS(maybe_matrix); TENSORS(described);
   TENSORS(reffed);
 
   CALL_WITHOUT(i8, NULL, 0);
