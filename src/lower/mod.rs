@@ -7,6 +7,7 @@
 
 mod body;
 mod decode;
+mod division;
 mod error;
 mod fast;
 mod kernel;

@@ -8,7 +8,7 @@ use crate::ir::{
     PointerFacts, Type, Value,
 };
 use crate::lower::Lowering;
-use crate::lower::decode::floor_division;
+use crate::lower::division::total_division;
 use crate::lower::kernel::convention::{TensorForm, has_null};
 use crate::lower::kernel::{Convention, KernelReturn, flat_signature};
 use crate::lower::messages::Messages;
@@ -260,22 +260,11 @@ impl Lowerer<'_> {
                     DimOp::Add => self.b.binary(BinaryOp::Add, x, y),
                     DimOp::Sub => self.b.binary(BinaryOp::Sub, x, y),
                     DimOp::Mul => self.b.binary(BinaryOp::Mul, x, y),
-                    DimOp::FloorDiv | DimOp::Mod => self.divide(*op, x, y),
+                    // a divisor of 0 stands for a value that is absent
+                    DimOp::FloorDiv | DimOp::Mod => total_division(&mut self.b, *op, x, y),
                 }
             }
         }
-    }
-
-    /// Rounded down. A divisor of 0 or -1, on which a machine may trap, is taken for 1: the first stands for a value that is absent, and
-    /// what the second gives is put in its place.
-    fn divide(&mut self, op: DimOp, x: Value, y: Value) -> Value {
-        let (zero, one) = (self.b.i64(0), self.b.i64(1));
-        let (is_zero, is_minus_one) = (self.b.icmp_imm(IntCC::Eq, y, 0), self.b.icmp_imm(IntCC::Eq, y, -1));
-        let special = self.b.binary(BinaryOp::Or, is_zero, is_minus_one);
-        let divisor = self.b.select(special, one, y);
-        let divided = floor_division(&mut self.b, op, x, divisor);
-        let negative = if op == DimOp::Mod { zero } else { self.b.binary(BinaryOp::Sub, zero, x) };
-        self.b.select(is_minus_one, negative, divided)
     }
 
     /// The value of a symbol.

@@ -5,11 +5,10 @@
 use std::collections::HashSet;
 
 use super::super::wrapper::{Bound, Held, Lowerer};
-use crate::ir::{BinaryOp, FunctionBuilder, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
+use crate::lower::division::floor_division;
+use crate::lower::program::TARGET;
 use crate::spec::{CompareOp, Constraint, Dim, DimOp, ParamType, Signature};
-
-/// What stands for the value that an expression has to have.
-const TARGET: &str = "";
 
 /// A dimension that can't be decided yet.
 pub(in crate::lower) struct Deferred {
@@ -77,23 +76,6 @@ fn firm_dims<'a>(ty: &'a ParamType, dims: &mut Vec<&'a Dim>) {
         ParamType::Tuple(items) => items.iter().for_each(|item| firm_dims(item, dims)),
         _ => {}
     }
-}
-
-/// A quotient rounded down, or the rest with the divisor's sign; for divisors that don't trap.
-pub(in crate::lower) fn floor_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
-    let rest = b.binary(BinaryOp::SRem, x, y);
-    let some = b.icmp_imm(IntCC::Ne, rest, 0);
-    let signs = b.binary(BinaryOp::Xor, rest, y);
-    let differ = b.icmp_imm(IntCC::SLt, signs, 0);
-    let up = b.binary(BinaryOp::And, some, differ);
-    if op == DimOp::Mod {
-        let moved = b.binary(BinaryOp::Add, rest, y);
-        return b.select(up, moved, rest);
-    }
-    let quotient = b.binary(BinaryOp::SDiv, x, y);
-    let one = b.i64(1);
-    let less = b.binary(BinaryOp::Sub, quotient, one);
-    b.select(up, less, quotient)
 }
 
 impl Lowerer<'_> {

@@ -14,7 +14,7 @@ mod dims;
 mod scalar;
 pub(super) mod tensor;
 
-pub(super) use dims::{Deferred, floor_division};
+pub(super) use dims::Deferred;
 
 use super::kernel::convention::has_null;
 use super::program::{self, Devices, SharedId};

@@ -1,10 +1,9 @@
 //! How a kernel is called: its C parameters for a signature.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{KernelReturn, abi_param, names};
+use super::{KernelReturn, abi_param};
 use crate::ir::{AbiParam, FuncSig, Type};
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
@@ -74,13 +73,44 @@ pub(in crate::lower) enum TensorForm {
     MemRef,
 }
 
-/// A C parameter.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::lower) struct CParam {
-    pub name: String,
+/// What a C parameter is for: a parameter of the signature, or a piece of one. Text only when it is shown.
+pub(in crate::lower) enum Name<'a> {
+    /// A parameter, a symbol, or the result.
+    Whole(&'a str),
+    /// An item of a tuple.
+    Item(&'a Name<'a>, usize),
+    /// One of several C parameters.
+    Piece(&'a Name<'a>, &'static str),
+    /// One of several for each dimension.
+    Dim(&'a Name<'a>, &'static str, u32),
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Whole(name) => f.write_str(name),
+            Name::Item(of, i) => write!(f, "{of}_{i}"),
+            Name::Piece(of, piece) => write!(f, "{of}_{piece}"),
+            Name::Dim(of, piece, d) => write!(f, "{of}_{piece}{d}"),
+        }
+    }
+}
+
+/// The type of a C parameter.
+#[derive(Clone, Copy)]
+pub(in crate::lower) enum CType {
+    Value(&'static str),
+    PointerTo(&'static str),
+}
+
+impl fmt::Display for CType {
     /// As it stands before the name, with a space or `*` at its end.
-    pub c_type: String,
-    pub abi: AbiParam,
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CType::Value(name) => write!(f, "{name} "),
+            CType::PointerTo(name) => write!(f, "{name}* "),
+        }
+    }
 }
 
 /// Whether a type's first C parameter is a pointer that is never NULL, so that NULL may stand for None.
@@ -112,48 +142,54 @@ pub(in crate::lower) fn returns_value(ret: &ParamType) -> bool {
 }
 
 /// The C value that a kernel returns for its result.
-pub(in crate::lower) fn returned(ret: &ParamType) -> Option<(&'static str, AbiParam)> {
-    match ret {
-        ParamType::Scalar(ty) => Some((scalar_c(*ty), abi_param(*ty))),
-        ParamType::DType => Some(("DLDataType ", DTYPE)),
-        ParamType::Device => Some(("DLDevice ", AbiParam::new(Type::I64))),
-        _ => None,
-    }
+pub(in crate::lower) fn returned(ret: &ParamType) -> Option<(CType, AbiParam)> {
+    let (c_type, abi) = match ret {
+        ParamType::Scalar(ty) => (scalar_c(*ty), abi_param(*ty)),
+        ParamType::DType => ("DLDataType", DTYPE),
+        ParamType::Device => ("DLDevice", AbiParam::new(Type::I64)),
+        _ => return None,
+    };
+    Some((CType::Value(c_type), abi))
 }
 
 /// A `DLDataType` by value: 32 bits, whatever is above them.
 const DTYPE: AbiParam = AbiParam { ty: Type::I32, ext: crate::ir::Extension::None };
 
-/// The C parameters of a kernel.
-pub(in crate::lower) fn params(signature: &Signature, convention: Convention) -> Vec<CParam> {
-    let mut list = List { convention, params: Vec::new(), names: HashSet::new() };
+/// Calls `each` with the C parameters of a kernel, in order.
+pub(in crate::lower) fn for_each_param(
+    signature: &Signature,
+    convention: Convention,
+    each: &mut dyn FnMut(&Name<'_>, CType, AbiParam),
+) {
+    let mut walk = Walk { convention, each };
+    let whole = Name::Whole;
     if convention == Convention::Packed {
-        list.add("handle", "void* ", AbiParam::new(Type::Ptr));
-        list.add("args", "const TVMFFIAny* ", AbiParam::new(Type::Ptr));
-        list.add("num_args", "int32_t ", AbiParam::signed(Type::I32));
-        list.add("result", "TVMFFIAny* ", AbiParam::new(Type::Ptr));
-        return list.params;
+        walk.pointer(&whole("handle"), "void");
+        walk.pointer(&whole("args"), "const TVMFFIAny");
+        walk.value(&whole("num_args"), "int32_t", AbiParam::signed(Type::I32));
+        walk.pointer(&whole("result"), "TVMFFIAny");
+        return;
     }
     for param in signature.params() {
-        list.of_type(&param.name, &param.ty);
+        walk.of_type(&whole(&param.name), &param.ty);
     }
     if let Some(ParamType::Tensor(tensor)) = signature.ret() {
-        list.tensor("result", tensor);
+        walk.tensor(&whole("result"), tensor);
     }
     if convention == Convention::Flat {
         for symbol in signature.symbols() {
-            list.add(symbol, "int64_t ", AbiParam::new(Type::I64));
+            walk.i64(&whole(symbol), "int64_t");
         }
     }
     if signature.ret().is_some_and(writes_result) {
-        list.add("result", "TVMFFIAny* ", AbiParam::new(Type::Ptr));
+        walk.pointer(&whole("result"), "TVMFFIAny");
     }
-    list.params
 }
 
 /// The prototype of a kernel.
 pub(in crate::lower) fn func_sig(signature: &Signature, convention: Convention, returns: KernelReturn) -> FuncSig {
-    let params = params(signature, convention).into_iter().map(|param| param.abi).collect();
+    let mut params = Vec::new();
+    for_each_param(signature, convention, &mut |_, _, abi| params.push(abi));
     let ret = match returns {
         KernelReturn::Nothing => None,
         KernelReturn::Status => Some(AbiParam::signed(Type::I32)),
@@ -162,82 +198,82 @@ pub(in crate::lower) fn func_sig(signature: &Signature, convention: Convention, 
     FuncSig { params, ret }
 }
 
-struct List {
+struct Walk<'a> {
     convention: Convention,
-    params: Vec<CParam>,
-    names: HashSet<String>,
+    each: &'a mut dyn FnMut(&Name<'_>, CType, AbiParam),
 }
 
-impl List {
-    /// Adds a parameter, whose name is made one of its own that C has no other meaning for.
-    fn add(&mut self, name: &str, c_type: &str, abi: AbiParam) {
-        let mut name = match names::is_free_for_parameter(name) {
-            true => name.to_owned(),
-            false => format!("p_{name}"),
-        };
-        while !self.names.insert(name.clone()) {
-            name.push('_');
-        }
-        self.params.push(CParam { name, c_type: c_type.to_owned(), abi });
+impl Walk<'_> {
+    fn value(&mut self, name: &Name<'_>, c_type: &'static str, abi: AbiParam) {
+        (self.each)(name, CType::Value(c_type), abi);
     }
 
-    fn pointer(&mut self, name: &str, c_type: &str) {
-        self.add(name, c_type, AbiParam::new(Type::Ptr));
+    fn i64(&mut self, name: &Name<'_>, c_type: &'static str) {
+        self.value(name, c_type, AbiParam::new(Type::I64));
     }
 
-    fn span(&mut self, name: &str, c_type: &str) {
-        self.pointer(name, c_type);
-        self.add(&format!("{name}_size"), "size_t ", AbiParam::new(Type::I64));
+    fn pointer(&mut self, name: &Name<'_>, to: &'static str) {
+        (self.each)(name, CType::PointerTo(to), AbiParam::new(Type::Ptr));
     }
 
-    fn of_type(&mut self, name: &str, ty: &ParamType) {
+    /// A pointer by C's name for it.
+    fn handle(&mut self, name: &Name<'_>) {
+        self.value(name, "TVMFFIObjectHandle", AbiParam::new(Type::Ptr));
+    }
+
+    fn span(&mut self, name: &Name<'_>, of: &'static str) {
+        self.pointer(name, of);
+        self.i64(&Name::Piece(name, "size"), "size_t");
+    }
+
+    fn of_type(&mut self, name: &Name<'_>, ty: &ParamType) {
         match ty {
-            ParamType::Scalar(ty) => self.add(name, scalar_c(*ty), abi_param(*ty)),
+            ParamType::Scalar(ty) => self.value(name, scalar_c(*ty), abi_param(*ty)),
             ParamType::Tensor(tensor) => self.tensor(name, tensor),
-            ParamType::Str | ParamType::Bytes => self.span(name, "const char* "),
-            ParamType::DType => self.add(name, "DLDataType ", DTYPE),
-            ParamType::Device => self.add(name, "DLDevice ", AbiParam::new(Type::I64)),
-            ParamType::Shape(_) => self.span(name, "const int64_t* "),
-            ParamType::Any => self.pointer(name, "const TVMFFIAny* "),
+            ParamType::Str | ParamType::Bytes => self.span(name, "const char"),
+            ParamType::DType => self.value(name, "DLDataType", DTYPE),
+            ParamType::Device => self.i64(name, "DLDevice"),
+            ParamType::Shape(_) => self.span(name, "const int64_t"),
+            ParamType::Any => self.pointer(name, "const TVMFFIAny"),
             ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
             ParamType::Function
             | ParamType::Module
             | ParamType::Object(_)
             | ParamType::List(_)
             | ParamType::Map(..)
-            | ParamType::Dict(..) => self.pointer(name, "TVMFFIObjectHandle "),
-            ParamType::Array(_) => self.span(name, "const TVMFFIAny* "),
-            ParamType::EnvStream => self.pointer(name, "void* "),
+            | ParamType::Dict(..) => self.handle(name),
+            ParamType::Array(_) => self.span(name, "const TVMFFIAny"),
+            ParamType::EnvStream => self.pointer(name, "void"),
             ParamType::Optional(inner) => {
                 if !has_null(inner) {
-                    self.add(&format!("{name}_given"), "uint8_t ", abi_param(ScalarType::Bool));
+                    self.value(&Name::Piece(name, "given"), "uint8_t", abi_param(ScalarType::Bool));
                 }
                 self.of_type(name, inner);
             }
             ParamType::Tuple(items) => {
                 for (i, item) in items.iter().enumerate() {
-                    self.of_type(&format!("{name}_{i}"), item);
+                    self.of_type(&Name::Item(name, i), item);
                 }
             }
         }
     }
 
-    fn tensor(&mut self, name: &str, tensor: &TensorType) {
-        let element = format!("{}* ", element_c(tensor));
+    fn tensor(&mut self, name: &Name<'_>, tensor: &TensorType) {
         match self.convention.form(tensor) {
-            TensorForm::Descriptor => self.pointer(name, "DLTensor* "),
+            TensorForm::Descriptor => self.pointer(name, "DLTensor"),
             TensorForm::Data if tensor.is_opaque() => {
-                self.pointer(name, "void* ");
-                self.add(&format!("{name}_byte_offset"), "uint64_t ", AbiParam::new(Type::I64));
+                self.pointer(name, "void");
+                self.i64(&Name::Piece(name, "byte_offset"), "uint64_t");
             }
-            TensorForm::Data => self.pointer(name, &element),
+            TensorForm::Data => self.pointer(name, element_c(tensor)),
             TensorForm::MemRef => {
-                self.pointer(&format!("{name}_allocated"), &element);
-                self.pointer(&format!("{name}_aligned"), &element);
-                self.add(&format!("{name}_offset"), "int64_t ", AbiParam::new(Type::I64));
-                for part in ["size", "stride"] {
-                    for d in 0..tensor.shape.rank().unwrap_or(0) {
-                        self.add(&format!("{name}_{part}{d}"), "int64_t ", AbiParam::new(Type::I64));
+                for piece in ["allocated", "aligned"] {
+                    self.pointer(&Name::Piece(name, piece), element_c(tensor));
+                }
+                self.i64(&Name::Piece(name, "offset"), "int64_t");
+                for piece in ["size", "stride"] {
+                    for d in 0..tensor.shape.rank().unwrap_or(0) as u32 {
+                        self.i64(&Name::Dim(name, piece, d), "int64_t");
                     }
                 }
             }
@@ -247,17 +283,17 @@ impl List {
 
 fn scalar_c(ty: ScalarType) -> &'static str {
     match ty {
-        ScalarType::Int8 => "int8_t ",
-        ScalarType::Int16 => "int16_t ",
-        ScalarType::Int32 => "int32_t ",
-        ScalarType::Int64 => "int64_t ",
-        ScalarType::UInt8 | ScalarType::Bool => "uint8_t ",
-        ScalarType::UInt16 => "uint16_t ",
-        ScalarType::UInt32 => "uint32_t ",
-        ScalarType::UInt64 => "uint64_t ",
-        ScalarType::Float32 => "float ",
-        ScalarType::Float64 => "double ",
-        ScalarType::Handle => "void* ",
+        ScalarType::Int8 => "int8_t",
+        ScalarType::Int16 => "int16_t",
+        ScalarType::Int32 => "int32_t",
+        ScalarType::Int64 => "int64_t",
+        ScalarType::UInt8 | ScalarType::Bool => "uint8_t",
+        ScalarType::UInt16 => "uint16_t",
+        ScalarType::UInt32 => "uint32_t",
+        ScalarType::UInt64 => "uint64_t",
+        ScalarType::Float32 => "float",
+        ScalarType::Float64 => "double",
+        ScalarType::Handle => "void*",
     }
 }
 

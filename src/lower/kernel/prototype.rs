@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::convention::{self, Convention};
+use super::convention::{self, CType, Convention};
 use super::names;
 use super::{Kernel, KernelReturn, Kind, LowerError};
 use crate::spec::Signature;
@@ -116,6 +116,23 @@ impl Kernel {
     }
 }
 
+/// The parameters between the parentheses. Each has a name of its own that C has no other meaning for.
+fn params(signature: &Signature, convention: Convention) -> String {
+    let mut taken = HashSet::new();
+    let mut params = Vec::new();
+    convention::for_each_param(signature, convention, &mut |name, c_type, _| {
+        let mut name = name.to_string();
+        if !names::is_free_for_parameter(&name) {
+            name.insert_str(0, "p_");
+        }
+        while !taken.insert(name.clone()) {
+            name.push('_');
+        }
+        params.push(format!("{c_type}{name}"));
+    });
+    if params.is_empty() { "void".to_owned() } else { params.join(", ") }
+}
+
 /// Names in C of symbols that can't be declared by their own.
 #[derive(Default)]
 struct Names {
@@ -132,14 +149,13 @@ impl Names {
         returns: KernelReturn,
     ) -> Result<String, LowerError> {
         Kernel::symbol(symbol).convention(convention).returning(returns).check(signature)?;
+        let nothing = CType::Value("void");
         let returned = match returns {
-            KernelReturn::Nothing => "void ",
-            KernelReturn::Status => "int32_t ",
-            KernelReturn::Value => signature.ret().and_then(convention::returned).map_or("void ", |(c_type, _)| c_type),
+            KernelReturn::Nothing => nothing,
+            KernelReturn::Status => CType::Value("int32_t"),
+            KernelReturn::Value => signature.ret().and_then(convention::returned).map_or(nothing, |(c_type, _)| c_type),
         };
-        let params = convention::params(signature, convention);
-        let params: Vec<String> = params.into_iter().map(|param| param.c_type + &param.name).collect();
-        let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
+        let params = params(signature, convention);
         if names::is_free_for_function(symbol) {
             return Ok(format!("{returned}{symbol}({params});"));
         }

@@ -9,7 +9,7 @@ mod rpn;
 
 pub(super) use devices::{Devices, SharedId};
 pub(super) use encode::{Encoded, Options, dtype_word, encode, encode_result};
-pub(super) use rpn::Rpn;
+pub(super) use rpn::{Rpn, TARGET};
 
 use crate::lower::wrapper::ANY_SIZE;
 

@@ -29,7 +29,7 @@ impl Rpn {
 }
 
 /// The name that stands for what the expression has to be.
-pub(super) const TARGET: &str = "";
+pub(in crate::lower) const TARGET: &str = "";
 
 /// Appends the code that computes `dim`, without an end.
 pub(super) fn code(dim: &Dim, symbols: &HashMap<&str, u32>, words: &mut Vec<u32>) {

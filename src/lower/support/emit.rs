@@ -101,6 +101,18 @@ pub(super) trait Emit<'m>: Sized {
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
     }
 
+    /// Entry `index` of those behind `base`, each of so many bytes.
+    fn nth(&mut self, base: Value, index: Value, size: i32) -> Value {
+        let size = self.builder().i64(i64::from(size));
+        self.nth_of(base, index, size)
+    }
+
+    /// The same, where the size is a value.
+    fn nth_of(&mut self, base: Value, index: Value, size: Value) -> Value {
+        let offset = self.builder().binary(BinaryOp::Mul, index, size);
+        self.builder().ptr_add(base, offset)
+    }
+
     fn is(&mut self, value: Value, expected: i64) -> Value {
         self.builder().icmp_imm(IntCC::Eq, value, expected)
     }

@@ -3,7 +3,7 @@
 use super::emit::{Emit, Var};
 use super::report::Printer;
 use super::state::State;
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::ir::{ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::messages::Tag;
 use crate::lower::program::{StepKind, expr, note, place, step, term};
 
@@ -27,9 +27,7 @@ impl Printer<'_, '_> {
     fn path(&mut self, place: Value) {
         let depth = self.b.load(Type::I64, place, place::DEPTH, MemFlags::ALIGNED);
         self.for_up(depth, |p, index| {
-            let size = p.b.i64(i64::from(step::SIZE));
-            let offset = p.b.binary(BinaryOp::Mul, index, size);
-            let step = p.b.ptr_add(place, offset);
+            let step = p.nth(place, index, step::SIZE);
             let load = |p: &mut Self, ty, word| p.b.load(ty, step, place::STEPS + word, MemFlags::ALIGNED);
             let name = load(p, Type::Ptr, step::NAME);
             p.push(name);
@@ -79,9 +77,7 @@ impl Printer<'_, '_> {
         let zero = self.b.i64(0);
         self.set(count, zero);
         self.for_up(terms, |p, index| {
-            let size = p.b.i64(i64::from(4 * term::SIZE));
-            let offset = p.b.binary(BinaryOp::Mul, index, size);
-            let term = p.b.ptr_add(expr, offset);
+            let term = p.nth(expr, index, 4 * term::SIZE);
             let symbol = p.word(term, expr::SIZE + term::SYMBOL);
             let note = p.note(symbol);
             let origin = p.b.load(Type::Ptr, note, note::PLACE + place::NAME, MemFlags::ALIGNED);

@@ -124,8 +124,6 @@ pub(super) trait State<'m>: Emit<'m> {
     fn note(&mut self, index: Value) -> Value {
         let notes = self.field_ptr(Field::Notes);
         let size = self.field(Field::NoteSize);
-        let b = self.builder();
-        let offset = b.binary(crate::ir::BinaryOp::Mul, index, size);
-        b.ptr_add(notes, offset)
+        self.nth_of(notes, index, size)
     }
 }

@@ -232,18 +232,14 @@ impl Binder<'_, '_> {
 
     /// An integer that is a symbol of dimensions: binds it, or has to be what it is.
     fn int_symbol(&mut self, arg: Arg) {
-        let symbol = self.word(arg.rec, scalar::SYMBOL + entry::VALUE);
+        let entry = self.b.ptr_add_imm(arg.rec, i64::from(4 * scalar::SYMBOL));
+        let symbol = self.word(entry, entry::VALUE);
         let note = self.note(symbol);
         let bound = self.is_bound(note);
         self.when_else(
             bound,
             |r| {
-                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
-                r.set_field(Field::Expected, value);
-                let name = r.table_text(arg.rec, scalar::SYMBOL + entry::HIGH_OR_NAME);
-                r.set_field(Field::Symbol, name);
-                let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
-                r.set_field(Field::Origin, origin);
+                let value = r.expect_symbol(entry, note);
                 let same = r.b.icmp(IntCC::Eq, arg.payload, value);
                 let expected = super::dims::expected_symbol();
                 let parts = [&expected[..], &[GOT, GOT_NUMBER]].concat();

@@ -2,15 +2,16 @@
 
 use super::check::Arg;
 use super::objects::{CELL_DATA, CELL_SIZE};
-use super::strings::{HEADER, STR};
+use super::strings::STR;
 use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, TYPE_ERROR};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::lower::decode::HEADER;
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{StepKind, map, place, record, sequence, step, tuple};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
-use tvm_ffi_runtime::abi::{TVMFFIByteArray, TVMFFISeqCell, TypeIndex};
+use tvm_ffi_runtime::abi::{TVMFFISeqCell, TypeIndex};
 
 /// What the iterator of a Map does for a number (`ffi.MapForwardIterFunctor`).
 const KEY: i64 = 0;
@@ -32,10 +33,8 @@ impl Binder<'_, '_> {
         self.require_of(same, TYPE_ERROR, &length, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
         let from = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);
-        let any_size = self.b.i64(i64::from(ANY_SIZE));
-        let bytes = self.b.binary(BinaryOp::Mul, count, any_size);
         let to = self.field_ptr(Field::Memory);
-        let end = self.b.ptr_add(to, bytes);
+        let end = self.nth(to, count, ANY_SIZE);
         self.set_field(Field::Memory, end);
         self.b.store(to, object, CELL_DATA, MemFlags::ALIGNED);
         self.b.store(count, object, CELL_SIZE, MemFlags::ALIGNED);
@@ -43,9 +42,7 @@ impl Binder<'_, '_> {
         let first = self.b.ptr_add_imm(arg.rec, i64::from(4 * tuple::SIZE));
         self.set(rec, first);
         self.for_up(count, |r, index| {
-            let any_size = r.b.i64(i64::from(ANY_SIZE));
-            let offset = r.b.binary(BinaryOp::Mul, index, any_size);
-            let (from, to) = (r.b.ptr_add(from, offset), r.b.ptr_add(to, offset));
+            let (from, to) = (r.nth(from, index, ANY_SIZE), r.nth(to, index, ANY_SIZE));
             let item = r.get(rec);
             r.call_or_fail(r.routines.check, &[r.state, item, from, to]);
             let next = r.record_after(item);
@@ -56,21 +53,17 @@ impl Binder<'_, '_> {
     }
 
     /// The record behind one.
-    fn record_after(&mut self, rec: Value) -> Value {
+    pub(super) fn record_after(&mut self, rec: Value) -> Value {
         let words = self.word(rec, record::SIZE);
-        let four = self.b.i64(4);
-        let bytes = self.b.binary(BinaryOp::Mul, words, four);
-        self.b.ptr_add(rec, bytes)
+        self.nth(rec, words, 4)
     }
 
     /// Runs `inside` one container deeper; gives the step into it.
     fn enter(&mut self, rec: Value, inside: impl FnOnce(&mut Self, Value)) {
         let here = self.here();
         let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
-        let size = self.b.i64(i64::from(step::SIZE));
-        let offset = self.b.binary(BinaryOp::Mul, depth, size);
         let steps = self.b.ptr_add_imm(here, i64::from(place::STEPS));
-        let step = self.b.ptr_add(steps, offset);
+        let step = self.nth(steps, depth, step::SIZE);
         let name = self.table_text(rec, record::NAME);
         self.b.store(name, step, step::NAME, MemFlags::ALIGNED);
         let one = self.b.i64(1);
@@ -116,9 +109,7 @@ impl Binder<'_, '_> {
         self.enter(arg.rec, |r, step| {
             r.for_up(size, |r, index| {
                 r.set_step(step, StepKind::Index, index);
-                let any_size = r.b.i64(i64::from(ANY_SIZE));
-                let offset = r.b.binary(BinaryOp::Mul, index, any_size);
-                let from = r.b.ptr_add(elements, offset);
+                let from = r.nth(elements, index, ANY_SIZE);
                 let code = r.element(rec, from);
                 let ok = r.b.icmp_imm(IntCC::Eq, code, 0);
                 r.pass_up_unless(ok, code);
@@ -250,10 +241,7 @@ impl Binder<'_, '_> {
     /// Calls the runtime's global function whose name and length are in words of the record; passes its error up.
     fn call_global(&mut self, rec: Value, word: i32, arg: Value, result: Value) {
         let (name, len) = (self.table_text(rec, word), self.word(rec, word + 1));
-        let array = self.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-        let array = self.b.stack_addr(array);
-        self.b.store(name, array, 0, MemFlags::ALIGNED);
-        self.b.store(len, array, 8, MemFlags::ALIGNED);
+        let array = self.byte_array(name, len);
         let function = Var::new(&mut self.b, Type::Ptr);
         let none = self.b.ptr_const(0);
         self.set(function, none);

@@ -91,19 +91,25 @@ impl Binder<'_, '_> {
         self.when_else(
             bound,
             |r| {
-                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+                let value = r.expect_symbol(d.entry, note);
                 r.set_field(Field::Accepted, value);
-                r.set_field(Field::Expected, value);
-                let name = r.table_text(d.entry, entry::HIGH_OR_NAME);
-                r.set_field(Field::Symbol, name);
-                let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
-                r.set_field(Field::Origin, origin);
                 let ok = r.b.icmp(IntCC::Eq, d.got, value);
                 let ok = r.or(ok, d.excused);
                 r.require_dim(ok, &[&expected_symbol()[..], &[GOT, GOT_NUMBER]].concat());
             },
             |r| r.bind_note(note, d.got),
         );
+    }
+
+    /// The value of a symbol that has one, which messages then tell as [`expected_symbol`].
+    pub(super) fn expect_symbol(&mut self, entry: Value, note: Value) -> Value {
+        let value = self.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+        self.set_field(Field::Expected, value);
+        let name = self.table_text(entry, entry::HIGH_OR_NAME);
+        self.set_field(Field::Symbol, name);
+        let origin = self.b.ptr_add_imm(note, i64::from(note::PLACE));
+        self.set_field(Field::Origin, origin);
+        value
     }
 
     /// Gives a symbol its value, from the present place.
@@ -123,9 +129,7 @@ impl Binder<'_, '_> {
         self.set(last, first);
         let terms = self.word(expr, expr::TERMS);
         self.for_up(terms, |r, index| {
-            let size = r.b.i64(i64::from(4 * term::SIZE));
-            let offset = r.b.binary(BinaryOp::Mul, index, size);
-            let term = r.b.ptr_add(first, offset);
+            let term = r.nth(first, index, 4 * term::SIZE);
             let symbol = r.word(term, term::SYMBOL);
             let note = r.note(symbol);
             let bound = r.is_bound(note);
@@ -138,13 +142,9 @@ impl Binder<'_, '_> {
         (self.get(count), self.get(last))
     }
 
-    fn code(&mut self, base: Value, word: i32) -> Value {
-        self.table_text(base, word)
-    }
-
     /// The value of the code at the offset in a word; whether it has one is in [`Field::HasValue`].
     pub(super) fn value_of(&mut self, base: Value, word: i32, target: Value) -> (Value, Value) {
-        let code = self.code(base, word);
+        let code = self.table_text(base, word);
         let value = self.b.call(self.routines.eval, &[self.state, code, target]);
         let status = self.field(Field::HasValue);
         let has_value = self.is(status, HAS_VALUE);
@@ -152,7 +152,7 @@ impl Binder<'_, '_> {
     }
 
     fn expr(&mut self, d: Dim) {
-        let expr = self.code(d.entry, entry::VALUE);
+        let expr = self.table_text(d.entry, entry::VALUE);
         self.set_field(Field::Expr, expr);
         let text = self.table_text(expr, expr::TEXT);
         self.set_field(Field::Text, text);
@@ -241,8 +241,7 @@ impl Binder<'_, '_> {
         self.when(first, |r| {
             let (all, count, size) =
                 (r.field_ptr(Field::Waiting), r.field(Field::WaitingCount), r.field(Field::WaitingSize));
-            let offset = r.b.binary(BinaryOp::Mul, count, size);
-            let to = r.b.ptr_add(all, offset);
+            let to = r.nth_of(all, count, size);
             r.b.store(d.entry, to, waiting::ENTRY, MemFlags::ALIGNED);
             r.b.store(d.got, to, waiting::GOT, MemFlags::ALIGNED);
             let arg = r.field(Field::Arg);
@@ -268,9 +267,7 @@ pub(super) fn copy_place(r: &mut Binder<'_, '_>) {
     }
     let depth = r.b.load(Type::I64, from, place::DEPTH, MemFlags::ALIGNED);
     r.for_up(depth, |r, index| {
-        let size = r.b.i64(i64::from(step::SIZE));
-        let offset = r.b.binary(BinaryOp::Mul, index, size);
-        let (from, to) = (r.b.ptr_add(from, offset), r.b.ptr_add(to, offset));
+        let (from, to) = (r.nth(from, index, step::SIZE), r.nth(to, index, step::SIZE));
         for word in [step::NAME, step::KIND, step::VALUE] {
             let word = place::STEPS + word;
             let value = r.b.load(Type::I64, from, word, MemFlags::ALIGNED);

@@ -2,9 +2,11 @@
 
 use super::{Binder, Field};
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::lower::division::total_division;
 use crate::lower::program::{Rpn, note};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
+use crate::spec::DimOp;
 
 /// What [`Field::HasValue`] says.
 pub(super) const NO_VALUE: i64 = 0;
@@ -156,48 +158,20 @@ impl Machine<'_, '_, '_> {
             let sign = r.b.binary(BinaryOp::AShr, low, sixty_three);
             (low, r.b.icmp(IntCC::Eq, high, sign))
         });
-        self.operation(op, Rpn::FloorDiv, |r, x, y| {
-            let (quotient, rest, ok) = divide(r, x, y);
-            // rounded down: one less where something is left and the signs differ
-            let one = r.b.i64(1);
-            let less = r.b.binary(BinaryOp::Sub, quotient, one);
-            let up = rounded_up(r, rest, y);
-            (r.b.select(up, less, quotient), ok)
-        });
-        self.operation(op, Rpn::Mod, |r, x, y| {
-            let (_, rest, _) = divide(r, x, y);
-            let moved = r.b.binary(BinaryOp::Add, rest, y);
-            let up = rounded_up(r, rest, y);
-            // the rest exists also where the quotient doesn't fit
-            let ok = r.is_not(y, 0);
-            (r.b.select(up, moved, rest), ok)
-        });
+        self.operation(op, Rpn::FloorDiv, |r, x, y| divide(r, DimOp::FloorDiv, x, y));
+        self.operation(op, Rpn::Mod, |r, x, y| divide(r, DimOp::Mod, x, y));
     }
 }
 
-/// Whether a division towards zero has rounded up.
-fn rounded_up(r: &mut Binder<'_, '_>, rest: Value, divisor: Value) -> Value {
-    let some = r.is_not(rest, 0);
-    let signs = r.b.binary(BinaryOp::Xor, rest, divisor);
-    let differ = r.b.icmp_imm(IntCC::SLt, signs, 0);
-    r.and(some, differ)
-}
-
-/// Quotient towards zero, rest, and whether the quotient fits. Divisors on which a machine traps are seen to apart: 0, and -1, for
-/// which the quotient is the negative.
-fn divide(r: &mut Binder<'_, '_>, x: Value, y: Value) -> (Value, Value, Value) {
-    let one = r.b.i64(1);
-    let zero = r.b.i64(0);
-    let minus_one = r.is(y, -1);
-    let is_zero = r.is(y, 0);
-    let special = r.or(minus_one, is_zero);
-    let divisor = r.b.select(special, one, y);
-    let quotient = r.b.binary(BinaryOp::SDiv, x, divisor);
-    let rest = r.b.binary(BinaryOp::SRem, x, divisor);
-    let negative = r.b.binary(BinaryOp::Sub, zero, x);
-    let quotient = r.b.select(minus_one, negative, quotient);
-    let least = r.is(x, i64::MIN);
-    let overflow = r.and(minus_one, least);
-    let bad = r.or(overflow, is_zero);
-    (quotient, rest, r.b.unary(crate::ir::UnaryOp::Not, bad))
+/// The result of a division, and whether there is one that fits.
+fn divide(r: &mut Binder<'_, '_>, op: DimOp, x: Value, y: Value) -> (Value, Value) {
+    let divided = total_division(&mut r.b, op, x, y);
+    let nonzero = r.is_not(y, 0);
+    if op == DimOp::Mod {
+        return (divided, nonzero);
+    }
+    // the negative of the least number doesn't fit
+    let (other_divisor, other_number) = (r.is_not(y, -1), r.is_not(x, i64::MIN));
+    let fits = r.or(other_divisor, other_number);
+    (divided, r.and(nonzero, fits))
 }

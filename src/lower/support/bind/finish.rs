@@ -1,7 +1,7 @@
 //! What is decided once all parameters have been looked at: dimensions that wait, constraints, the sizes of a returned tensor.
 
 use super::{Binder, EXPECTED_TEXT, Field, GOT_NUMBER, VALUE_ERROR, dims};
-use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
+use crate::ir::{IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{constraint, expr, header, note, term, waiting};
 use crate::lower::support::emit::{Emit, Var};
@@ -29,8 +29,7 @@ fn wait(r: &mut Binder<'_, '_>) {
 fn look(r: &mut Binder<'_, '_>, count: Value) {
     r.for_up(count, |r, index| {
         let (all, size) = (r.field_ptr(Field::Waiting), r.field(Field::WaitingSize));
-        let offset = r.b.binary(BinaryOp::Mul, index, size);
-        let dim = r.b.ptr_add(all, offset);
+        let dim = r.nth_of(all, index, size);
         let entry = r.b.load(Type::Ptr, dim, waiting::ENTRY, MemFlags::ALIGNED);
         let waits = r.is_not(entry, 0);
         r.when(waits, |r| {
@@ -40,8 +39,9 @@ fn look(r: &mut Binder<'_, '_>, count: Value) {
             let arg = r.b.load(Type::I64, dim, waiting::ARG, MemFlags::ALIGNED);
             r.set_field(Field::Arg, arg);
             let got = r.b.load(Type::I64, dim, waiting::GOT, MemFlags::ALIGNED);
+            // the flag is 1, so that it is all flags of a size
+            const _: () = assert!(dims::IS_SIZE == 1);
             let is_size = r.b.load(Type::I64, dim, waiting::IS_SIZE, MemFlags::ALIGNED);
-            debug_assert_eq!(dims::IS_SIZE, 1);
             r.call_or_fail(r.routines.dim, &[r.state, entry, got, is_size]);
             let decided = r.field(Field::HasValue);
             let decided = r.is(decided, super::eval::HAS_VALUE);
@@ -67,9 +67,7 @@ fn constraints(r: &mut Binder<'_, '_>, program: Value) {
     let count = r.word(program, header::CONSTRAINTS);
     let first = r.table_text(program, header::FIRST_CONSTRAINT);
     r.for_up(count, |r, index| {
-        let size = r.b.i64(i64::from(4 * constraint::SIZE));
-        let offset = r.b.binary(BinaryOp::Mul, index, size);
-        let constraint = r.b.ptr_add(first, offset);
+        let constraint = r.nth(first, index, 4 * constraint::SIZE);
         let expr = r.table_text(constraint, constraint::EXPR);
         let mismatch = [Part::Text("Mismatched constraint"), CALLING, EXPECTED_TEXT];
         look_at(r, expr, &[&mismatch[..], &[Part::Text(", got no value of "), UNKNOWN]].concat());

@@ -1,9 +1,9 @@
 //! Objects by their type, and `ffi.Shape`.
 
 use super::check::Arg;
-use super::strings::HEADER;
 use super::{Binder, EXPECTED_TEXT, Field, GOT, GOT_TYPE, VALUE_ERROR, dims};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::lower::decode::HEADER;
 use crate::lower::messages::Part;
 use crate::lower::program::{entry, object, place, shape};
 use crate::lower::support::emit::{Emit, Var};
@@ -11,7 +11,7 @@ use crate::lower::support::state::State;
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::spec::MAX_RANK;
 use std::mem::offset_of;
-use tvm_ffi_runtime::abi::{TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TVMFFITypeInfo, TypeIndex};
+use tvm_ffi_runtime::abi::{TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TVMFFITypeInfo, TypeIndex};
 
 /// The data pointer and the number of entries or elements of an object's cell.
 pub(super) const CELL_DATA: i32 = HEADER;
@@ -46,10 +46,7 @@ impl Binder<'_, '_> {
 
     /// Whether a type key is registered, and the type's index, an `I32`.
     pub(super) fn type_index_of(&mut self, key: Value, len: Value) -> (Value, Value) {
-        let array = self.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-        let array = self.b.stack_addr(array);
-        self.b.store(key, array, 0, MemFlags::ALIGNED);
-        self.b.store(len, array, 8, MemFlags::ALIGNED);
+        let array = self.byte_array(key, len);
         let found = self.b.slot(4, 4);
         let found = self.b.stack_addr(found);
         let none = self.b.iconst(Type::I32, -1);
@@ -178,10 +175,8 @@ impl Binder<'_, '_> {
     /// Makes an object of integers; nobody reads its header.
     fn shape_of(&mut self, sequence: Value, size: Value) -> Value {
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFIShapeCell>() as i64);
-        let eight = self.b.i64(8);
-        let bytes = self.b.binary(BinaryOp::Mul, size, eight);
         let data = self.field_ptr(Field::Memory);
-        let end = self.b.ptr_add(data, bytes);
+        let end = self.nth(data, size, 8);
         self.set_field(Field::Memory, end);
         self.b.store(data, object, CELL_DATA, MemFlags::ALIGNED);
         self.b.store(size, object, CELL_SIZE, MemFlags::ALIGNED);
@@ -189,9 +184,7 @@ impl Binder<'_, '_> {
         let bracket = self.own_text("[");
         self.set_here(place::PART, bracket);
         self.for_up(size, |r, index| {
-            let any_size = r.b.i64(i64::from(ANY_SIZE));
-            let offset = r.b.binary(BinaryOp::Mul, index, any_size);
-            let element = r.b.ptr_add(elements, offset);
+            let element = r.nth(elements, index, ANY_SIZE);
             let type_index = r.word(element, TYPE_INDEX / 4);
             let value = r.b.load(Type::I64, element, PAYLOAD, MemFlags::ALIGNED);
             r.set_here(place::DIM, index);
@@ -218,9 +211,7 @@ impl Binder<'_, '_> {
             r.set_here(place::DIM, d);
             let at = r.b.element(data, d, Type::I64);
             let got = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let size = r.b.i64(i64::from(4 * entry::SIZE));
-            let offset = r.b.binary(BinaryOp::Mul, d, size);
-            let entry = r.b.ptr_add(first, offset);
+            let entry = r.nth(first, d, 4 * entry::SIZE);
             let flags = r.b.i64(dims::IS_SIZE);
             r.call_or_fail(r.routines.dim, &[r.state, entry, got, flags]);
         });

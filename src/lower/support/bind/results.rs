@@ -8,7 +8,7 @@ use crate::lower::program::{ResultKind, result};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
-use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
+use tvm_ffi_runtime::abi::TypeIndex;
 
 /// Types of values that belong to somebody else; strings among them are copied.
 const BORROWED: [TypeIndex; 2] = [TypeIndex::DL_TENSOR_PTR, TypeIndex::OBJECT_RVALUE_REF];
@@ -76,8 +76,6 @@ fn own(r: &mut Binder<'_, '_>, value: Value) {
     let index = r.word(value, TYPE_INDEX / 4);
     let payload = r.b.load(Type::I64, value, PAYLOAD, MemFlags::ALIGNED);
     let there = r.is_not(payload, 0);
-    let array = r.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-    let array = r.b.stack_addr(array);
     for (form, function) in
         [(TypeIndex::RAW_STR, "TVMFFIStringFromByteArray"), (TypeIndex::BYTE_ARRAY_PTR, "TVMFFIBytesFromByteArray")]
     {
@@ -93,8 +91,7 @@ fn own(r: &mut Binder<'_, '_>, value: Value) {
                     (data, r.b.load(Type::I64, borrowed, 8, MemFlags::ALIGNED))
                 }
             };
-            r.b.store(data, array, 0, MemFlags::ALIGNED);
-            r.b.store(size, array, 8, MemFlags::ALIGNED);
+            let array = r.byte_array(data, size);
             r.accept(value, TypeIndex::NONE, None);
             let make = r.import(function, &[Type::Ptr, Type::Ptr], Some(Type::I32));
             r.call_or_fail(make, &[array, value]);

@@ -3,7 +3,7 @@
 use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{default, header, note, place, record, waiting};
+use crate::lower::program::{default, header, note, place, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
@@ -28,14 +28,12 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     let filled = r.b.stack_addr(filled);
     r.for_up(count, |r, index| {
         r.set_field(Field::Arg, index);
-        let size = r.b.i64(i64::from(ANY_SIZE));
-        let offset = r.b.binary(BinaryOp::Mul, index, size);
         let from = Var::new(&mut r.b, Type::Ptr);
         let given = r.b.icmp(IntCC::SLt, index, num_args);
         r.when_else(
             given,
             |r| {
-                let argument = r.b.ptr_add(args, offset);
+                let argument = r.nth(args, index, ANY_SIZE);
                 r.set(from, argument);
             },
             |r| {
@@ -43,7 +41,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
                 r.set(from, filled);
             },
         );
-        let (rec_now, from, to) = (r.get(rec), r.get(from), r.b.ptr_add(scratch, offset));
+        let (rec_now, from, to) = (r.get(rec), r.get(from), r.nth(scratch, index, ANY_SIZE));
         r.call_or_fail(r.routines.check, &[r.state, rec_now, from, to]);
         let verbatim = r.word(program, header::VERBATIM);
         let verbatim = r.is_not(verbatim, 0);
@@ -53,10 +51,8 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
                 r.b.store(word, to, offset, MemFlags::ALIGNED);
             }
         });
-        let words = r.word(rec_now, record::SIZE);
-        let four = r.b.i64(4);
-        let bytes = r.b.binary(BinaryOp::Mul, words, four);
-        r.advance(rec, bytes);
+        let next = r.record_after(rec_now);
+        r.set(rec, next);
     });
     finish::finish(r, program);
     r.succeed();
@@ -143,9 +139,7 @@ fn fill(r: &mut Binder<'_, '_>, program: Value, index: Value, to: Value) {
     let first = r.b.ptr_add(table, first);
     let least = r.word(program, header::LEAST);
     let number = r.b.binary(BinaryOp::Sub, index, least);
-    let size = r.b.i64(i64::from(4 * default::SIZE));
-    let offset = r.b.binary(BinaryOp::Mul, number, size);
-    let from = r.b.ptr_add(first, offset);
+    let from = r.nth(first, number, 4 * default::SIZE);
     let type_index = r.word(from, default::TYPE_INDEX);
     let (low, high) = (r.word(from, default::PAYLOAD), r.word(from, default::PAYLOAD + 1));
     let plain = r.halves(low, high);

@@ -3,14 +3,12 @@
 use super::check::Arg;
 use super::{Binder, Field, GOT, VALUE_ERROR, of};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::lower::decode::HEADER;
 use crate::lower::messages::{Part, Tag};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::PAYLOAD;
-use tvm_ffi_runtime::abi::{TVMFFIByteArray, TVMFFIObject, TypeIndex};
-
-/// An object's cell follows its header (c_api.h).
-pub(super) const HEADER: i32 = size_of::<TVMFFIObject>() as i32;
+use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
 /// The type indices of a string's forms: small, an object, borrowed.
 #[derive(Clone, Copy)]
@@ -114,6 +112,15 @@ impl Binder<'_, '_> {
         (self.get(text.data), self.get(text.size))
     }
 
+    /// A `TVMFFIByteArray` of characters, in the frame.
+    pub(super) fn byte_array(&mut self, data: Value, size: Value) -> Value {
+        let array = self.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
+        let array = self.b.stack_addr(array);
+        self.b.store(data, array, 0, MemFlags::ALIGNED);
+        self.b.store(size, array, 8, MemFlags::ALIGNED);
+        array
+    }
+
     /// The length of a C string.
     fn length(&mut self, string: Value) -> Value {
         let (head, inside, done) = (self.b.block(), self.b.block(), self.b.block());
@@ -149,10 +156,7 @@ impl Binder<'_, '_> {
         let (data, size) = self.text(arg);
         self.set_field(Field::Got, data);
         self.set_field(Field::Payload, size);
-        let array = self.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-        let array = self.b.stack_addr(array);
-        self.b.store(data, array, 0, MemFlags::ALIGNED);
-        self.b.store(size, array, 8, MemFlags::ALIGNED);
+        let array = self.byte_array(data, size);
         let dtype = Var::new(&mut self.b, Type::I64);
         let zero = self.b.i64(0);
         self.set(dtype, zero);

@@ -2,9 +2,9 @@
 
 use super::check::Arg;
 use super::dims::{EXCUSED, IS_SIZE};
-use super::strings::HEADER;
 use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, PATH, VALUE_ERROR, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::lower::decode::HEADER;
 use crate::lower::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{entry, flag, note, place, tensor};
@@ -54,9 +54,7 @@ impl Binder<'_, '_> {
         let flags = self.word(arg.rec, tensor::FLAGS);
         let rank = self.rank(arg.rec, from);
         let strides = self.field_ptr(Field::Memory);
-        let eight = self.b.i64(8);
-        let size = self.b.binary(BinaryOp::Mul, rank, eight);
-        let end = self.b.ptr_add(strides, size);
+        let end = self.nth(strides, rank, 8);
         self.set_field(Field::Memory, end);
 
         let t = Tensor { rec: arg.rec, flags, from, copy, rank };
@@ -208,16 +206,13 @@ impl Binder<'_, '_> {
     pub(super) fn device_note(&mut self, slot: Value) -> Value {
         let notes = self.field_ptr(Field::Devices);
         let size = self.field(Field::NoteSize);
-        let offset = self.b.binary(BinaryOp::Mul, slot, size);
-        self.b.ptr_add(notes, offset)
+        self.nth_of(notes, slot, size)
     }
 
     /// Entry `index` of the record: the dimensions, then the strides.
     fn entry(&mut self, rec: Value, index: Value) -> Value {
-        let size = self.b.i64(i64::from(4 * entry::SIZE));
-        let offset = self.b.binary(BinaryOp::Mul, index, size);
         let first = self.b.ptr_add_imm(rec, i64::from(4 * tensor::SIZE));
-        self.b.ptr_add(first, offset)
+        self.nth(first, index, 4 * entry::SIZE)
     }
 
     fn set_part(&mut self, part: &str) {
