@@ -10,3 +10,4 @@ mod object;
 pub use error::EmitError;
 pub use library::LibraryBuilder;
 pub use object::ObjectFile;
+pub use target_lexicon::Triple;
