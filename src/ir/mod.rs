@@ -17,7 +17,8 @@ pub use inst::{
     StackSlot, Terminator, UnaryOp, Value,
 };
 pub use module::{
-    BlockData, Data, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, Module, SlotData, ValueData, ValueDef,
+    BlockData, Data, DataKind, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, Module, SlotData, ValueData,
+    ValueDef,
 };
 pub use print::DisplayFunction;
 pub use types::{AbiParam, Extension, FuncSig, PointerFacts, Type};

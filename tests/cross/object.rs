@@ -3,27 +3,24 @@
 use std::error::Error;
 use std::{env, fs};
 
-use cranelift_object::{ObjectBuilder, ObjectModule};
 use target_lexicon::Triple;
 use tvm_ffi_codegen::Signature;
-use tvm_ffi_codegen::backend::cranelift::{IsaOptions, isa_for};
-use tvm_ffi_codegen::embed::{Target, add_wrappers};
+use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::lower::{Convention, Kernel};
 
 /// `cross_object TRIPLE|host SIGNATURES OBJECT`
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
     let [triple, signatures, object] = &args[..] else { return Err("expected a triple and two files".into()) };
-    let wrappers = read(&fs::read_to_string(signatures)?)?;
+    let functions = read(&fs::read_to_string(signatures)?)?;
     let triple: Triple = match &**triple {
         "host" => Triple::host(),
         other => other.parse().map_err(|e| format!("{other}: {e}"))?,
     };
-    let isa = isa_for(&triple, &IsaOptions { pic: true, ..IsaOptions::default() })?;
-    let names = cranelift_module::default_libcall_names();
-    let mut module = ObjectModule::new(ObjectBuilder::new(isa, "wrappers", names)?);
-    add_wrappers(&mut module, wrappers.iter().map(|(signature, kernel)| (signature, Target::Kernel(kernel.clone()))))?;
-    fs::write(object, module.finish().emit()?)?;
+    let library = functions
+        .iter()
+        .fold(LibraryBuilder::new().target(triple), |library, (signature, kernel)| library.function(signature, kernel));
+    fs::write(object, library.emit()?.as_bytes())?;
     Ok(())
 }
 

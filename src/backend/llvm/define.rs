@@ -21,6 +21,9 @@ pub(crate) fn add_to<'ctx>(
     bindings: &HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), Error> {
     check_endianness(ir)?;
+    if let Some(what) = ir.only_in_objects() {
+        return Err(Error::OnlyInObjects { what });
+    }
     let types = Types::new(module.get_context());
     for decl in ir.functions.values() {
         match decl.linkage {

@@ -168,6 +168,12 @@ pub enum InterpError {
         /// The module's byte order.
         module: Endianness,
     },
+    /// The module has what only an object file can have.
+    #[error("{what} can't be interpreted, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
+    },
     /// There is no memory for data or a frame.
     #[error("no memory for {what}")]
     OutOfMemory {
@@ -264,6 +270,9 @@ impl<'a, H: Host> Interpreter<'a, H> {
         let module = module.module();
         if module.endianness != HOST_ENDIANNESS {
             return Err(InterpError::Endianness { module: module.endianness });
+        }
+        if let Some(what) = module.only_in_objects() {
+            return Err(InterpError::OnlyInObjects { what });
         }
         let mut missing = Vec::new();
         let mut imports = PrimaryMap::with_capacity(module.functions.len());
