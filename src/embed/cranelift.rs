@@ -4,6 +4,7 @@ use cranelift_module::{FuncId, Module};
 
 use super::{EmbedError, Wrappers, import_name};
 use crate::backend::cranelift::{self, Bindings};
+use crate::ir::HOST_ENDIANNESS;
 use crate::lower::{Kernel, KernelReturn};
 use crate::spec::Signature;
 
@@ -53,7 +54,7 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
     module: &mut M,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target)>,
 ) -> Result<Vec<FuncId>, EmbedError> {
-    let mut all = Wrappers::new();
+    let mut all = Wrappers::new(module.isa().triple().endianness().unwrap_or(HOST_ENDIANNESS));
     let mut bindings = Bindings::new();
     for (signature, target) in wrappers {
         match target {

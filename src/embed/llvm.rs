@@ -57,7 +57,7 @@ pub fn add_wrappers<'ctx, 'a>(
     module: &Module<'ctx>,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target<'ctx>)>,
 ) -> Result<Vec<FunctionValue<'ctx>>, EmbedError> {
-    let mut all = Wrappers::new();
+    let mut all = Wrappers::new(llvm::ENDIANNESS);
     let mut bindings = HashMap::new();
     for (signature, target) in wrappers {
         match target {

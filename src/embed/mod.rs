@@ -11,6 +11,7 @@ pub mod llvm;
 use crate::ir::{self, VerifiedModule};
 use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Routines};
 use crate::spec::Signature;
+use target_lexicon::Endianness;
 
 #[cfg(feature = "cranelift")]
 pub use cranelift::{Target, add_wrapper, add_wrappers};
@@ -47,8 +48,9 @@ struct Wrappers {
 }
 
 impl Wrappers {
-    fn new() -> Self {
-        Wrappers { lowering: Lowering::new(Routines::Define), symbols: Vec::new() }
+    fn new(endianness: Endianness) -> Self {
+        let lowering = Lowering::for_endianness(Routines::Define, endianness);
+        Wrappers { lowering, symbols: Vec::new() }
     }
 
     fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<(), LowerError> {

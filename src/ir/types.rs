@@ -90,28 +90,39 @@ pub struct AbiParam {
     pub ty: Type,
     /// How a narrow integer is extended.
     pub ext: Extension,
+    /// An `I32` or `I64` that in C is a struct of this size: the bits that a load of the struct gives. As a parameter it is passed as
+    /// the integer, as every supported target does; a result is where the target's C returns structs.
+    pub aggregate: bool,
 }
 
 impl AbiParam {
     /// A parameter without extension.
     pub const fn new(ty: Type) -> Self {
-        AbiParam { ty, ext: Extension::None }
+        AbiParam { ty, ext: Extension::None, aggregate: false }
     }
 
     /// A sign-extended integer.
     pub const fn signed(ty: Type) -> Self {
-        AbiParam { ty, ext: Extension::Signed }
+        AbiParam { ty, ext: Extension::Signed, aggregate: false }
+    }
+
+    /// A C struct of the integer's size.
+    pub const fn aggregate(ty: Type) -> Self {
+        AbiParam { ty, ext: Extension::None, aggregate: true }
     }
 
     /// A zero-extended integer.
     pub const fn unsigned(ty: Type) -> Self {
-        AbiParam { ty, ext: Extension::Unsigned }
+        AbiParam { ty, ext: Extension::Unsigned, aggregate: false }
     }
 }
 
 impl fmt::Display for AbiParam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.ty)?;
+        if self.aggregate {
+            f.write_str(" struct")?;
+        }
         match self.ext {
             Extension::None => Ok(()),
             Extension::Signed => f.write_str(" sext"),
@@ -177,6 +188,12 @@ impl FuncSig {
     /// A signature from parameter types and a result, all without extension.
     pub fn new(params: impl IntoIterator<Item = Type>, ret: Option<Type>) -> Self {
         FuncSig { params: params.into_iter().map(AbiParam::new).collect(), ret: ret.map(AbiParam::new) }
+    }
+
+    /// The signature of a C function whose `I32` are all `int32_t`.
+    pub fn c(params: impl IntoIterator<Item = Type>, ret: Option<Type>) -> Self {
+        let param = |ty| if ty == Type::I32 { AbiParam::signed(ty) } else { AbiParam::new(ty) };
+        FuncSig { params: params.into_iter().map(param).collect(), ret: ret.map(param) }
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use target_lexicon::Endianness;
+
 /// What a part prints. The discriminant is the part's tag. All but the first take their value from the report's context, whose
 /// field the operand names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,15 +52,25 @@ pub(super) enum Part<'a> {
 pub(super) const MAX_PARTS: usize = 24;
 
 /// Operands have 24 bits.
-const MAX_OPERAND: u32 = (1 << 24) - 1;
+pub(super) const MAX_OPERAND: u32 = (1 << 24) - 1;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Messages {
+    /// The byte order of words.
+    endianness: Endianness,
     bytes: Vec<u8>,
     texts: HashMap<String, u32>,
 }
 
 impl Messages {
+    pub(super) fn new(endianness: Endianness) -> Self {
+        Messages { endianness, bytes: Vec::new(), texts: HashMap::new() }
+    }
+
+    pub(super) fn endianness(&self) -> Endianness {
+        self.endianness
+    }
+
     /// The offset of a NUL-terminated text, stored once. Never 0, which stands for no text.
     pub(super) fn text(&mut self, text: &str) -> u32 {
         if let Some(offset) = self.texts.get(text) {
@@ -79,12 +91,16 @@ impl Messages {
     pub(super) fn words(&mut self, words: &[u32]) -> u32 {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         let offset = self.bytes.len() as u32;
-        self.bytes.extend(words.iter().copied().flat_map(u32::to_le_bytes));
+        let bytes = match self.endianness {
+            Endianness::Little => u32::to_le_bytes,
+            Endianness::Big => u32::to_be_bytes,
+        };
+        self.bytes.extend(words.iter().copied().flat_map(bytes));
         offset
     }
 
     /// Adds a row and gives its offset. Parts past [`MAX_PARTS`] are left out, as are operands out of range:
-    /// signatures and bodies are limited so that there are none.
+    /// signatures and bodies are limited so that there are none, as are modules ([`is_in_reach`](Self::is_in_reach)).
     pub(super) fn row(&mut self, kind: &str, parts: &[Part<'_>]) -> u32 {
         let mut words = Vec::with_capacity(parts.len() + 2);
         words.push(self.text(kind));
@@ -100,6 +116,11 @@ impl Messages {
         }
         words.push(0);
         self.words(&words)
+    }
+
+    /// Whether operands reach all of it.
+    pub(super) fn is_in_reach(&self) -> bool {
+        self.bytes.len() <= MAX_OPERAND as usize
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

@@ -11,8 +11,11 @@ mod division;
 mod doubt;
 mod error;
 mod fast;
+mod fields;
 mod kernel;
+mod library;
 mod messages;
+mod metadata;
 mod program;
 mod result;
 mod support;
@@ -20,10 +23,13 @@ mod wrapper;
 
 use crate::ir;
 use crate::spec::Signature;
+use target_lexicon::Endianness;
 
 pub use body::{Body, Expr, Operand, TensorRef};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::{Convention, Kernel, KernelReturn, c_header, c_prototype, flat_signature};
+pub use library::LibraryLowering;
+pub use metadata::{metadata, type_schema};
 pub use support::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
 
 use messages::Messages;
@@ -46,18 +52,33 @@ pub struct Lowering {
     support: Support,
     messages: ir::DataRef,
     texts: Messages,
+    /// What stands before each function's name in its symbol.
+    prefix: String,
 }
 
 impl Lowering {
-    /// An empty module.
+    /// An empty module for this machine, or another of its byte order.
     pub fn new(routines: Routines) -> Self {
-        let mut module = ir::Module::new();
+        Self::for_endianness(routines, ir::HOST_ENDIANNESS)
+    }
+
+    /// An empty module for a target of this byte order (`Triple::endianness` tells it).
+    pub fn for_endianness(routines: Routines, endianness: Endianness) -> Self {
+        let mut module = ir::Module::for_endianness(endianness);
         let support = match routines {
             Routines::Import => Support::import(&mut module),
             Routines::Define => Support::define(&mut module, ir::Linkage::Local),
         };
         let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        Lowering { module, support, messages, texts: Messages::default() }
+        Lowering { module, support, messages, texts: Messages::new(endianness), prefix: String::new() }
+    }
+
+    /// The symbol of a wrapper.
+    fn symbol(&self, signature: &Signature) -> String {
+        match self.prefix.as_str() {
+            "" => signature.symbol(),
+            prefix => format!("__tvm_ffi_{prefix}{}", signature.name()),
+        }
     }
 
     /// Adds a wrapper, exported as [`Signature::symbol`].
@@ -66,23 +87,23 @@ impl Lowering {
     /// The name is taken, the kernel doesn't fit the signature, or its body has mistakes. The module is then as it was,
     /// but for imports and message texts that nothing uses.
     pub fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<ir::FuncRef, LowerError> {
-        if self.module.function_named(&signature.symbol()).is_some() {
+        let symbol = self.symbol(signature);
+        if self.module.function_named(&symbol).is_some() {
             return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
         }
         kernel.check(signature)?;
-        kernel.check_symbol(signature, &self.module)?;
+        kernel.check_symbol(signature, &symbol, &self.module)?;
         let declared = self.module.functions.len();
-        let result = wrapper::lower(self, signature, kernel);
+        let mut result = wrapper::lower(self, signature, kernel);
+        if !self.texts.is_in_reach() {
+            let function = signature.name().to_owned();
+            result = Err(LowerError::TooManyMessages { function, most: messages::MAX_OPERAND });
+        }
         if result.is_err() {
-            self.take_back(declared);
+            // functions are only ever appended, so that this takes back what the wrapper declared
+            self.module.truncate_functions(declared);
         }
         result
-    }
-
-    /// Takes back all functions but the first ones: they are only ever appended.
-    fn take_back(&mut self, kept: usize) {
-        let kept = std::mem::take(&mut self.module.functions).into_iter().take(kept);
-        self.module.functions = kept.map(|(_, decl)| decl).collect();
     }
 
     /// The module, complete.

@@ -2,8 +2,9 @@
 
 use super::decode::HEADER;
 use super::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
+use super::fields::{dtype_word, pair};
 use super::kernel::convention::TensorForm;
-use super::program::{self, SharedId, dtype_word, note};
+use super::program::{self, SharedId, note};
 use super::wrapper::{ANY_SIZE, Lowerer, PAYLOAD, TYPE_INDEX, store_any, succeed};
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{DType, Device, ParamType, Signature, TensorType};
@@ -57,8 +58,9 @@ impl Lowerer<'_> {
         let (null, zero) = (self.b.ptr_const(0), self.b.i64(0));
         let device = self.result_device(signature, tensor, &named);
         let ndim = self.b.iconst(Type::I32, sizes.len() as i64);
+        let order = self.b.module().endianness;
         let dtype = match &tensor.dtype {
-            DType::Exact(dtype) => self.b.iconst(Type::I32, i64::from(dtype_word(*dtype) as i32)),
+            DType::Exact(dtype) => self.b.iconst(Type::I32, i64::from(dtype_word(order, *dtype) as i32)),
             DType::Param(name) => named(name).unwrap_or_else(|| self.b.iconst(Type::I32, 0)),
             // no result has it
             DType::Any => self.b.iconst(Type::I32, 0),
@@ -109,7 +111,8 @@ impl Lowerer<'_> {
             SharedId::Fixed(id) => id,
             SharedId::OfSlot | SharedId::Any => 0,
         };
-        let otherwise = self.b.i64(i64::from(number) << 32 | i64::from(kind.0));
+        let order = self.b.module().endianness;
+        let otherwise = self.b.i64(pair(order, kind.0 as u32, number as u32));
         match id {
             // of those in containers, only `bind` knows
             SharedId::OfSlot if let Some(scratch) = self.from_bind => {

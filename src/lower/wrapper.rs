@@ -6,6 +6,7 @@ use super::decode::{self, Deferred, SeenDevice};
 use super::doubt::{Doubt, Entry, Way};
 use super::error::LowerError;
 use super::fast::Gathered;
+use super::fields::{self, pair};
 use super::kernel::convention::writes_result;
 use super::kernel::{Convention, Kernel, KernelReturn, Kind};
 use super::messages::{Messages, Part};
@@ -99,9 +100,9 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
         _ => None,
     };
-    let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
+    let func = into.module.declare(into.symbol(signature), sig, Linkage::Export);
     into.module.functions[func].param_facts = facts(signature);
-    let Lowering { module, support, messages, texts } = into;
+    let Lowering { module, support, messages, texts, .. } = into;
     let passed = signature.passed().count();
     let doubt = Doubt { program, messages: *messages, bind: support.bind, passed };
     let way = match (decode::needs_bind(signature), verbatim) {
@@ -198,7 +199,8 @@ pub(super) fn succeed(b: &mut FunctionBuilder<'_>) {
 
 /// Writes a result: type index and zero padding in one store, then the whole payload (contract 6).
 pub(super) fn store_any(b: &mut FunctionBuilder<'_>, result: Value, index: TypeIndex, payload: Value) {
-    let index = b.i64(i64::from(index.0));
+    let order = b.module().endianness;
+    let index = b.i64(pair(order, index.0 as u32, 0));
     b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
     b.store(payload, result, PAYLOAD, MemFlags::ALIGNED);
 }
@@ -228,7 +230,7 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn import(&mut self, name: &str, params: &[Type], ret: Option<Type>) -> FuncRef {
-        self.b.module().import(name, FuncSig::new(params.iter().copied(), ret))
+        self.b.module().import(name, FuncSig::c(params.iter().copied(), ret))
     }
 
     /// Raises where no tensor has a device whose stream could be asked for.
@@ -308,7 +310,7 @@ impl Lowerer<'_> {
             }
             Some(ParamType::Scalar(ty)) => store_result(&mut self.b, result, *ty, value),
             Some(ParamType::DType) => {
-                let value = self.b.convert(ConvertOp::ZExt, Type::I64, value);
+                let value = fields::before_zeros(&mut self.b, value);
                 store_any(&mut self.b, result, TypeIndex::DATA_TYPE, value);
             }
             Some(ParamType::Device) => store_any(&mut self.b, result, TypeIndex::DEVICE, value),

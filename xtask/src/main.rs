@@ -1,6 +1,8 @@
 //! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
 
 mod command;
+mod cross;
+mod difference;
 mod run;
 mod steps;
 mod tools;

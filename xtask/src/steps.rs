@@ -1,8 +1,11 @@
 //! The tables of steps.
 
 use crate::command::{Cmd, Output, Tests, cargo, root};
+use crate::cross;
 use crate::run::{Failure, Step};
-use crate::tools::{CLANG_22, CLIPPY, CXX, LLVM_19, LLVM_22, RUSTFMT, UPSTREAM, VALGRIND};
+use crate::tools::{
+    CLANG_22, CLIPPY, CXX, LLVM_19, LLVM_22, QEMU_S390X, RUSTFMT, S390X_CC, S390X_LIBC, UPSTREAM, VALGRIND,
+};
 use crate::upstream;
 
 type Result = std::result::Result<Tests, Failure>;
@@ -25,6 +28,12 @@ pub const TEST: &[Step] = &[
         about: "upstream's converters do what the tests compare with",
         needs: &[CXX, UPSTREAM],
         run: upstream::converters,
+    },
+    Step {
+        name: "cross",
+        about: "wrappers for a big-endian machine do what they do here",
+        needs: &[S390X_CC, S390X_LIBC, QEMU_S390X, UPSTREAM],
+        run: cross::calls,
     },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
     Step {

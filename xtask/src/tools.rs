@@ -40,6 +40,21 @@ pub const LLVM_19: Tool =
     Tool { name: "LLVM 19", probe: &["llvm-config-19", "--version"], source: Source::Apt("llvm-19-dev") };
 /// The C++ library to link with, which comes with its compiler: `llvm-sys` links it, and LLVM's packages don't bring it.
 pub const CXX: Tool = Tool { name: "g++", probe: &["g++", "--version"], source: Source::Apt("g++") };
+/// What builds C for s390x, the big-endian machine.
+pub const S390X_CC: Tool = Tool {
+    name: "s390x-linux-gnu-gcc",
+    probe: &["s390x-linux-gnu-gcc", "--version"],
+    source: Source::Apt("gcc-s390x-linux-gnu"),
+};
+/// The C library for it.
+pub const S390X_LIBC: Tool = Tool {
+    name: "the C library for s390x",
+    probe: &["test", "-e", "/usr/s390x-linux-gnu/include/stdio.h"],
+    source: Source::Apt("libc6-dev-s390x-cross"),
+};
+/// What runs programs for it.
+pub const QEMU_S390X: Tool =
+    Tool { name: "qemu-s390x", probe: &["qemu-s390x", "--version"], source: Source::Apt("qemu-user") };
 /// What the benchmark of LLVM compares with.
 pub const CLANG_22: Tool =
     Tool { name: "clang 22", probe: &["clang-22", "--version"], source: Source::Apt("clang-22") };

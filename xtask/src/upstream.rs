@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::command::{Tests, cmd, root};
+use crate::difference::first_difference;
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
 
@@ -26,20 +27,13 @@ pub fn converters() -> Result<Tests, Failure> {
     let failure = |what: String| Failure { what, tests: Tests::default() };
     let path = root().join(TABLE);
     let table = fs::read_to_string(&path).unwrap_or_default();
-    if now == table {
-        return Ok(Tests::default());
-    }
+    let Some((line, was, is)) = first_difference(&table, &now) else { return Ok(Tests::default()) };
     if std::env::var_os(BLESS).is_some_and(|value| value == "1") {
         fs::write(&path, now).map_err(|e| failure(format!("{TABLE}: {e}")))?;
         println!("wrote {TABLE}");
         return Ok(Tests::default());
     }
-    let same = table.lines().zip(now.lines()).take_while(|(was, is)| was == is).count();
-    let line = |text: &str| text.lines().nth(same).unwrap_or("(the end)").trim().to_owned();
     Err(failure(format!(
-        "{TABLE}:{}: there is `{}`, and upstream's converters print `{}`; with {BLESS}=1 this step writes the table",
-        same + 1,
-        line(&table),
-        line(&now)
+        "{TABLE}:{line}: there is `{was}`, and upstream's converters print `{is}`; with {BLESS}=1 this step writes the table"
     )))
 }

@@ -24,6 +24,14 @@ pub enum Error {
         /// What Cranelift says of it.
         reason: String,
     },
+    /// The module was made for targets of another byte order.
+    #[error("the module is for {module:?}-endian targets, and `{target}` is not one")]
+    Endianness {
+        /// The target triple.
+        target: String,
+        /// The module's byte order.
+        module: target_lexicon::Endianness,
+    },
     /// The module already declares the name as something that it defines itself.
     #[error(
         "`{name}` is already defined in the module, or declared as defined there; \
@@ -71,6 +79,20 @@ pub enum Error {
         compiled: String,
         /// Target and settings of the module.
         module: String,
+    },
+    /// The code has what only an object file of its own can have.
+    #[error("{what} can't be added to a module, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
+    },
+    /// The target's object format can't hold the code.
+    #[error("can't make an object file for `{target}`: {reason}")]
+    Object {
+        /// The target triple.
+        target: String,
+        /// Why not.
+        reason: String,
     },
     /// A function exceeds a limit of Cranelift.
     #[error("function `{function}` is too large for Cranelift: {message}")]

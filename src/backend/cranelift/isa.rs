@@ -2,7 +2,7 @@
 
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
-use target_lexicon::{Endianness, PointerWidth, Triple};
+use target_lexicon::{PointerWidth, Triple};
 
 use super::Error;
 use crate::backend::OptLevel;
@@ -69,12 +69,9 @@ pub fn isa_for(triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, 
 }
 
 fn finish(mut builder: isa::Builder, triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
-    // The IR has 64-bit pointers, and constants that lowering folds (several fields in one load) assume little-endian.
+    // The IR has 64-bit pointers.
     if triple.pointer_width() != Ok(PointerWidth::U64) {
         return Err(unsupported(triple, "only targets with 64-bit pointers are supported"));
-    }
-    if triple.endianness() != Ok(Endianness::Little) {
-        return Err(unsupported(triple, "only little-endian targets are supported"));
     }
     let failed = |name: &str, e: SetError| Error::Setting {
         target: triple.to_string(),

@@ -20,7 +20,7 @@ use crate::ir::{
 
 /// The namespace of functions in provisional names; the index is the IR's `FuncRef`.
 pub(super) const FUNCTIONS: u32 = 0;
-/// The namespace of data in provisional names; all data of a module is one object, number 0.
+/// The namespace of data in provisional names; the index is that of a [`DataPlace::object`].
 pub(super) const DATA: u32 = 1;
 
 /// No slot gets more alignment than the frame has.
@@ -32,12 +32,32 @@ pub(super) struct Target {
     call_conv: CallConv,
     /// Whether the C ABI wants 32-bit integers extended too, as on RISC-V.
     extend_32: bool,
+    /// Whether C functions return structs, however small, where the caller says, as on s390x.
+    structs_in_memory: bool,
+    /// Whether only even addresses are counted from where code is, as on s390x.
+    even_addresses: bool,
+    /// Whether code has to reach functions elsewhere as if they were near, by way of the linker's table: Cranelift for s390x would
+    /// else write their addresses into the code, which is then not independent of its position.
+    far_by_table: bool,
 }
 
 impl Target {
     pub(super) fn of(isa: &dyn TargetIsa) -> Self {
-        let extend_32 = matches!(isa.triple().architecture, target_lexicon::Architecture::Riscv64(_));
-        Target { call_conv: isa.default_call_conv(), extend_32 }
+        use target_lexicon::Architecture;
+        let architecture = isa.triple().architecture;
+        let s390x = architecture == Architecture::S390x;
+        Target {
+            call_conv: isa.default_call_conv(),
+            extend_32: s390x || matches!(architecture, Architecture::Riscv64(_)),
+            structs_in_memory: s390x,
+            even_addresses: s390x,
+            far_by_table: s390x && isa.flags().is_pic(),
+        }
+    }
+
+    /// Whether the result is a struct that is returned in memory.
+    fn returns_in_memory(&self, sig: &FuncSig) -> bool {
+        self.structs_in_memory && sig.ret.is_some_and(|ret| ret.aggregate)
     }
 
     pub(super) fn signature(&self, sig: &FuncSig) -> clif::Signature {
@@ -52,8 +72,12 @@ impl Target {
             }
         };
         let mut out = clif::Signature::new(self.call_conv);
+        let in_memory = self.returns_in_memory(sig);
+        if in_memory {
+            out.params.push(clif::AbiParam::special(types::I64, clif::ArgumentPurpose::StructReturn));
+        }
         out.params.extend(sig.params.iter().map(param));
-        out.returns.extend(sig.ret.iter().map(param));
+        out.returns.extend(sig.ret.iter().filter(|_| !in_memory).map(param));
         out
     }
 }
@@ -107,8 +131,19 @@ impl Scratch {
 pub(super) struct Context<'a> {
     pub(super) module: &'a Module,
     pub(super) target: Target,
-    /// Where each data object begins in the module's one data object.
-    pub(super) data_offsets: &'a [u32],
+    /// Where each piece of data of the IR is.
+    pub(super) data: &'a [DataPlace],
+}
+
+/// Where a piece of data is.
+#[derive(Clone, Copy)]
+pub(super) struct DataPlace {
+    /// Which data object of the compiled module.
+    pub(super) object: u32,
+    /// Where in it.
+    pub(super) offset: u32,
+    /// Whether it is certainly part of what the code is part of; another library may have a variable of that name.
+    pub(super) near: bool,
 }
 
 /// Translates `body` into `func`, which is empty but for its signature.
@@ -122,15 +157,20 @@ pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Funct
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, slot.size.saturating_add(room), shift);
         scratch.slots.push(func.create_sized_stack_slot(data));
     }
+    let by_address = func.signature.uses_struct_return_param();
+    let mut result_to = None;
     for (block, data) in &body.blocks {
         let new = func.dfg.make_block();
         debug_assert_eq!(new, clif_block(block));
+        if block == entry && by_address {
+            result_to = Some(func.dfg.append_block_param(new, types::I64));
+        }
         for &param in &data.params {
             let value = func.dfg.append_block_param(new, clif_type(body.type_of(param)));
             scratch.values[param] = value.into();
         }
     }
-    let mut t = Translator { cx, body, pos: FuncCursor::new(func), s: scratch };
+    let mut t = Translator { cx, body, pos: FuncCursor::new(func), s: scratch, result_to };
     t.visit(entry);
     while let Some(block) = t.s.pending.pop() {
         t.block(block);
@@ -153,6 +193,8 @@ struct Translator<'a> {
     body: &'a Function,
     pos: FuncCursor<'a>,
     s: &'a mut Scratch,
+    /// Where the function writes a struct that it returns.
+    result_to: Option<clif::Value>,
 }
 
 impl Translator<'_> {
@@ -205,7 +247,11 @@ impl Translator<'_> {
                 self.visit(first.block);
             }
             Some(Terminator::Return(value)) => {
-                let value = value.map(|v| self.value(v));
+                let mut value = value.map(|v| self.value(v));
+                if let (Some(to), Some(result)) = (self.result_to, value) {
+                    self.pos.ins().store(MemFlagsData::trusted(), result, to, 0);
+                    value = None;
+                }
                 self.pos.ins().return_(value.as_slice());
             }
             // Verified modules have none.
@@ -284,21 +330,42 @@ impl Translator<'_> {
             Op::StackAddr(slot) => self.stack_addr(slot),
             Op::DataAddr(data, offset) => self.data_addr(data.index(), offset),
             Op::Call(callee, ref args) => {
-                let args = self.operands(args);
+                let module = self.cx.module;
+                let mut args = self.operands(args);
+                let written = self.result_slot(&module.functions[callee].signature, &mut args);
                 let callee = self.callee(callee);
                 let call = self.pos.ins().call(callee, &args);
                 self.s.operands = args;
-                return self.pos.func.dfg.inst_results(call).first().copied();
+                return self.call_result(call, written);
             }
             Op::CallIndirect(sig, callee, ref args) => {
-                let args = self.operands(args);
+                let body = self.body;
+                let mut args = self.operands(args);
+                let written = self.result_slot(&body.signatures[sig], &mut args);
                 let callee = self.value(callee);
                 let sig = self.indirect_signature(sig);
                 let call = self.pos.ins().call_indirect(sig, callee, &args);
                 self.s.operands = args;
-                return self.pos.func.dfg.inst_results(call).first().copied();
+                return self.call_result(call, written);
             }
         })
+    }
+
+    /// Where a callee writes a struct that it returns in memory, as its first argument; with the struct's type.
+    fn result_slot(&mut self, sig: &FuncSig, args: &mut Vec<clif::Value>) -> Option<(clif::Type, clif::Value)> {
+        let ret = sig.ret.filter(|_| self.cx.target.returns_in_memory(sig))?;
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
+        let slot = self.pos.func.create_sized_stack_slot(slot);
+        let address = self.pos.ins().stack_addr(types::I64, slot, 0);
+        args.insert(0, address);
+        Some((clif_type(ret.ty), address))
+    }
+
+    fn call_result(&mut self, call: clif::Inst, written: Option<(clif::Type, clif::Value)>) -> Option<clif::Value> {
+        match written {
+            Some((ty, address)) => Some(self.pos.ins().load(ty, MemFlagsData::trusted(), address, 0)),
+            None => self.pos.func.dfg.inst_results(call).first().copied(),
+        }
     }
 
     fn iconst(&mut self, ty: Type, value: i64) -> clif::Value {
@@ -318,15 +385,19 @@ impl Translator<'_> {
     }
 
     fn data_addr(&mut self, data: usize, offset: u32) -> clif::Value {
-        let offset = i64::from(self.cx.data_offsets[data]) + i64::from(offset);
-        let name = self.pos.func.declare_imported_user_function(UserExternalName { namespace: DATA, index: 0 });
+        let place = self.cx.data[data];
+        let offset = i64::from(place.offset) + i64::from(offset);
+        let odd = if self.cx.target.even_addresses { offset & 1 } else { 0 };
+        let name = UserExternalName { namespace: DATA, index: place.object };
+        let name = self.pos.func.declare_imported_user_function(name);
         let global = self.pos.func.create_global_value(GlobalValueData::Symbol {
             name: ExternalName::user(name),
-            offset: offset.into(),
-            colocated: true,
+            offset: (offset - odd).into(),
+            colocated: place.near,
             tls: false,
         });
-        self.pos.ins().symbol_value(types::I64, global)
+        let even = self.pos.ins().symbol_value(types::I64, global);
+        if odd == 0 { even } else { self.pos.ins().iadd_imm_s(even, odd) }
     }
 
     fn callee(&mut self, callee: FuncRef) -> clif::FuncRef {
@@ -342,7 +413,7 @@ impl Translator<'_> {
             name: ExternalName::user(name),
             signature,
             // Functions of the runtime and kernels may be out of reach of a near call.
-            colocated: decl.linkage != Linkage::Import,
+            colocated: decl.linkage != Linkage::Import || self.cx.target.far_by_table,
             patchable: false,
         });
         self.s.funcs[callee] = new.into();

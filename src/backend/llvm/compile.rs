@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
+use inkwell::attributes::AttributeLoc;
 use inkwell::context::{AsContextRef, Context};
 use inkwell::llvm_sys::LLVMDiagnosticSeverity;
 use inkwell::llvm_sys::core::{
@@ -13,12 +14,21 @@ use inkwell::llvm_sys::core::{
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
+use target_lexicon::Endianness;
 
 use super::pipeline;
 use super::translate::{ModuleTranslator, Surroundings};
 use super::{Error, Target};
 use crate::backend::OptLevel;
 use crate::ir::VerifiedModule;
+
+/// That of every target that [`Target`] takes.
+pub(crate) const ENDIANNESS: Endianness = Endianness::Little;
+
+/// Whether constants and data are written for the targets there are.
+pub(super) fn check_endianness(ir: &VerifiedModule) -> Result<(), Error> {
+    if ir.endianness == ENDIANNESS { Ok(()) } else { Err(Error::Endianness) }
+}
 
 /// What else to produce.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +37,9 @@ pub struct Options {
     pub llvm_ir: bool,
     /// Keep the assembly.
     pub asm: bool,
+    /// For an object file that is linked: loops don't become calls of the C library (`strlen`, `memset`), and where a linker
+    /// has to be told what a library exports, it is told.
+    pub for_linker: bool,
 }
 
 /// Machine code of a whole module.
@@ -78,6 +91,7 @@ impl Compiler {
     }
 
     fn run(&mut self, ir: &VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
+        check_endianness(ir)?;
         let level = self.target.opt_level().for_module(ir);
         let triple = TargetTriple::create(self.target.triple());
         let machine = match &mut self.machines[level as usize] {
@@ -91,9 +105,15 @@ impl Compiler {
         module.set_triple(&triple);
         module.set_data_layout(&machine.get_target_data().get_data_layout());
 
-        let mut translator = ModuleTranslator::new(ir, &module);
+        let mut translator = ModuleTranslator::new(ir, &module).for_format(self.target.format(), options.for_linker);
         let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
         translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
+        if options.for_linker {
+            let no_builtins = context.create_string_attribute("no-builtins", "");
+            for function in translator.added.iter().filter(|f| f.count_basic_blocks() > 0) {
+                function.add_attribute(AttributeLoc::Function, no_builtins);
+            }
+        }
         // The passes take a malformed module for granted and crash on it.
         module.verify().map_err(|e| refused(&e.to_string(), &module))?;
 

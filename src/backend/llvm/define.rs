@@ -8,7 +8,7 @@ use inkwell::module::Module as LlvmModule;
 use inkwell::values::{AsValueRef, FunctionValue};
 
 use super::Error;
-use super::compile::refused;
+use super::compile::{check_endianness, refused};
 use super::translate::{ModuleTranslator, Surroundings};
 use super::types::Types;
 use crate::ir::{FuncDecl, FuncSig, Linkage, VerifiedModule};
@@ -20,6 +20,10 @@ pub(crate) fn add_to<'ctx>(
     module: &LlvmModule<'ctx>,
     bindings: &HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), Error> {
+    check_endianness(ir)?;
+    if let Some(what) = ir.only_in_objects() {
+        return Err(Error::OnlyInObjects { what });
+    }
     let types = Types::new(module.get_context());
     for decl in ir.functions.values() {
         match decl.linkage {

@@ -14,6 +14,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The module was made for targets of another byte order: LLVM is used for little-endian ones.
+    #[error("the module is for big-endian targets, and LLVM is used for little-endian ones")]
+    Endianness,
     /// The module already defines the name.
     #[error("`{name}` is already defined in the module; give the function another name")]
     Duplicate {
@@ -41,6 +44,12 @@ pub enum Error {
     OtherModule {
         /// The import.
         name: String,
+    },
+    /// The code has what only an object file of its own can have.
+    #[error("{what} can't be added to a module, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
     },
     /// LLVM refused what it was given. This is a bug of this library.
     #[error("internal error: LLVM can't compile the module: {message}\n{listing}")]

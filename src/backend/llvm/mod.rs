@@ -14,6 +14,7 @@ mod target;
 mod translate;
 mod types;
 
+pub(crate) use compile::ENDIANNESS;
 pub use compile::{CompiledModule, Compiler, Options, compile};
 pub(crate) use define::add_to;
 pub use error::Error;

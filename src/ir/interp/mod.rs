@@ -17,10 +17,11 @@ mod tests;
 use std::fmt::{self, Display, Formatter};
 
 use cranelift_entity::PrimaryMap;
+use target_lexicon::Endianness;
 
 use self::memory::{FrameLayout, Region};
 use super::inst::{Block, BlockCall, DataRef, FuncRef, Op, Terminator, Value};
-use super::module::{Function, Module};
+use super::module::{Function, HOST_ENDIANNESS, Module};
 use super::print::DisplayInst;
 use super::types::{FuncSig, PointerFacts, Type};
 use super::verify::VerifiedModule;
@@ -161,6 +162,18 @@ pub enum InterpError {
         /// The symbols.
         names: Vec<String>,
     },
+    /// The module is for machines of another byte order than this one.
+    #[error("the module is for {module:?}-endian machines")]
+    Endianness {
+        /// The module's byte order.
+        module: Endianness,
+    },
+    /// The module has what only an object file can have.
+    #[error("{what} can't be interpreted, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
+    },
     /// There is no memory for data or a frame.
     #[error("no memory for {what}")]
     OutOfMemory {
@@ -255,6 +268,12 @@ impl<'a, H: Host> Interpreter<'a, H> {
     /// Resolves the imports and places the static data.
     pub fn new(module: &'a VerifiedModule, mut host: H) -> Result<Self, InterpError> {
         let module = module.module();
+        if module.endianness != HOST_ENDIANNESS {
+            return Err(InterpError::Endianness { module: module.endianness });
+        }
+        if let Some(what) = module.only_in_objects() {
+            return Err(InterpError::OnlyInObjects { what });
+        }
         let mut missing = Vec::new();
         let mut imports = PrimaryMap::with_capacity(module.functions.len());
         let mut layouts = PrimaryMap::with_capacity(module.functions.len());

@@ -92,7 +92,7 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, build: &dyn Fn(&
     match &mut into.module.functions[func].body {
         Some(body) if body.is_straight() && alone => {
             let body = std::mem::take(body);
-            into.take_back(declared);
+            into.module.truncate_functions(declared);
             Ok(Code::Straight(body))
         }
         _ => Ok(Code::Function(func)),

@@ -16,6 +16,7 @@ pub(super) mod tensor;
 
 pub(super) use dims::Deferred;
 
+use super::fields;
 use super::kernel::convention::has_null;
 use super::program::{self, Devices, SharedId};
 use super::wrapper::{Bound, Held, Lowerer, PAYLOAD, TYPE_INDEX};
@@ -267,10 +268,7 @@ impl Lowerer<'_> {
         let device = self.first_device(none, |seen| seen.has_stream);
         let there = self.b.icmp_imm(IntCC::Ne, device, 0);
         self.require_stream(there, signature, name);
-        let kind = self.b.convert(ConvertOp::Truncate, Type::I32, device);
-        let shift = self.b.i64(32);
-        let id = self.b.binary(crate::ir::BinaryOp::LShr, device, shift);
-        let id = self.b.convert(ConvertOp::Truncate, Type::I32, id);
+        let (kind, id) = (fields::first(&mut self.b, device), fields::second(&mut self.b, device));
         let get = self.import("TVMFFIEnvGetStream", &[Type::I32, Type::I32], Some(Type::Ptr));
         match self.b.call(get, &[kind, id]) {
             Some(stream) => stream,

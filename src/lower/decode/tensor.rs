@@ -6,8 +6,9 @@ use std::iter;
 use std::mem::offset_of;
 use std::ptr;
 
+use super::super::fields::{self, dtype_word, pair};
 use super::super::kernel::convention::TensorForm;
-use super::super::program::{SharedId, dtype_word};
+use super::super::program::SharedId;
 use super::super::wrapper::Lowerer;
 use super::{HEADER, Place, SeenDevice};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
@@ -79,8 +80,9 @@ impl<'a> Tensor<'a> {
         match (self.ty.shape.rank(), self.ty.exact_dtype()) {
             (Some(rank), Some(dtype)) => {
                 let ndim_and_dtype = self.load(l, Type::I64, NDIM);
-                let expected = l.b.i64(i64::from(dtype_word(dtype)) << 32 | rank as i64);
-                l.require_equal(ndim_and_dtype, expected);
+                let order = l.b.module().endianness;
+                let expected = l.b.i64(pair(order, rank as u32, dtype_word(order, dtype)));
+                l.require_equal(expected, ndim_and_dtype);
             }
             (Some(rank), None) => {
                 let ndim = self.load(l, Type::I32, NDIM);
@@ -95,19 +97,20 @@ impl<'a> Tensor<'a> {
     /// The kind of device and its id in one comparison, but for the first tensor that may be on any one of its kind.
     fn device(&self, l: &mut Lowerer<'_>) {
         let (slot, id) = l.shared_devices.place(&self.ty.device);
-        let kind = self.ty.device.kind().map(|kind| i64::from(kind.0));
+        let kind = self.ty.device.kind().map(|kind| kind.0);
         let device = self.load(l, Type::I64, DEVICE);
         let first = l.devices.iter().find(|(known, _)| *known == slot).map(|(_, first)| *first);
         match (kind, id, first) {
             (Some(kind), SharedId::Fixed(id), _) => {
-                let expected = l.b.i64(i64::from(id) << 32 | kind);
-                l.require_equal(device, expected);
+                let order = l.b.module().endianness;
+                let expected = l.b.i64(pair(order, kind as u32, id as u32));
+                l.require_equal(expected, device);
             }
             (_, SharedId::OfSlot, Some(first)) => l.require_equal(first, device),
             (kind, id, _) => {
                 if let Some(kind) = kind {
-                    let device_type = l.b.convert(ConvertOp::Truncate, Type::I32, device);
-                    let kind = l.b.iconst(Type::I32, kind);
+                    let device_type = fields::first(&mut l.b, device);
+                    let kind = l.b.iconst(Type::I32, i64::from(kind));
                     l.require_equal(device_type, kind);
                 }
                 if id == SharedId::OfSlot {

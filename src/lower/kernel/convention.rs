@@ -146,14 +146,16 @@ pub(in crate::lower) fn returned(ret: &ParamType) -> Option<(CType, AbiParam)> {
     let (c_type, abi) = match ret {
         ParamType::Scalar(ty) => (scalar_c(*ty), abi_param(*ty)),
         ParamType::DType => ("DLDataType", DTYPE),
-        ParamType::Device => ("DLDevice", AbiParam::new(Type::I64)),
+        ParamType::Device => ("DLDevice", DEVICE),
         _ => return None,
     };
     Some((CType::Value(c_type), abi))
 }
 
-/// A `DLDataType` by value: 32 bits, whatever is above them.
-const DTYPE: AbiParam = AbiParam { ty: Type::I32, ext: crate::ir::Extension::None };
+/// A `DLDataType` by value.
+const DTYPE: AbiParam = AbiParam::aggregate(Type::I32);
+/// A `DLDevice` by value.
+const DEVICE: AbiParam = AbiParam::aggregate(Type::I64);
 
 /// Calls `each` with the C parameters of a kernel, in order.
 pub(in crate::lower) fn for_each_param(
@@ -232,7 +234,7 @@ impl Walk<'_> {
             ParamType::Tensor(tensor) => self.tensor(name, tensor),
             ParamType::Str | ParamType::Bytes => self.span(name, "const char"),
             ParamType::DType => self.value(name, "DLDataType", DTYPE),
-            ParamType::Device => self.i64(name, "DLDevice"),
+            ParamType::Device => self.value(name, "DLDevice", DEVICE),
             ParamType::Shape(_) => self.span(name, "const int64_t"),
             ParamType::Any => self.pointer(name, "const TVMFFIAny"),
             ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}

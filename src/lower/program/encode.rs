@@ -7,13 +7,14 @@ use super::{
     Devices, Entry, Kind, ResultKind, SharedId, constant, constraint, default, flag, header, note, object, place_size,
     result, scalar, shape, waiting,
 };
+use crate::lower::fields::{dtype_word, pair};
 use crate::lower::messages::Messages;
 use crate::spec::{
     CompareOp, Constraint, DType, DTypePolicy, DefaultValue, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType,
     Signature, TensorType,
 };
 use tvm_ffi_runtime::abi::{
-    DLDataType, DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
+    DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
 };
 
 /// How the kernel's convention changes what `bind` does.
@@ -39,11 +40,6 @@ pub(in crate::lower) struct Encoded {
     pub scratch: Scratch,
     /// Bytes of a symbol's note.
     pub note_size: i64,
-}
-
-/// A `DLDataType` as the 32 bits that a little-endian load of it gives.
-pub(in crate::lower) fn dtype_word(dtype: DLDataType) -> u32 {
-    u32::from(dtype.code) | u32::from(dtype.bits) << 8 | u32::from(dtype.lanes) << 16
 }
 
 /// Writes a signature's program into the table.
@@ -317,10 +313,11 @@ impl<'a> Encoder<'a, '_> {
     /// The word, the other codes that will do, and flags.
     fn dtype(&self, dtype: &DType) -> (u32, u32, u32) {
         let DType::Exact(dtype) = dtype else { return (0, 0, flag::ANY_DTYPE) };
+        let word = dtype_word(self.texts.endianness(), *dtype);
         match self.policy.codes(*dtype) {
             // codes of DLPack 1.x are less than 32
-            Some(codes) => (dtype_word(*dtype), codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0),
-            None => (dtype_word(*dtype), 0, flag::SAME_STORAGE),
+            Some(codes) => (word, codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0),
+            None => (word, 0, flag::SAME_STORAGE),
         }
     }
 
@@ -395,6 +392,7 @@ impl<'a> Encoder<'a, '_> {
     }
 
     fn defaults(&mut self, signature: &Signature) -> u32 {
+        let order = self.texts.endianness();
         let mut all = Vec::new();
         for param in signature.passed() {
             let Some(value) = &param.default else { continue };
@@ -409,10 +407,10 @@ impl<'a> Encoder<'a, '_> {
                     let index = if bytes { TypeIndex::BYTE_ARRAY_PTR } else { TypeIndex::RAW_STR };
                     (index, u64::from(self.texts.text(text)) | (text.len() as u64) << 32)
                 }
-                DefaultValue::DType(dtype) => (TypeIndex::DATA_TYPE, u64::from(dtype_word(*dtype))),
+                DefaultValue::DType(dtype) => (TypeIndex::DATA_TYPE, pair(order, dtype_word(order, *dtype), 0) as u64),
                 DefaultValue::Device(device) => {
                     let (kind, id) = (device.device_type.0 as u32, device.device_id as u32);
-                    (TypeIndex::DEVICE, u64::from(kind) | u64::from(id) << 32)
+                    (TypeIndex::DEVICE, pair(order, kind, id) as u64)
                 }
             };
             let words = [index.0 as u32, payload as u32, (payload >> 32) as u32];

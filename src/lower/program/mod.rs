@@ -8,7 +8,7 @@ mod encode;
 mod rpn;
 
 pub(super) use devices::{Devices, SharedId};
-pub(super) use encode::{Encoded, Options, dtype_word, encode, encode_result};
+pub(super) use encode::{Encoded, Options, encode, encode_result};
 pub(super) use rpn::{Rpn, TARGET};
 
 use crate::lower::wrapper::ANY_SIZE;
@@ -123,7 +123,7 @@ pub(super) mod tensor {
     pub const FLAGS: i32 = 4;
     /// The number of dimensions, or -1 for any.
     pub const RANK: i32 = 5;
-    /// The `DLDataType`, as a little-endian load gives it.
+    /// The `DLDataType`, as a load gives it.
     pub const DTYPE: i32 = 6;
     pub const DTYPE_TEXT: i32 = 7;
     /// A bit for each other code that will do.

@@ -42,7 +42,7 @@ impl Support {
     /// Defines them.
     pub(super) fn define(module: &mut Module, linkage: Linkage) -> Self {
         let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
-        let mut texts = Messages::default();
+        let mut texts = Messages::new(module.endianness);
         let report = report::define(module, linkage, table, &mut texts);
         let (bind, take_result) = bind::define(module, linkage, table, &mut texts, report);
         module.data[table].bytes = texts.into_bytes();

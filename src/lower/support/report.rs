@@ -2,6 +2,7 @@
 //! string of each part in its frame, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and
 //! returns -1.
 
+use super::super::fields::{self, DTypeField};
 use super::super::messages::{MAX_PARTS, Messages, Tag};
 use super::emit::{Emit, Var};
 use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE, NameTable};
@@ -31,8 +32,8 @@ pub(in super::super) fn signature() -> FuncSig {
 pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) -> FuncRef {
     let decimal = define_decimal(module);
     let set_raised =
-        module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::new([Type::Ptr, Type::Ptr, Type::I32], None));
-    let type_info = module.import("TVMFFIGetTypeInfo", FuncSig::new([Type::I32], Some(Type::Ptr)));
+        module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
+    let type_info = module.import("TVMFFIGetTypeInfo", FuncSig::c([Type::I32], Some(Type::Ptr)));
     let report = module.declare(REPORT_SYMBOL, signature(), linkage);
     module.functions[report].cold = true;
     let mut b = FunctionBuilder::new(module, report);
@@ -252,17 +253,10 @@ impl Printer<'_, '_> {
         );
     }
 
-    /// Bits `shift..shift + width` of a value.
-    fn field(&mut self, value: Value, shift: i64, width: u32) -> Value {
-        let amount = self.b.i64(shift);
-        let shifted = self.b.binary(BinaryOp::LShr, value, amount);
-        let mask = self.b.i64((1 << width) - 1);
-        self.and(shifted, mask)
-    }
-
     /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
     fn dtype(&mut self, value: Value) {
-        let (code, bits, lanes) = (self.field(value, 0, 8), self.field(value, 8, 8), self.field(value, 16, 16));
+        let [code, bits, lanes] =
+            [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes].map(|field| field.of(&mut self.b, value));
         let names = names::dtypes(self.texts);
         self.push_name_or(names, code, |p| {
             p.push_text("code ");
@@ -305,10 +299,8 @@ impl Printer<'_, '_> {
 
     /// `cpu`, or `cuda:0`.
     fn device(&mut self, value: Value, always_numbered: bool) {
-        let low = self.b.convert(ConvertOp::Truncate, Type::I32, value);
-        let device_type = self.b.convert(ConvertOp::SExt, Type::I64, low);
-        let amount = self.b.i64(32);
-        let id = self.b.binary(BinaryOp::AShr, value, amount);
+        let (device_type, id) = (fields::first(&mut self.b, value), fields::second(&mut self.b, value));
+        let [device_type, id] = [device_type, id].map(|half| self.b.convert(ConvertOp::SExt, Type::I64, half));
         let names = names::devices(self.texts);
         self.push_name_or(names, device_type, |p| {
             p.push_text("device type ");
@@ -344,7 +336,8 @@ impl Printer<'_, '_> {
         let dynamic = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::DYN_OBJECT_BEGIN.0));
         go_on_if(self, dynamic);
         let high = self.b.icmp_imm(IntCC::UGe, payload, LEAST_ADDRESS);
-        let low_bits = self.field(payload, 0, 3);
+        let mask = self.b.i64(7);
+        let low_bits = self.and(payload, mask);
         let aligned = self.is(low_bits, 0);
         let plausible = self.and(high, aligned);
         go_on_if(self, plausible);

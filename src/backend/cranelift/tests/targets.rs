@@ -1,14 +1,15 @@
 use std::str::FromStr;
 
 use cranelift_codegen::isa::OwnedTargetIsa;
-use target_lexicon::Triple;
+use target_lexicon::{Endianness, Triple};
 
 use crate::backend::cranelift::{Compiler, Error, IsaOptions, Options, compile, host_isa, isa_for};
 use crate::backend::op_tests::module_of;
 use crate::ir::*;
 
-fn floor_module() -> VerifiedModule {
+fn floor_module(endianness: Endianness) -> VerifiedModule {
     module_of("f", FuncSig::new([Type::F64], Some(Type::F64)), |b| {
+        b.module().endianness = endianness;
         let data = b.module().add_data("data", vec![1; 100], 4);
         let other = b.module().import("other", FuncSig::new([Type::Ptr], None));
         b.module().import("unused", FuncSig::new([], None));
@@ -28,10 +29,12 @@ fn objects_for_other_targets() {
         "aarch64-unknown-linux-gnu",
         "aarch64-apple-darwin",
         "riscv64gc-unknown-linux-gnu",
+        "s390x-unknown-linux-gnu",
     ] {
         for pic in [false, true] {
-            let isa = isa_for(&Triple::from_str(triple).unwrap(), &IsaOptions { pic, ..IsaOptions::default() });
-            let code = compile(&floor_module(), &*isa.unwrap()).unwrap();
+            let triple_of = Triple::from_str(triple).unwrap();
+            let isa = isa_for(&triple_of, &IsaOptions { pic, ..IsaOptions::default() });
+            let code = compile(&floor_module(triple_of.endianness().unwrap()), &*isa.unwrap()).unwrap();
             assert!(code.code_size() > 0, "{triple}");
             assert_eq!(code.data_size(), 100);
             assert_eq!(code.imports().map(|f| &*f.name).collect::<Vec<_>>(), ["other"], "{triple}");
@@ -41,11 +44,9 @@ fn objects_for_other_targets() {
 
 #[test]
 fn unsupported_targets_are_named() {
-    for (triple, why) in [
-        ("wasm32-unknown-unknown", "not been implemented"),
-        ("i686-unknown-linux-gnu", "not been implemented"),
-        ("s390x-unknown-linux-gnu", "disabled"),
-    ] {
+    for (triple, why) in
+        [("wasm32-unknown-unknown", "not been implemented"), ("i686-unknown-linux-gnu", "not been implemented")]
+    {
         let e = isa_for(&Triple::from_str(triple).unwrap(), &IsaOptions::default()).err().unwrap();
         let text = e.to_string();
         assert!(matches!(e, Error::UnsupportedTarget { .. }) && text.contains(triple) && text.contains(why), "{text}");
@@ -53,10 +54,21 @@ fn unsupported_targets_are_named() {
 }
 
 #[test]
+fn byte_orders_are_told_apart() {
+    for (triple, other) in
+        [("x86_64-unknown-linux-gnu", Endianness::Big), ("s390x-unknown-linux-gnu", Endianness::Little)]
+    {
+        let isa = isa_for(&Triple::from_str(triple).unwrap(), &IsaOptions::default()).unwrap();
+        let e = compile(&floor_module(other), &*isa).err().unwrap();
+        assert!(matches!(&e, Error::Endianness { target, module } if target == triple && *module == other), "{e}");
+    }
+}
+
+#[test]
 fn features() {
     let triple = Triple::from_str("x86_64-unknown-linux-gnu").unwrap();
     let with = |feature: &str| isa_for(&triple, &IsaOptions { features: vec![feature.into()], ..Default::default() });
-    let libcalls = |isa: OwnedTargetIsa| compile(&floor_module(), &*isa).unwrap().libcalls().len();
+    let libcalls = |isa: OwnedTargetIsa| compile(&floor_module(Endianness::Little), &*isa).unwrap().libcalls().len();
     assert_eq!(libcalls(isa_for(&triple, &IsaOptions::default()).unwrap()), 1);
     assert_eq!(libcalls(with("has_sse41").unwrap()), 0);
     let e = with("has_everything").err().unwrap().to_string();
@@ -67,9 +79,9 @@ fn features() {
 fn listings_and_unwind_information_on_request() {
     let isa = host_isa(&IsaOptions::default()).unwrap();
     let mut compiler = Compiler::new();
-    let plain = compiler.compile(&floor_module(), &*isa, Options::default()).unwrap();
+    let plain = compiler.compile(&floor_module(HOST_ENDIANNESS), &*isa, Options::default()).unwrap();
     assert!(plain.functions()[0].disasm.is_none() && plain.functions()[0].unwind.is_none());
-    let full = compiler.compile(&floor_module(), &*isa, Options { disasm: true, unwind: true }).unwrap();
+    let full = compiler.compile(&floor_module(HOST_ENDIANNESS), &*isa, Options { disasm: true, unwind: true }).unwrap();
     let f = &full.functions()[0];
     assert!(f.disasm.as_ref().unwrap().contains("block0"));
     assert!(f.unwind.is_some());

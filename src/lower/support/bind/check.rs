@@ -2,6 +2,7 @@
 
 use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALUE_ERROR};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::lower::fields::before_zeros;
 use crate::lower::messages::Part;
 use crate::lower::program::{Kind, constant, entry, note, place, record, scalar};
 use crate::lower::support::emit::{Emit, Var};
@@ -117,8 +118,7 @@ fn seen_through(r: &mut Binder<'_, '_>, from: Value) -> (Value, Value) {
 impl Binder<'_, '_> {
     /// Writes an argument: type index, zero padding, payload.
     pub(super) fn accept_raw(&mut self, to: Value, type_index: Value, payload: Value) {
-        let mask = self.b.i64(0xffff_ffff);
-        let first = self.and(type_index, mask);
+        let first = before_zeros(&mut self.b, type_index);
         self.b.store(first, to, TYPE_INDEX, MemFlags::ALIGNED);
         self.b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
     }
@@ -135,8 +135,7 @@ impl Binder<'_, '_> {
         let first = self.b.load(Type::I64, arg.from, TYPE_INDEX, MemFlags::ALIGNED);
         let own = self.word(arg.from, TYPE_INDEX / 4);
         let same = self.b.icmp(IntCC::Eq, own, arg.index);
-        let mask = self.b.i64(0xffff_ffff);
-        let behind = self.and(arg.index, mask);
+        let behind = before_zeros(&mut self.b, arg.index);
         let first = self.b.select(same, first, behind);
         self.b.store(first, arg.to, TYPE_INDEX, MemFlags::ALIGNED);
         self.b.store(arg.payload, arg.to, PAYLOAD, MemFlags::ALIGNED);

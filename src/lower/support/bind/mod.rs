@@ -220,6 +220,6 @@ impl Binder<'_, '_> {
     }
 
     fn import(&mut self, name: &str, params: &[Type], ret: Option<Type>) -> FuncRef {
-        self.b.module().import(name, FuncSig::new(params.iter().copied(), ret))
+        self.b.module().import(name, FuncSig::c(params.iter().copied(), ret))
     }
 }

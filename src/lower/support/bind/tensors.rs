@@ -6,12 +6,13 @@ use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, PATH
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::decode::HEADER;
 use crate::lower::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
+use crate::lower::fields::{DTypeField, dtype_word};
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{entry, flag, note, place, tensor};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::spec::MAX_RANK;
-use tvm_ffi_runtime::abi::{DLDeviceType, DLTensor, TypeIndex};
+use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType, DLTensor, TypeIndex};
 
 /// `.shape[0]`
 const PLACE: [Part<'static>; 1] = [Part::Value(Tag::Place, Field::Here as u32)];
@@ -126,12 +127,13 @@ impl Binder<'_, '_> {
     /// Whether bits and lanes are the same, and the code is one of those that will do.
     fn same_but_code(&mut self, rec: Value, dtype: Value, wanted: Value) -> Value {
         let codes = self.word(rec, tensor::DTYPE_CODES);
-        let eight = self.b.i64(8);
         let difference = self.b.binary(BinaryOp::Xor, dtype, wanted);
-        let rest = self.b.binary(BinaryOp::LShr, difference, eight);
+        let all_but_code = DLDataType { code: 0, bits: u8::MAX, lanes: u16::MAX };
+        let mask = dtype_word(self.b.module().endianness, all_but_code);
+        let mask = self.b.i64(i64::from(mask));
+        let rest = self.and(difference, mask);
         let same = self.is(rest, 0);
-        let mask = self.b.i64(0xff);
-        let code = self.and(dtype, mask);
+        let code = DTypeField::Code.of(&mut self.b, dtype);
         let small = self.b.icmp_imm(IntCC::ULt, code, 32);
         let amount = self.b.i64(31);
         let amount = self.and(code, amount);
@@ -145,13 +147,8 @@ impl Binder<'_, '_> {
 
     /// Bits times lanes.
     fn dtype_bits(&mut self, dtype: Value) -> Value {
-        let (eight, sixteen) = (self.b.i64(8), self.b.i64(16));
-        let bits = self.b.binary(BinaryOp::LShr, dtype, eight);
-        let mask = self.b.i64(0xff);
-        let bits = self.and(bits, mask);
-        let lanes = self.b.binary(BinaryOp::LShr, dtype, sixteen);
-        let mask = self.b.i64(0xffff);
-        let lanes = self.and(lanes, mask);
+        let bits = DTypeField::Bits.of(&mut self.b, dtype);
+        let lanes = DTypeField::Lanes.of(&mut self.b, dtype);
         self.b.binary(BinaryOp::Mul, bits, lanes)
     }
 

@@ -1,0 +1,40 @@
+//! Writes an object for another machine: wrappers of the signatures of a file, which call kernels by `kernel_` and their names.
+
+use std::error::Error;
+use std::{env, fs};
+
+use target_lexicon::Triple;
+use tvm_ffi_codegen::Signature;
+use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::lower::{Convention, Kernel};
+
+/// `cross_object TRIPLE|host SIGNATURES OBJECT`
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let [triple, signatures, object] = &args[..] else { return Err("expected a triple and two files".into()) };
+    let functions = read(&fs::read_to_string(signatures)?)?;
+    let triple: Triple = match &**triple {
+        "host" => Triple::host(),
+        other => other.parse().map_err(|e| format!("{other}: {e}"))?,
+    };
+    let library = functions
+        .iter()
+        .fold(LibraryBuilder::new().target(triple), |library, (signature, kernel)| library.function(signature, kernel));
+    fs::write(object, library.emit()?.as_bytes())?;
+    Ok(())
+}
+
+/// A signature a line, with a convention before it unless it is `flat`.
+fn read(text: &str) -> Result<Vec<(Signature, Kernel)>, Box<dyn Error>> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let wrapper = |line: &str| -> Result<_, Box<dyn Error>> {
+        let (convention, signature) = match line.split_once(' ') {
+            Some((word, rest)) if !word.contains('(') => (word.parse()?, rest),
+            _ => (Convention::Flat, line),
+        };
+        let signature: Signature = signature.parse()?;
+        let kernel = Kernel::symbol(format!("kernel_{}", signature.name())).convention(convention);
+        Ok((signature, kernel))
+    };
+    lines.map(wrapper).collect()
+}
