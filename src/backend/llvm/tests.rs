@@ -71,7 +71,11 @@ fn facts_of_tensors_reach_the_body() {
 
     let tensor = TensorType::new([4, 4], DLDataType::FLOAT32);
     let signature = Signature::builder("g").param("x", tensor).returns(ScalarType::Float32).build().unwrap();
-    let kernel = Kernel::body(|b| b.ret(b.tensor("x").load([1, 1])));
+    // with a loop, as straight code goes into the wrapper
+    let kernel = Kernel::body(|b| {
+        let x = b.tensor("x");
+        b.ret(b.fold(0, 4, b.f32(0.0), |i, sum| sum + x.load([i, i])));
+    });
     let text = llvm_ir(&(signature, kernel), OptLevel::None);
     let body = text.lines().find(|line| line.contains("g-body") && line.contains("define")).unwrap();
     assert!(body.contains("(ptr nonnull align 4 dereferenceable(64)"), "{body}");
@@ -96,9 +100,10 @@ fn noalias_tensors_need_no_overlap_check() {
 fn a_wrapper_gains_nothing_from_vectors() {
     let (signature, kernel) = axpb();
     let text = llvm_ir(&(signature, kernel), OptLevel::Speed);
-    let (_, wrapper) = text.split_once("@__tvm_ffi_axpb(").unwrap();
+    let (_, wrapper) = text.split_once("i32 @__tvm_ffi_axpb(").unwrap();
+    let (wrapper, _) = wrapper.split_once("\n}").unwrap();
     assert!(!wrapper.contains("masked.load") && !wrapper.contains(".peel"), "{wrapper}");
-    assert!(!wrapper.contains("optnone") && !wrapper.contains("noinline"), "{wrapper}");
+    assert!(!text.contains("optnone"), "{text}");
 }
 
 #[test]
