@@ -87,12 +87,17 @@ impl UnwindTables {
         });
         for relocation in relocations {
             let RelocationTarget::Symbol(index) = relocation.target else { continue };
-            let (offset, symbol) = (relocation.offset as u64, self.symbols[index]);
+            let (offset, mut symbol) = (relocation.offset as u64, self.symbols[index]);
             let size = 8 * relocation.size;
             let (flags, addend) = match anchor {
                 None => {
                     let (kind, encoding) = (RelocationKind::Relative, RelocationEncoding::Generic);
-                    (RelocationFlags::Generic { kind, encoding, size }, relocation.addend)
+                    let mut addend = relocation.addend;
+                    // Another library may have a function of an exported name, but this one's code is meant.
+                    if let Some((section, at)) = object.symbol_section_and_offset(symbol) {
+                        (symbol, addend) = (section, addend + at as i64);
+                    }
+                    (RelocationFlags::Generic { kind, encoding, size }, addend)
                 }
                 Some(_) => {
                     let (r_type, r_length) = (macho::X86_64_RELOC_UNSIGNED, if size == 64 { 3 } else { 2 });
