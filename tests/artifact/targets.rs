@@ -260,3 +260,35 @@ fn a_target_that_no_backend_has_is_an_error() {
         assert!(error.starts_with("can't make an object file for `aarch64-pc-windows-msvc`"), "{error}");
     }
 }
+
+/// Each saved register has a place of its own, right below the frame pointer.
+#[test]
+#[cfg(feature = "cranelift")]
+fn windows_finds_saved_registers() {
+    let object = library(Backend::Cranelift, "x86_64-pc-windows-msvc").emit().unwrap();
+    let file = read(&object, "COFF");
+    let infos = file.section_by_name(".xdata").unwrap().data().unwrap();
+    let entries = file.section_by_name(".pdata").unwrap().size() / 12;
+    let (mut rest, mut count, mut most) = (infos, 0, 0);
+    // UNWIND_INFO: version, size of prologue, number of codes, frame register and its offset, codes
+    while let [1, _, nodes, frame, ..] = *rest {
+        let codes: Vec<[u8; 2]> = rest[4..4 + 2 * usize::from(nodes)].chunks(2).map(|c| [c[0], c[1]]).collect();
+        assert_eq!(frame & 15, 5, "rbp");
+        let mut places = BTreeSet::new();
+        let mut at = codes.iter();
+        while let Some([_, code]) = at.next() {
+            let (scale, width) = match code & 15 {
+                4 => (8, 8),
+                8 => (16, 16),
+                _ => continue,
+            };
+            let place = scale * u32::from(u16::from_le_bytes(*at.next().unwrap()));
+            assert!(places.insert(place), "two registers at {place}");
+            assert!(place + width <= 16 * u32::from(frame >> 4), "{place} is not below the frame pointer");
+        }
+        most = most.max(places.len());
+        count += 1;
+        rest = &rest[4 + 2 * usize::from(nodes).next_multiple_of(2)..];
+    }
+    assert!(rest.is_empty() && count == entries && most >= 6, "{count} of {entries}, {most}");
+}
