@@ -3,10 +3,12 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
+use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ScalarType, Signature};
 
 /// Writes a library with a wrapper, and prints the time to compile it
@@ -81,33 +83,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The object and the library linked of it.
 fn write(cli: &Cli, signature: &Signature, kernel: &Kernel) -> Result<(), Box<dyn Error>> {
-    use tvm_ffi_codegen::{backend, ir, lower};
-    let module = ir::verify(lower::lower(signature, kernel, lower::Routines::Define)?)?;
-    let bytes = match cli.backend {
-        Backend::Cranelift => {
-            use cranelift_codegen::settings::{self, Configurable};
-            let mut f = settings::builder();
-            f.set("is_pic", "true")?;
-            f.set("opt_level", "speed")?;
-            f.set("use_colocated_libcalls", "false")?;
-            let isa = cranelift_native::builder()?.finish(settings::Flags::new(f))?;
-            let mut m = cranelift_object::ObjectModule::new(cranelift_object::ObjectBuilder::new(
-                isa,
-                "x",
-                cranelift_module::default_libcall_names(),
-            )?);
-            use cranelift_module::Module as _;
-            backend::cranelift::compile(&module, m.isa())?.add_to(&mut m, &Default::default())?;
-            m.finish().emit()?
-        }
-        #[cfg(feature = "_llvm")]
-        Backend::Llvm => backend::llvm::compile(&module, &backend::llvm::Target::host(&Default::default())?)?.object,
-        _ => unreachable!(),
-    };
-    let o = cli.out.with_extension("o");
-    std::fs::write(&o, bytes)?;
-    let st = std::process::Command::new("cc").args(["-shared", "-o"]).arg(&cli.out as &Path).arg(&o).status()?;
-    assert!(st.success());
-    Ok(())
+    let object = cli.out.with_extension("o");
+    LibraryBuilder::new().backend(cli.backend).function(signature, kernel).emit()?.write(&object)?;
+    let linked = Command::new("cc").args(["-shared", "-o"]).args([&cli.out, &object]).status()?;
+    if linked.success() { Ok(()) } else { Err(format!("cc: {linked}").into()) }
 }
