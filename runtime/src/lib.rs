@@ -34,6 +34,7 @@ pub mod container;
 pub mod dtype;
 pub mod error;
 pub mod function;
+pub mod library_bin;
 pub mod module;
 pub mod object;
 pub mod registry;
