@@ -51,7 +51,7 @@ pub use container::{Array, Dict, List, Map};
 pub use dtype::DTypeParseError;
 pub use error::{Error, Result};
 pub use function::{CallArgs, Function};
-pub use module::{Module, ModuleBuilder};
+pub use module::{Module, ModuleBuilder, ModuleImpl};
 pub use object::{AsObject, ObjectRef, WeakRef};
 pub use shape::Shape;
 pub use string::{Bytes, Str};
