@@ -5,6 +5,7 @@ mod containers;
 mod errors;
 mod functions;
 mod library_bin;
+mod modules;
 mod null_arguments;
 mod objects;
 mod registry;
