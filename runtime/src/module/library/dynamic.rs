@@ -9,8 +9,9 @@ use crate::capi::symbols;
 use crate::error::{Error, Result, runtime_error};
 
 /// What to do where a library misses this crate's symbols.
-const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Let the final \
-crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, `-benches` instead of `-bins` for those)";
+const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Link it with \
+`-rdynamic`: for a Rust program, let the final crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, \
+`-benches` instead of `-bins` for those)";
 
 struct DynamicLibrary(Library);
 
