@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 
 use cranelift_entity::SecondaryMap;
+use inkwell::DLLStorageClass;
 use inkwell::context::ContextRef;
 use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
-use inkwell::values::{FunctionValue, PointerValue, UnnamedAddress};
+use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, GlobalValue, PointerValue, UnnamedAddress};
+use target_lexicon::BinaryFormat;
 
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
 use crate::backend::OptLevel;
-use crate::ir::{DataRef, FuncDecl, FuncRef, Linkage, Module, Op};
+use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
 pub(super) struct ModuleTranslator<'a, 'ctx> {
@@ -22,6 +24,10 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     pub(super) facts: Facts<'ctx>,
     functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
     data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
+    /// Whether the linker has to be told what a library exports, as on Windows.
+    exports: bool,
+    /// Whether the object's format is ELF.
+    elf: bool,
     /// Functions that were defined or declared.
     pub(super) added: Vec<FunctionValue<'ctx>>,
 }
@@ -46,8 +52,16 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             facts: Facts::new(context, &types),
             functions: SecondaryMap::new(),
             data: SecondaryMap::new(),
+            exports: false,
+            elf: false,
             added: Vec::new(),
         }
+    }
+
+    /// Translates for an object file of this format; with `exports`, one that tells the linker what a library exports.
+    pub(super) fn for_format(self, format: BinaryFormat, exports: bool) -> Self {
+        let exports = exports && format == BinaryFormat::Coff;
+        ModuleTranslator { exports, elf: format == BinaryFormat::Elf, facts: self.facts.for_format(format), ..self }
     }
 
     /// Translates every function that has a body.
@@ -66,7 +80,54 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             let invariant = surroundings.alone && !called[func];
             function::translate(self, body, function, invariant)?;
         }
+        for (data, _) in self.ir.data.iter().filter(|(_, data)| data.kind == DataKind::Variable) {
+            self.data(data);
+        }
+        self.constructors();
         Ok(())
+    }
+
+    /// Puts the functions that run at start-up where the C library finds them.
+    fn constructors(&mut self) {
+        let address = |m: &mut Self, func| m.function(func).as_global_value().as_pointer_value();
+        let addresses: Vec<_> = self.ir.constructors.iter().map(|&func| address(self, func)).collect();
+        if addresses.is_empty() {
+            return;
+        }
+        if self.elf {
+            // For `llvm.global_ctors` LLVM may take `.ctors` here, which no C library of today looks at: the option for it is
+            // not in its C API.
+            let list = self.types.ptr.const_array(&addresses);
+            let global = self.module.add_global(list.get_type(), None, "__tvm_ffi_codegen_constructors");
+            global.set_initializer(&list);
+            global.set_linkage(LlvmLinkage::Internal);
+            global.set_alignment(8);
+            global.set_section(Some(".init_array"));
+            self.keep(global.as_pointer_value());
+            return;
+        }
+        // priority, function, associated data
+        let (priority, none) = (self.types.i32.const_int(65535, false), self.types.ptr.const_null());
+        let entry = |address: &PointerValue<'ctx>| {
+            self.context.const_struct(&[priority.into(), (*address).into(), none.into()], false)
+        };
+        let entries: Vec<_> = addresses.iter().map(entry).collect();
+        let Some(ty) = entries.first().map(|entry| entry.get_type()) else { return };
+        self.special("llvm.global_ctors", ty.const_array(&entries));
+    }
+
+    /// Keeps LLVM from dropping a global that nothing in the module refers to.
+    fn keep(&self, global: PointerValue<'ctx>) {
+        let list = self.types.ptr.const_array(&[global]);
+        self.special("llvm.compiler.used", list).set_section(Some("llvm.metadata"));
+    }
+
+    /// Adds one of the arrays that LLVM knows by their names.
+    fn special(&self, name: &str, list: ArrayValue<'ctx>) -> GlobalValue<'ctx> {
+        let global = self.module.add_global(list.get_type(), None, name);
+        global.set_initializer(&list);
+        global.set_linkage(LlvmLinkage::Appending);
+        global
     }
 
     /// Functions that others of the module call.
@@ -102,6 +163,9 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             _ => self.module.get_function(&decl.name).unwrap_or_else(|| self.module.add_function(&decl.name, ty, None)),
         };
         self.facts.define(function, decl);
+        if self.exports && decl.linkage == Linkage::Export {
+            function.as_global_value().set_dll_storage_class(DLLStorageClass::Export);
+        }
         self.functions[func] = Some(function);
         self.added.push(function);
     }
@@ -128,15 +192,48 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             return known;
         }
         let content = &self.ir.data[data];
-        let bytes = self.context.const_string(&content.bytes, false);
-        let global = self.module.add_global(bytes.get_type(), None, &content.name);
-        global.set_initializer(&bytes);
-        global.set_constant(true);
-        global.set_linkage(LlvmLinkage::Private);
-        global.set_unnamed_address(UnnamedAddress::Global);
+        let initializer = self.initializer(content);
+        let global = self.module.add_global(initializer.get_type(), None, &content.name);
+        global.set_initializer(&initializer);
+        match content.kind {
+            DataKind::Constant => {
+                global.set_constant(true);
+                global.set_linkage(LlvmLinkage::Private);
+                global.set_unnamed_address(UnnamedAddress::Global);
+            }
+            DataKind::Variable => {
+                global.set_linkage(LlvmLinkage::WeakAny);
+                if self.exports {
+                    global.set_dll_storage_class(DLLStorageClass::Export);
+                }
+            }
+        }
         global.set_alignment(content.align);
         let address = global.as_pointer_value();
         self.data[data] = Some(address);
         address
+    }
+
+    /// The contents of data: bytes, and between them the addresses of functions.
+    fn initializer(&mut self, data: &Data) -> BasicValueEnum<'ctx> {
+        if data.addresses.is_empty() {
+            return self.context.const_string(&data.bytes, false).into();
+        }
+        let mut addresses = data.addresses.clone();
+        addresses.sort_unstable();
+        let mut fields: Vec<BasicValueEnum<'ctx>> = Vec::with_capacity(addresses.len());
+        let mut at = 0;
+        for (offset, func) in addresses {
+            let offset = offset as usize;
+            if offset > at {
+                fields.push(self.context.const_string(&data.bytes[at..offset], false).into());
+            }
+            fields.push(self.function(func).as_global_value().as_pointer_value().into());
+            at = offset + 8;
+        }
+        if at < data.bytes.len() {
+            fields.push(self.context.const_string(&data.bytes[at..], false).into());
+        }
+        self.context.const_struct(&fields, true).into()
     }
 }
