@@ -87,12 +87,17 @@ impl UnwindTables {
         });
         for relocation in relocations {
             let RelocationTarget::Symbol(index) = relocation.target else { continue };
-            let (offset, symbol) = (relocation.offset as u64, self.symbols[index]);
+            let (offset, mut symbol) = (relocation.offset as u64, self.symbols[index]);
             let size = 8 * relocation.size;
             let (flags, addend) = match anchor {
                 None => {
                     let (kind, encoding) = (RelocationKind::Relative, RelocationEncoding::Generic);
-                    (RelocationFlags::Generic { kind, encoding, size }, relocation.addend)
+                    let mut addend = relocation.addend;
+                    // An exported symbol may be another library's in the end, so that linkers of shared libraries refuse its distance.
+                    if let Some((start, at)) = object.symbol_section_and_offset(symbol) {
+                        (symbol, addend) = (start, addend + at as i64);
+                    }
+                    (RelocationFlags::Generic { kind, encoding, size }, addend)
                 }
                 Some(_) => {
                     let (r_type, r_length) = (macho::X86_64_RELOC_UNSIGNED, if size == 64 { 3 } else { 2 });
