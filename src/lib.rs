@@ -59,7 +59,6 @@
 // Without a backend there is no engine to link to.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
 
-#[cfg(feature = "_engine")]
 pub mod artifact;
 pub mod backend;
 #[cfg(feature = "_engine")]
