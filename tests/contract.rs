@@ -57,10 +57,10 @@ fn functions_of_a_module_live_on_their_own() {
     let kernels = (kernels::body("ensure").unwrap(), kernels::body("echo").unwrap());
     // SAFETY: the bodies read no memory.
     let module = unsafe { engine.compile_module([(&double, &kernels.0), (&echo, &kernels.1)]) }.unwrap();
-    assert_eq!(module.function_names(), ["echo", "ensure"]);
-    let f = module.get_function("ensure").unwrap();
-    let g = module.get_function("echo").unwrap();
-    assert!(module.get_function("__tvm_ffi_echo").is_none());
+    assert_eq!(module.function_names().unwrap(), ["echo", "ensure"]);
+    let f = module.get_function("ensure").unwrap().unwrap();
+    let g = module.get_function("echo").unwrap().unwrap();
+    assert!(module.get_function("__tvm_ffi_echo").unwrap().is_none());
     drop(module);
     assert_eq!(f.call((4,)).unwrap().cast::<i64>().unwrap(), 8);
     drop(f);

@@ -11,7 +11,7 @@ use crate::string::Str;
 
 mod builtins;
 
-pub(crate) use builtins::with_args;
+pub(crate) use builtins::{Globals, with_args};
 
 struct Entry {
     function: Function,

@@ -1,5 +1,6 @@
 //! Strings and byte strings: up to seven bytes in the value, longer ones in an object.
-//! Heap layout: header, `TVMFFIByteArray`, the bytes, a NUL that is not counted.
+//! Heap layout: header, `TVMFFIByteArray`, the bytes, a NUL that is not counted; bytes may also lie
+//! elsewhere.
 //! Header sections: `kTVMFFIStr`, `kTVMFFIBytes`, `small_str_len`.
 
 use std::fmt;
@@ -23,6 +24,19 @@ struct BytesObject<const INDEX: i32> {
 // SAFETY: repr(C) with the header first; the byte array follows, as the header file says.
 unsafe impl<const INDEX: i32> ObjectLayout for BytesObject<INDEX> {
     const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
+}
+
+/// Bytes that lie elsewhere, with what keeps them there.
+#[repr(C)]
+struct BytesView<T> {
+    header: TVMFFIObject,
+    bytes: TVMFFIByteArray,
+    _keep_alive: T,
+}
+
+// SAFETY: repr(C) with the header first; the byte array follows, as the header file says.
+unsafe impl<T> ObjectLayout for BytesView<T> {
+    const TYPE_INDEX: TypeIndex = TypeIndex::BYTES;
 }
 
 /// An owned value of a small or a heap type.
@@ -205,6 +219,23 @@ impl Bytes {
     /// A copy of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
         Self(new_value(bytes, TypeIndex::SMALL_BYTES, TypeIndex::BYTES))
+    }
+
+    /// Bytes that stay where they are, without a NUL behind them; `keep_alive`, which owns their memory, is dropped with the last reference.
+    /// Up to seven bytes are copied.
+    ///
+    /// # Safety
+    /// `bytes` must stay readable and unchanged for as long as `keep_alive` lives.
+    pub unsafe fn from_view(bytes: &[u8], keep_alive: impl Send + Sync + 'static) -> Self {
+        if let Some(value) = small_value(bytes, TypeIndex::SMALL_BYTES) {
+            return Self(value);
+        }
+        let object = make_object(0, |header, _| BytesView {
+            header,
+            bytes: TVMFFIByteArray { data: bytes.as_ptr().cast(), size: bytes.len() },
+            _keep_alive: keep_alive,
+        });
+        Self(TVMFFIAny::from_ptr(TypeIndex::BYTES, object.as_ptr().cast()))
     }
 }
 

@@ -4,6 +4,7 @@
 mod containers;
 mod errors;
 mod functions;
+mod library_bin;
 mod null_arguments;
 mod objects;
 mod registry;

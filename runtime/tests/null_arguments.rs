@@ -53,6 +53,11 @@ fn null_is_an_error() {
         check(TVMFFIHandleDeinitOnce(null_mut(), None));
         check(TVMFFIEnvTensorAlloc(null_mut(), null_mut()));
         check(TVMFFIEnvRegisterCAPI(null(), null_mut()));
+        check(TVMFFIEnvModLookupFromImports(null_mut(), null(), null_mut()));
+        check(TVMFFIEnvModLookupFromImports(null_mut(), null(), &mut handle));
+        check(TVMFFIEnvModLookupFromImports(null_mut(), c"f".as_ptr(), &mut handle));
+        check(TVMFFIEnvModRegisterContextSymbol(null(), null_mut()));
+        check(TVMFFIEnvModRegisterSystemLibSymbol(null(), null_mut()));
         // With a good output, so that the input is looked at.
         check(TVMFFITensorFromDLPack(null_mut(), 0, 0, &mut handle));
         check(TVMFFIAnyViewToOwnedAny(null(), &mut any));

@@ -1,5 +1,5 @@
 //! C symbols of the environment: streams, tensor allocation, signals.
-//! Header: `extra/c_env_api.h`; the symbols that manage modules' imports are not here yet.
+//! Header: `extra/c_env_api.h`; those that manage modules are in `modules`.
 //! Without an allocator set, `TVMFFIEnvTensorAlloc` allocates on the CPU (upstream fails).
 
 use std::ffi::{c_char, c_int, c_void};

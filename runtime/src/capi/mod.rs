@@ -11,6 +11,7 @@ use crate::error::{Error, Result, from_panic, kind, set_raised};
 mod call;
 mod env;
 mod errors;
+mod modules;
 mod objects;
 mod tensors;
 mod types;
@@ -19,6 +20,7 @@ mod values;
 pub use call::*;
 pub use env::*;
 pub use errors::*;
+pub use modules::*;
 pub use objects::*;
 pub use tensors::*;
 pub use types::*;
@@ -168,4 +170,7 @@ symbol_table!(
     TVMFFIEnvTensorAlloc,
     TVMFFIEnvCheckSignals,
     TVMFFIEnvRegisterCAPI,
+    TVMFFIEnvModLookupFromImports,
+    TVMFFIEnvModRegisterContextSymbol,
+    TVMFFIEnvModRegisterSystemLibSymbol,
 );

@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::key::{self, PlainKey};
 use super::map::Map;
-use super::marked;
 use super::table::Table;
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
 use crate::error::Result;
-use crate::object::{ObjectRef, object_wrapper};
+use crate::object::{ObjectRef, marked, object_wrapper};
 
 /// A map from keys to values that changes, `ffi.Dict`, in the order of insertion. Clones are
 /// handles to the same dict. Keys are those of a [`Map`].

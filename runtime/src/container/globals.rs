@@ -13,34 +13,19 @@ use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, kind, type_mismatch};
 use crate::function::Function;
 use crate::object::{AsObject, ObjectLayout, ObjectRef, make_object};
-use crate::registry::with_args;
+use crate::registry::{Globals, with_args};
 use crate::tensor::Tensor;
 
-/// Functions by name, as they are collected.
-struct Globals(Vec<(&'static str, Function)>);
-
-impl Globals {
-    fn packed(&mut self, name: &'static str, body: fn(&[AnyView<'_>]) -> Result<Any>) {
-        self.0.push((name, Function::from_packed(body)));
-    }
-
-    fn fixed<const N: usize>(&mut self, name: &'static str, body: fn(&[AnyView<'_>; N]) -> Result<Any>) {
-        self.0.push((name, with_args(name, body)));
-    }
-}
-
 /// The global functions of all containers.
-pub(crate) fn globals() -> Vec<(&'static str, Function)> {
-    let mut globals = Globals(Vec::new());
-    arrays(&mut globals);
-    lists(&mut globals);
-    maps(&mut globals);
-    dicts(&mut globals);
+pub(crate) fn globals(globals: &mut Globals) {
+    arrays(globals);
+    lists(globals);
+    maps(globals);
+    dicts(globals);
     globals.fixed("ffi.GetInvalidObject", |[]| Ok(missing().into()));
     globals.fixed("ffi.ContainerFindFirstNonCPUDevice", |[value]| {
         Ok(first_device(value.to_owned()?)?.unwrap_or(DLDevice { device_type: DLDeviceType::CPU, device_id: 0 }).into())
     });
-    globals.0
 }
 
 fn arrays(globals: &mut Globals) {

@@ -6,12 +6,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::key::PlainKey;
-use super::marked;
 use super::table::Table;
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
 use crate::error::Result;
-use crate::object::{ObjectRef, object_wrapper};
+use crate::object::{ObjectRef, marked, object_wrapper};
 
 /// An immutable map from keys to values, `ffi.Map`, in the order of insertion.
 ///

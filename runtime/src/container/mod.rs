@@ -16,7 +16,6 @@ mod globals;
 mod key;
 mod list;
 mod map;
-mod marked;
 mod release;
 mod seq;
 mod table;
@@ -27,6 +26,7 @@ pub(crate) use globals::globals;
 pub use key::PlainKey;
 pub use list::List;
 pub use map::{Map, MapIter};
+pub(crate) use release::release;
 
 use crate::error::{Error, kind};
 

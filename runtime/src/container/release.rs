@@ -30,8 +30,8 @@ impl Drop for Level {
     }
 }
 
-/// Drops the values of a container, now or later in the drop of an outer container.
-pub(super) fn release(values: impl Iterator<Item = Any>) {
+/// Drops the values of a container or the imports of a module, now or later in the drop of an outer one.
+pub(crate) fn release(values: impl Iterator<Item = Any>) {
     let depth = DEPTH.get();
     if depth >= MAX_DEPTH {
         let values: Vec<Any> = values.collect();

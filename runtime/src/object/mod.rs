@@ -1,9 +1,11 @@
 //! Reference-counted objects: storage, counts, and the owning handles over them.
 //! `alloc` gives storage through the current allocator; `count` holds the counting protocol;
+//! `marked` tells this crate's objects from others of the same type;
 //! `reference` holds [`ObjectRef`] and [`WeakRef`]; `opaque` wraps foreign handles.
 
 pub mod alloc;
 pub(crate) mod count;
+pub(crate) mod marked;
 mod opaque;
 mod reference;
 

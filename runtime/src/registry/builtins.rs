@@ -1,5 +1,5 @@
 //! The built-in global functions: strings, bytes, shapes, and the table's own.
-//! Those of the containers are in `container`.
+//! Those of containers and modules are in `container` and `module`.
 //! No header section: upstream registers them in `function.cc`, `object.cc`, `container.cc`.
 
 use super::{list_global_names, read, remove_global};
@@ -21,38 +21,41 @@ where
     })
 }
 
+/// Functions by name, as they are collected.
+pub(crate) struct Globals(Vec<(&'static str, Function)>);
+
+impl Globals {
+    pub(crate) fn packed(&mut self, name: &'static str, body: fn(&[AnyView<'_>]) -> Result<Any>) {
+        self.0.push((name, Function::from_packed(body)));
+    }
+
+    pub(crate) fn fixed<const N: usize>(&mut self, name: &'static str, body: fn(&[AnyView<'_>; N]) -> Result<Any>) {
+        self.0.push((name, with_args(name, body)));
+    }
+}
+
 pub(super) fn builtins() -> Vec<(&'static str, Function)> {
-    let mut all = crate::container::globals();
-    let mut add = |name, function| all.push((name, function));
-    let name = "ffi.FunctionRemoveGlobal";
-    add(name, with_args(name, |[global]| Ok(remove_global(&global.cast::<String>()?).into())));
-    let name = "ffi.FunctionListGlobalNamesFunctor";
-    add(name, with_args(name, |[]| Ok(names_functor(list_global_names()).into())));
-    let name = "ffi.GetGlobalFuncMetadata";
-    add(
-        name,
-        with_args(name, |[global]| {
-            let global: String = global.cast()?;
-            match read().get(&global) {
-                Some(entry) => Ok(entry.metadata.clone().into()),
-                None => Err(runtime_error(&format!("Global Function is not found: {global}"))),
-            }
-        }),
-    );
-    let name = "ffi.String";
-    add(
-        name,
-        with_args(name, |[text]| {
-            if text.str_bytes().is_none() {
-                return Err(type_mismatch("ffi.String", text.type_index()));
-            }
-            text.to_owned()
-        }),
-    );
-    let name = "ffi.Bytes";
-    add(name, with_args(name, |[bytes]| bytes.cast::<Bytes>().map(Any::from)));
-    add("ffi.Shape", Function::from_packed(make_shape));
-    all
+    let mut globals = Globals(Vec::new());
+    crate::container::globals(&mut globals);
+    crate::module::globals(&mut globals);
+    globals.fixed("ffi.FunctionRemoveGlobal", |[global]| Ok(remove_global(&global.cast::<String>()?).into()));
+    globals.fixed("ffi.FunctionListGlobalNamesFunctor", |[]| Ok(names_functor(list_global_names()).into()));
+    globals.fixed("ffi.GetGlobalFuncMetadata", |[global]| {
+        let global: String = global.cast()?;
+        match read().get(&global) {
+            Some(entry) => Ok(entry.metadata.clone().into()),
+            None => Err(runtime_error(&format!("Global Function is not found: {global}"))),
+        }
+    });
+    globals.fixed("ffi.String", |[text]| {
+        if text.str_bytes().is_none() {
+            return Err(type_mismatch("ffi.String", text.type_index()));
+        }
+        text.to_owned()
+    });
+    globals.fixed("ffi.Bytes", |[bytes]| bytes.cast::<Bytes>().map(Any::from));
+    globals.packed("ffi.Shape", make_shape);
+    globals.0
 }
 
 /// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.

@@ -1,9 +1,9 @@
 //! Objects whose inner layout the header leaves open and that C++ code lays out in its own way.
 //! A mark behind the header, which no other implementation has there, tells them apart.
-//! Header sections: `kTVMFFIMap`, `kTVMFFIDict`.
+//! Header sections: `kTVMFFIMap`, `kTVMFFIDict`, `kTVMFFIModule`.
 
+use super::{ObjectLayout, ObjectRef, make_object};
 use crate::abi::*;
-use crate::object::{ObjectLayout, ObjectRef, make_object};
 
 #[repr(C)]
 struct MarkedObject<T, const INDEX: i32> {
@@ -17,20 +17,20 @@ unsafe impl<T, const INDEX: i32> ObjectLayout for MarkedObject<T, INDEX> {
     const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
 }
 
-/// Its address is the mark. Upstream's objects have a pointer to their entries in that place.
+/// Its address is the mark. Upstream's objects have a pointer to their entries, or imports, in that place.
 static MARK: u8 = 0;
 
 /// A new object of type index `INDEX` around `body`.
-pub(super) fn new<T: Send + Sync, const INDEX: i32>(body: T) -> ObjectRef {
+pub(crate) fn new<T: Send + Sync, const INDEX: i32>(body: T) -> ObjectRef {
     let object =
         make_object::<MarkedObject<T, INDEX>>(0, |header, _| MarkedObject { header, mark: &raw const MARK, body });
     // SAFETY: `make_object` hands out the object's one strong reference.
     unsafe { ObjectRef::from_non_null(object) }
 }
 
-/// Whether a map or dict object was made by this crate.
-pub(super) fn is_marked(object: &ObjectRef) -> bool {
-    // SAFETY: the object is alive, and maps and dicts of every implementation have at least one
+/// Whether a map, dict or module object was made by this crate.
+pub(crate) fn is_marked(object: &ObjectRef) -> bool {
+    // SAFETY: the object is alive, and those of every implementation have at least one
     // word behind their header.
     let word = unsafe { object.as_ptr().add(1).cast::<*const u8>().read() };
     std::ptr::eq(word, &raw const MARK)
@@ -40,7 +40,7 @@ pub(super) fn is_marked(object: &ObjectRef) -> bool {
 ///
 /// # Safety
 /// The object must be marked, and `T` the type of its body.
-pub(super) unsafe fn body_of<T>(object: &ObjectRef) -> &T {
+pub(crate) unsafe fn body_of<T>(object: &ObjectRef) -> &T {
     // SAFETY: promised by the caller; `T` alone determines the place of the body.
     unsafe { &(*object.as_ptr().cast::<MarkedObject<T, 0>>()).body }
 }

@@ -1,0 +1,8 @@
+//! The tests load libraries that use this crate's symbols, so their executable has to export them.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var_os("CARGO_CFG_UNIX").is_some() {
+        println!("cargo::rustc-link-arg-tests=-rdynamic");
+    }
+}

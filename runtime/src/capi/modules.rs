@@ -1,0 +1,78 @@
+//! C symbols that code in libraries uses: the lookup of imported functions, and what is registered for libraries.
+//! Header section: "Module symbol management in callee side" of `extra/c_env_api.h`.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use super::{c_bytes, guard, null_argument, required_out};
+use crate::abi::*;
+use crate::error::{Result, type_mismatch, value_error};
+use crate::module::{Module, register_context_symbol, register_system_symbol};
+use crate::object::ObjectRef;
+
+/// Finds a function in the modules that a library imports, or else among the global ones.
+///
+/// `library_ctx` is what the library's `__tvm_ffi__library_ctx` holds. The result is not an owned reference: it lives as long as the
+/// library's module, and is the same for the same name.
+///
+/// # Safety
+/// `library_ctx` must be NULL or a module that is alive; `func_name` NULL or NUL-terminated; `out` NULL or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
+    library_ctx: TVMFFIObjectHandle,
+    func_name: *const c_char,
+    out: *mut TVMFFIObjectHandle,
+) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller.
+        let name = unsafe { required_name(func_name, "func_name")? };
+        // SAFETY: as above.
+        let object = unsafe { ObjectRef::clone_from_raw(library_ctx.cast()) };
+        let object = object.ok_or_else(|| null_argument("library_ctx"))?;
+        let module: Module =
+            object.downcast().map_err(|object: ObjectRef| type_mismatch("ffi.Module", object.type_index()))?;
+        let function = module.lookup_from_imports(name)?;
+        // SAFETY: not NULL, and writable by contract. The module keeps the function.
+        unsafe { out.write(function.as_raw_handle()) };
+        Ok(())
+    })
+}
+
+/// Registers the value of the pointer variables called `name` in libraries that are loaded from now on. NULL takes it back.
+///
+/// # Safety
+/// `name` must be NULL or NUL-terminated, and the symbol of that name in any library a pointer variable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        register_context_symbol(unsafe { required_name(name, "name")? }, symbol);
+        Ok(())
+    })
+}
+
+/// Registers a symbol of the system library; a later one of the same name wins. NULL takes it back.
+///
+/// # Safety
+/// `name` must be NULL or NUL-terminated; `symbol` what the name says by the rules for libraries, for ever.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIEnvModRegisterSystemLibSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
+    guard(|| {
+        // SAFETY: promised by the caller.
+        register_system_symbol(unsafe { required_name(name, "name")? }, symbol);
+        Ok(())
+    })
+}
+
+/// The text of a name that must not be NULL.
+///
+/// # Safety
+/// A non-NULL pointer must be a NUL-terminated string for `'a`.
+unsafe fn required_name<'a>(name: *const c_char, argument: &str) -> Result<&'a str> {
+    if name.is_null() {
+        return Err(null_argument(argument));
+    }
+    // SAFETY: promised by the caller.
+    let bytes = unsafe { c_bytes(name) };
+    std::str::from_utf8(bytes).map_err(|error| value_error(&format!("argument `{argument}` is not UTF-8: {error}")))
+}

@@ -1,0 +1,140 @@
+//! Writing: only the lengths of payloads are asked for, so that a caller streams them from wherever they are.
+
+use super::tree::Tree;
+use super::{LIBRARY_KIND, LibraryBinError, MAX_LEN, WORD};
+
+/// A node to write.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NodeSpec<'a> {
+    /// The library that will carry the bytes, `_lib`.
+    Library,
+    /// A module of its own kind.
+    Module {
+        /// Its kind, which names its loader.
+        kind: &'a str,
+        /// The size of its payload in bytes.
+        payload_len: u64,
+    },
+}
+
+/// A piece of a `library_bin`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// The payload of a node, which the caller has.
+    Payload {
+        /// The node.
+        node: usize,
+        /// The size of the payload in bytes, as stated.
+        len: u64,
+    },
+}
+
+/// How a `library_bin` is laid out: pieces of bytes with the payloads between them.
+///
+/// ```
+/// use tvm_ffi_runtime::library_bin::{Layout, LibraryBin, Node, NodeSpec, Segment};
+///
+/// // The library imports one module of kind `cuda`.
+/// let cubin = b"\x7fELF...";
+/// let nodes = [NodeSpec::Library, NodeSpec::Module { kind: "cuda", payload_len: cubin.len() as u64 }];
+/// let layout = Layout::new(&nodes, &[vec![1], vec![]])?;
+///
+/// let mut blob = Vec::new();
+/// for segment in layout.segments() {
+///     match segment {
+///         Segment::Bytes(bytes) => blob.extend_from_slice(bytes),
+///         Segment::Payload { node: 1, .. } => blob.extend_from_slice(cubin),
+///         Segment::Payload { .. } => unreachable!(),
+///     }
+/// }
+/// assert_eq!(blob.len() as u64, layout.total_len());
+///
+/// let read = LibraryBin::parse(&blob)?;
+/// assert_eq!(read.nodes(), [Node::Library, Node::Module { kind: "cuda", payload: cubin }]);
+/// assert_eq!(read.children(0), [1]);
+/// # Ok::<(), tvm_ffi_runtime::library_bin::LibraryBinError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// All bytes but those of payloads.
+    bytes: Vec<u8>,
+    /// For each payload: where in `bytes` it comes, its node, its length.
+    payloads: Vec<(usize, usize, u64)>,
+    total_len: u64,
+}
+
+impl Layout {
+    /// Lays out `nodes`, the root first; `children[i]` are the indices of the nodes that node `i` imports.
+    ///
+    /// # Errors
+    /// What [`LibraryBin::parse`](super::LibraryBin::parse) would refuse to read; a module of kind `_lib`; a number of lists in `children`
+    /// that isn't the number of nodes.
+    pub fn new(nodes: &[NodeSpec<'_>], children: &[Vec<usize>]) -> Result<Self, LibraryBinError> {
+        if nodes.len() != children.len() {
+            return Err(LibraryBinError::ChildLists { lists: children.len() as u64, nodes: nodes.len() as u64 });
+        }
+        let mut indptr = vec![0];
+        indptr.extend(children.iter().scan(0, |end, list| {
+            *end += list.len() as u64;
+            Some(*end)
+        }));
+        let children: Vec<u64> = children.iter().flatten().map(|&child| child as u64).collect();
+        let tree = Tree::new(&indptr, &children)?;
+        // The header is filled in last.
+        let mut layout = Self { bytes: vec![0; WORD as usize], payloads: Vec::new(), total_len: 0 };
+        tree.words().for_each(|word| layout.word(word));
+        let (mut library, mut payload_len) = (None, 0u64);
+        for (index, node) in nodes.iter().enumerate() {
+            let offset = payload_len.saturating_add(layout.bytes.len() as u64);
+            match *node {
+                NodeSpec::Library => {
+                    if let Some(first) = library.replace(index as u64) {
+                        return Err(LibraryBinError::SecondLibrary { offset, node: index as u64, first });
+                    }
+                    layout.text(LIBRARY_KIND);
+                }
+                NodeSpec::Module { kind: LIBRARY_KIND, .. } => {
+                    return Err(LibraryBinError::ReservedKind { node: index as u64 });
+                }
+                NodeSpec::Module { kind, payload_len: len } => {
+                    layout.text(kind);
+                    layout.word(len);
+                    layout.payloads.push((layout.bytes.len(), index, len));
+                    payload_len = payload_len.saturating_add(len);
+                }
+            }
+        }
+        layout.total_len = payload_len.saturating_add(layout.bytes.len() as u64);
+        if layout.total_len > MAX_LEN {
+            return Err(LibraryBinError::TooLarge { size: layout.total_len });
+        }
+        layout.bytes[..WORD as usize].copy_from_slice(&(layout.total_len - WORD).to_le_bytes());
+        Ok(layout)
+    }
+
+    /// The size of the whole in bytes, with the `nbytes` header.
+    pub fn total_len(&self) -> u64 {
+        self.total_len
+    }
+
+    /// The pieces in order, the `nbytes` header in the first. A payload of no bytes is a piece too.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        let starts = std::iter::once(0).chain(self.payloads.iter().map(|&(end, ..)| end));
+        let between = starts.zip(&self.payloads).flat_map(|(start, &(end, node, len))| {
+            [Segment::Bytes(&self.bytes[start..end]), Segment::Payload { node, len }]
+        });
+        let last = &self.bytes[self.payloads.last().map_or(0, |&(end, ..)| end)..];
+        between.chain((!last.is_empty()).then_some(Segment::Bytes(last)))
+    }
+
+    fn word(&mut self, word: u64) {
+        self.bytes.extend_from_slice(&word.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.word(text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+}

@@ -1,0 +1,68 @@
+//! Modules of functions in memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Module, ModuleImpl, PropertyMask};
+use crate::error::Result;
+use crate::function::Function;
+
+/// Collects the functions of a [`Module`].
+pub struct ModuleBuilder {
+    kind: String,
+    functions: BTreeMap<String, Function>,
+    keep_alive: Vec<Box<dyn Send + Sync>>,
+}
+
+impl ModuleBuilder {
+    pub(super) fn new(kind: &str) -> Self {
+        Self { kind: kind.to_owned(), functions: BTreeMap::new(), keep_alive: Vec::new() }
+    }
+
+    /// Adds a function; a later one of the same name wins.
+    #[must_use]
+    pub fn function(mut self, name: &str, function: Function) -> Self {
+        self.functions.insert(name.to_owned(), function);
+        self
+    }
+
+    /// Keeps a value, such as the memory of the code, for as long as the module lives. It is
+    /// dropped after the module's functions.
+    #[must_use]
+    pub fn keep_alive(mut self, value: impl Send + Sync + 'static) -> Self {
+        self.keep_alive.push(Box::new(value));
+        self
+    }
+
+    /// The module.
+    pub fn build(self) -> Module {
+        Module::from_impl(self)
+    }
+}
+
+impl ModuleImpl for ModuleBuilder {
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    fn get_function(&self, name: &str) -> Result<Option<Function>> {
+        Ok(self.functions.get(name).cloned())
+    }
+
+    fn function_names(&self) -> Option<Vec<String>> {
+        Some(self.functions.keys().cloned().collect())
+    }
+
+    fn property_mask(&self) -> PropertyMask {
+        PropertyMask::RUNNABLE
+    }
+}
+
+impl fmt::Debug for ModuleBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModuleBuilder")
+            .field("kind", &self.kind)
+            .field("functions", &self.functions.keys())
+            .finish_non_exhaustive()
+    }
+}

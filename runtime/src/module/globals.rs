@@ -1,0 +1,84 @@
+//! The global functions of modules, through which C and Python load and use them.
+//! No header section: upstream registers them in `extra/module.cc` and `extra/library_module_*.cc`.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::{Module, library, load};
+use crate::any::Any;
+use crate::container::Array;
+use crate::registry::Globals;
+
+/// The global functions of modules.
+pub(crate) fn globals(globals: &mut Globals) {
+    globals
+        .fixed("ffi.ModuleLoadFromFile", |[path]| Ok(load::load_from_file(Path::new(&path.cast::<String>()?))?.into()));
+    globals.fixed("ffi.Module.load_from_file.so", |[path, _format]| Ok(library::open(&path.cast::<String>()?)?.into()));
+    globals.packed("ffi.SystemLib", |args| {
+        let prefix = args.first().map(|prefix| prefix.cast::<String>()).transpose()?;
+        Ok(Module::system_lib(&prefix.unwrap_or_default())?.into())
+    });
+    functions(globals);
+    globals.fixed("ffi.ModuleGetPropertyMask", |[module]| Ok(module.cast::<Module>()?.property_mask().0.into()));
+    globals.fixed("ffi.ModuleInspectSource", |[module, format]| {
+        Ok(module.cast::<Module>()?.inspect_source(&format.cast::<String>()?)?.into())
+    });
+    globals.fixed("ffi.ModuleGetKind", |[module]| Ok(module.cast::<Module>()?.kind().into()));
+    globals.fixed("ffi.ModuleGetWriteFormats", |[module]| {
+        Ok(module.cast::<Module>()?.write_formats().into_iter().collect::<Array>().into())
+    });
+    globals.fixed("ffi.ModuleWriteToFile", |[module, file_name, format]| {
+        let (file_name, format): (String, String) = (file_name.cast()?, format.cast()?);
+        module.cast::<Module>()?.write_to_file(&file_name, &format).map(Any::from)
+    });
+    globals.fixed("ffi.ModuleImportModule", |[module, other]| {
+        module.cast::<Module>()?.import_module(&other.cast()?).map(Any::from)
+    });
+    globals.fixed("ffi.ModuleClearImports", |[module]| {
+        module.cast::<Module>()?.clear_imports();
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.ModuleGlobalsAdd", |[module]| {
+        let module: Module = module.cast()?;
+        let old = kept().lock().unwrap_or_else(PoisonError::into_inner).insert(module.address(), module);
+        // After the lock: a destructor may use the table.
+        drop(old);
+        Ok(Any::none())
+    });
+    globals.fixed("ffi.ModuleGlobalsRemove", |[module]| {
+        let address = module.cast::<Module>()?.address();
+        let old = kept().lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+        drop(old);
+        Ok(Any::none())
+    });
+}
+
+/// Those that look something up by a function's name.
+fn functions(globals: &mut Globals) {
+    globals.fixed("ffi.ModuleGetFunction", |[module, name, query_imports]| {
+        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
+        let function = module.cast::<Module>()?.get_function_from(&name, query_imports)?;
+        Ok(function.map_or(Any::none(), Any::from))
+    });
+    globals.fixed("ffi.ModuleImplementsFunction", |[module, name, query_imports]| {
+        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
+        Ok(module.cast::<Module>()?.implements_function(&name, query_imports)?.into())
+    });
+    globals.fixed("ffi.ModuleGetFunctionMetadata", |[module, name, query_imports]| {
+        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
+        let metadata = module.cast::<Module>()?.function_metadata(&name, query_imports)?;
+        Ok(metadata.map_or(Any::none(), Any::from))
+    });
+    globals.fixed("ffi.ModuleGetFunctionDoc", |[module, name, query_imports]| {
+        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
+        let doc = module.cast::<Module>()?.function_doc(&name, query_imports)?;
+        Ok(doc.map_or(Any::none(), Any::from))
+    });
+}
+
+/// Modules that stay until they are removed. Never dropped at exit, when others may still use what their libraries hold.
+fn kept() -> &'static Mutex<HashMap<usize, Module>> {
+    static KEPT: OnceLock<Mutex<HashMap<usize, Module>>> = OnceLock::new();
+    KEPT.get_or_init(Mutex::default)
+}

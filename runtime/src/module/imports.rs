@@ -1,0 +1,107 @@
+//! The graph of imports: never a cycle, and walked without one stack frame for every level.
+
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use super::Module;
+use crate::error::{Result, runtime_error};
+use crate::object::AsObject;
+
+/// Held while an import is checked and added: two threads that import each other's module would else make a cycle.
+static ADDING: Mutex<()> = Mutex::new(());
+
+impl Module {
+    /// The imported modules, in the order of their import.
+    pub fn imports(&self) -> Vec<Module> {
+        self.body().imports.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Imports a module, after those that are imported already.
+    ///
+    /// # Errors
+    /// `RuntimeError` where `other` is this module, or imports it, maybe through others.
+    pub fn import_module(&self, other: &Module) -> Result<()> {
+        // Dropped after the lock: a destructor may import.
+        let mut seen: HashMap<usize, Module> = HashMap::new();
+        let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = vec![other.clone()];
+        while let Some(module) = waiting.pop() {
+            // What was seen before is dropped here, which is not its last reference.
+            if let Entry::Vacant(place) = seen.entry(module.address()) {
+                waiting.extend(module.imports());
+                place.insert(module);
+            }
+        }
+        if seen.contains_key(&self.address()) {
+            return Err(runtime_error("Cyclic dependency detected during import"));
+        }
+        self.push_import(other.clone());
+        Ok(())
+    }
+
+    /// Takes back all imports. Functions that were looked up stay.
+    pub fn clear_imports(&self) {
+        let old = std::mem::take(&mut *self.body().imports.write().unwrap_or_else(PoisonError::into_inner));
+        // After the lock, and however long a chain of imports is.
+        crate::container::release(old.into_iter().map(Into::into));
+    }
+
+    /// Imports as a tree says that has no cycle: `children(i)` are the indices of the modules that module `i` imports.
+    pub(super) fn import_tree<'a>(modules: &[Module], children: impl Fn(usize) -> &'a [usize]) -> Result<()> {
+        // Where each node is a module of its own that imports nothing, the modules have no cycle either, and a long chain needs no walk for
+        // each of its links.
+        let mut addresses = HashSet::new();
+        let fresh = modules.iter().all(|module| addresses.insert(module.address()) && module.imports().is_empty());
+        for (node, module) in modules.iter().enumerate() {
+            for &child in children(node) {
+                match fresh {
+                    true => module.push_import(modules[child].clone()),
+                    false => module.import_module(&modules[child])?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What `look` finds first: here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
+    pub(super) fn first_of<T>(
+        &self,
+        query_imports: bool,
+        look: impl FnMut(&Module) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        first_of(vec![self.clone()], query_imports, look)
+    }
+
+    fn push_import(&self, other: Module) {
+        self.body().imports.write().unwrap_or_else(PoisonError::into_inner).push(other);
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.as_object().as_ptr().addr()
+    }
+}
+
+/// As [`Module::first_of`], beginning with `roots`. No module is asked twice.
+pub(super) fn first_of<T>(
+    mut roots: Vec<Module>,
+    query_imports: bool,
+    mut look: impl FnMut(&Module) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    roots.reverse();
+    // Kept, so that addresses stay theirs.
+    let mut seen: HashMap<usize, Module> = HashMap::new();
+    while let Some(module) = roots.pop() {
+        if seen.contains_key(&module.address()) {
+            continue;
+        }
+        if let Some(found) = look(&module)? {
+            return Ok(Some(found));
+        }
+        if query_imports {
+            roots.extend(module.imports().into_iter().rev());
+        }
+        seen.insert(module.address(), module);
+    }
+    Ok(None)
+}

@@ -1,0 +1,112 @@
+//! Shared libraries, opened lazily and locally, as upstream.
+
+use std::ffi::c_void;
+
+use libloading::Library;
+
+use super::{Address, Symbols};
+use crate::capi::symbols;
+use crate::error::{Error, Result, runtime_error};
+
+/// What to do where a library misses this crate's symbols.
+const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Let the final \
+crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, `-benches` instead of `-bins` for those)";
+
+struct DynamicLibrary(Library);
+
+impl Symbols for DynamicLibrary {
+    fn symbol(&self, name: &str) -> Option<Address> {
+        // SAFETY: a symbol is asked for as an address, which it is whatever its type.
+        let symbol = unsafe { self.0.get::<*mut c_void>(name) };
+        symbol.ok().and_then(|symbol| Address::new(*symbol))
+    }
+}
+
+/// Opens a library.
+pub(super) fn open(path: &str) -> Result<impl Symbols + 'static> {
+    let library = DynamicLibrary(open_library(path)?);
+    if !is_exported() {
+        refuse_another_runtime(path, &library)?;
+    }
+    Ok(library)
+}
+
+fn failed(path: &str, error: &libloading::Error) -> Error {
+    let mut message = format!("Failed to load dynamic shared library {path}: {error}");
+    // The loader's own words come with the sources.
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        message.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    if misses_runtime(&message) {
+        message.push_str(&format!(". {NOT_EXPORTED}"));
+    }
+    runtime_error(&message)
+}
+
+/// Whether a loader's message is about a symbol of this crate: glibc, musl and macOS each have their own words.
+fn misses_runtime(message: &str) -> bool {
+    message.contains("symbol") && symbols().iter().any(|(name, _)| message.contains(name))
+}
+
+#[cfg(unix)]
+fn open_library(path: &str) -> Result<Library> {
+    use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
+
+    // SAFETY: whoever loads a library answers for what its initialisers do.
+    let open = |flags| unsafe { Library::open(Some(path), flags | RTLD_LOCAL) };
+    if !is_exported() {
+        // A call of a missing function would end the process: find out now.
+        match open(RTLD_NOW) {
+            Ok(library) => return Ok(library.into()),
+            Err(error) => {
+                let error = failed(path, &error);
+                if error.message().ends_with(NOT_EXPORTED) {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    open(RTLD_LAZY).map(Into::into).map_err(|error| failed(path, &error))
+}
+
+#[cfg(not(unix))]
+fn open_library(path: &str) -> Result<Library> {
+    // SAFETY: whoever loads a library answers for what its initialisers do.
+    unsafe { Library::new(path) }.map_err(|error| failed(path, &error))
+}
+
+/// Whether libraries that are opened now get this crate's symbols, and not none or another runtime's.
+#[cfg(unix)]
+fn is_exported() -> bool {
+    static EXPORTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *EXPORTED.get_or_init(|| {
+        let this = libloading::os::unix::Library::this();
+        // All of them: that also makes the linker keep them.
+        symbols().iter().all(|(name, address)| {
+            // SAFETY: a symbol is asked for as an address, which it is whatever its type.
+            let symbol = unsafe { this.get::<*const c_void>(*name) };
+            symbol.is_ok_and(|symbol| *symbol == address.as_ptr())
+        })
+    })
+}
+
+#[cfg(not(unix))]
+fn is_exported() -> bool {
+    // A library there names the one that each of its symbols is from.
+    true
+}
+
+/// With two runtimes in one process, errors raised to one are not found by the other.
+fn refuse_another_runtime(path: &str, library: &DynamicLibrary) -> Result<()> {
+    let another = symbols().iter().find(|(name, address)| {
+        library.symbol(name).is_some_and(|found| !std::ptr::eq(found.as_ptr(), address.as_ptr()))
+    });
+    match another {
+        None => Ok(()),
+        Some((name, _)) => Err(runtime_error(&format!(
+            "Failed to load dynamic shared library {path}: its `{name}` is that of another TVM FFI runtime. {NOT_EXPORTED}"
+        ))),
+    }
+}

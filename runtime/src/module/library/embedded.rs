@@ -1,0 +1,30 @@
+//! The modules that a library carries: each from its loader, then who imports whom.
+
+use std::sync::Arc;
+
+use super::super::load::load_from_bytes;
+use super::{Address, LIBRARY_BIN, Module, NewModule, Symbols};
+use crate::error::{Result, runtime_error, value_error};
+use crate::library_bin::{LibraryBin, Node};
+use crate::string::Bytes;
+
+/// The root of the tree at `start`, with `library` where the tree has it.
+pub(super) fn load(start: Address, symbols: &Arc<dyn Symbols>, library: &NewModule) -> Result<Module> {
+    // SAFETY: by the header, the symbol is a blob as long as its header says, in a library that `symbols` keeps open.
+    let bin = unsafe { LibraryBin::from_ptr(start.as_ptr()) };
+    let bin = bin.map_err(|error| value_error(&format!("{LIBRARY_BIN} is broken: {error}")))?;
+    if bin.nodes().contains(&Node::Library) {
+        // First, so that loaders may use what the library has registered.
+        library.enter()?;
+    }
+    let module = |node: &Node<'_>| match *node {
+        Node::Library => Ok(library.module.clone()),
+        Node::Module { kind, payload } => {
+            // SAFETY: the payload lies in the library, which `symbols` keeps open.
+            load_from_bytes(kind, unsafe { Bytes::from_view(payload, symbols.clone()) })
+        }
+    };
+    let modules = bin.nodes().iter().map(module).collect::<Result<Vec<Module>>>()?;
+    Module::import_tree(&modules, |node| bin.children(node))?;
+    modules.into_iter().next().ok_or_else(|| runtime_error("library_bin has no nodes"))
+}

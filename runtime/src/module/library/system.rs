@@ -1,0 +1,59 @@
+//! The system library: symbols that code linked into this process registers at start-up, for where there is no `dlopen`.
+//! Header: `TVMFFIEnvModRegisterSystemLibSymbol` of `extra/c_env_api.h`.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::{Address, FUNCTION, Module, Symbols, load};
+use crate::error::Result;
+
+static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
+
+/// Registers a symbol; a later one of the same name wins, and NULL takes it back.
+pub(crate) fn register(name: &str, address: *mut c_void) {
+    let mut symbols = SYMBOLS.write().unwrap_or_else(PoisonError::into_inner);
+    match Address::new(address) {
+        Some(address) => symbols.insert(name.to_owned(), address),
+        None => symbols.remove(name),
+    };
+}
+
+fn registered(name: &str) -> Option<Address> {
+    SYMBOLS.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+}
+
+/// The registered symbols, as those of one prefix see them: with the prefix first, then without.
+struct SystemLibrary {
+    prefix: String,
+}
+
+impl Symbols for SystemLibrary {
+    fn symbol(&self, name: &str) -> Option<Address> {
+        registered(&format!("{}{name}", self.prefix)).or_else(|| registered(name))
+    }
+
+    fn function(&self, name: &str) -> Option<Address> {
+        let prefix = &self.prefix;
+        registered(&format!("{FUNCTION}{prefix}{name}")).or_else(|| registered(&format!("{FUNCTION}{name}")))
+    }
+
+    fn description(&self, before: &str, name: &str) -> Option<Address> {
+        // Where the prefix of a function is, too, and then where upstream has it.
+        registered(&format!("{before}{}{name}", self.prefix)).or_else(|| self.symbol(&format!("{before}{name}")))
+    }
+}
+
+/// The one module of a prefix.
+pub(crate) fn system_lib(prefix: &str) -> Result<Module> {
+    type Slot = Arc<Mutex<Option<Module>>>;
+    static MODULES: Mutex<BTreeMap<String, Slot>> = Mutex::new(BTreeMap::new());
+    let slot = MODULES.lock().unwrap_or_else(PoisonError::into_inner).entry(prefix.to_owned()).or_default().clone();
+    // Only this prefix waits while a loader runs, which may ask for others.
+    let mut module = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(module) = &*module {
+        return Ok(module.clone());
+    }
+    let loaded = load(Arc::new(SystemLibrary { prefix: prefix.to_owned() }))?;
+    Ok(module.insert(loaded).clone())
+}

@@ -1,0 +1,56 @@
+//! Modules from files and bytes: by global functions, which anybody may add.
+
+use std::path::Path;
+
+use super::Module;
+use crate::any::Any;
+use crate::error::{Result, runtime_error, value_error};
+use crate::registry::{get_global, set_global, with_args};
+use crate::string::Bytes;
+
+/// Begins the name of the global function that makes modules of a kind; the kind follows.
+const FROM_BYTES: &str = "ffi.Module.load_from_bytes.";
+/// Begins the name of the global function that loads files of a format; the extension follows.
+const FROM_FILE: &str = "ffi.Module.load_from_file.";
+
+/// Registers what makes modules of `kind` of their bytes: the global function `ffi.Module.load_from_bytes.<kind>`. A library that carries
+/// such modules passes bytes that lie in the library, which is open for as long as they are there; they are not copied.
+///
+/// # Errors
+/// `RuntimeError` when the kind has a loader already.
+pub fn register_module_loader(
+    kind: &str,
+    load: impl Fn(Bytes) -> Result<Module> + Send + Sync + 'static,
+) -> Result<()> {
+    let function = with_args("ffi.Module.load_from_bytes", move |[bytes]| load(bytes.cast()?).map(Any::from));
+    set_global(&format!("{FROM_BYTES}{kind}"), function, false)
+}
+
+pub(super) fn load_from_bytes(kind: &str, bytes: Bytes) -> Result<Module> {
+    let name = format!("{FROM_BYTES}{kind}");
+    let loader = get_global(&name).ok_or_else(|| {
+        runtime_error(&format!(
+            "The library has a module of kind `{kind}` in its {}, and no loader is registered for it: the global function `{name}`",
+            super::library::LIBRARY_BIN
+        ))
+    })?;
+    loader.call((bytes,))?.cast()
+}
+
+pub(super) fn load_from_file(path: &Path) -> Result<Module> {
+    let shown = path.display();
+    let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {shown}")))?;
+    let format = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .ok_or_else(|| runtime_error(&format!("Failed to get file format from {shown}")))?;
+    let format = match format {
+        "dll" | "dylib" | "dso" => "so",
+        format => format,
+    };
+    let name = format!("{FROM_FILE}{format}");
+    let loader = get_global(&name).ok_or_else(|| {
+        runtime_error(&format!("Loader for `.{format}` files is not registered: the global function `{name}`"))
+    })?;
+    loader.call((file, format))?.cast()
+}
