@@ -57,6 +57,7 @@
 // Without a backend there is no engine to link to.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
 
+pub mod artifact;
 pub mod backend;
 #[cfg(feature = "_engine")]
 pub mod embed;

@@ -1,0 +1,151 @@
+//! Reading back what a library or object holds, of any format and machine, without running any of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use object::{File, Object, ObjectKind};
+use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
+
+use super::map::map;
+use symbols::Symbols;
+
+mod bytes;
+mod needed;
+mod symbols;
+mod texts;
+
+/// Why a file isn't read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// The system doesn't let it.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is no object or library, or a broken one.
+    #[error("{}: {problem}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Its `__tvm_ffi__library_bin` is broken.
+    #[error("{}: {source}", path.display())]
+    LibraryBin {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: LibraryBinError,
+    },
+}
+
+/// What an object or library holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Binary {
+    /// The format: `ELF`, `Mach-O`, `COFF`, `PE`.
+    pub format: &'static str,
+    /// The machine, such as `X86_64`.
+    pub architecture: String,
+    /// Whether it is linked: a library or a program, not an object.
+    pub linked: bool,
+    /// The functions `__tvm_ffi_<name>`, by name.
+    pub functions: Vec<BinaryFunction>,
+    /// Whether it has a place for its context, `__tvm_ffi__library_ctx`.
+    pub has_context: bool,
+    /// Symbols that something else has to define, by name.
+    pub needed_symbols: Vec<String>,
+    /// Libraries that are loaded with it, in order.
+    pub needed_libraries: Vec<String>,
+    /// The nodes of `__tvm_ffi__library_bin`, the root first; `None` where there is none.
+    pub modules: Option<Vec<BinaryModule>>,
+}
+
+/// A function of a [`Binary`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct BinaryFunction {
+    /// The name; in a system library, with its prefix.
+    pub name: String,
+    /// Whether it has metadata: `__tvm_ffi__metadata_<name>`.
+    pub has_metadata: bool,
+    /// Whether it has a doc: `__tvm_ffi__doc_<name>`.
+    pub has_doc: bool,
+    /// The metadata, JSON. As it is a function that returns it, and none is called here, it is known only of libraries that this crate made: there it
+    /// is found among the data.
+    pub metadata: Option<String>,
+    /// The text of the signature, from the metadata.
+    pub signature: Option<String>,
+    /// The doc, as far as the metadata.
+    pub doc: Option<String>,
+}
+
+/// A node of a [`Binary`]'s import tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct BinaryModule {
+    /// Its kind; `_lib` is the library itself.
+    pub kind: String,
+    /// The size of its payload in bytes.
+    pub size: u64,
+    /// The indices of the nodes that it imports.
+    pub imports: Vec<usize>,
+}
+
+/// Reads an object file or shared library: ELF, Mach-O, COFF or PE. Of a large file only what is looked at is read.
+///
+/// # Errors
+/// It can't be read, is none of these, or is broken.
+pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
+    let path = path.as_ref();
+    let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
+    let malformed = |problem: String| InspectError::Malformed { path: path.to_owned(), problem };
+    if mapped.starts_with(&object::archive::MAGIC) {
+        return Err(malformed("an archive: extract its members (`ar x`), and inspect those".to_owned()));
+    }
+    let file = File::parse(&*mapped).map_err(|error| malformed(format!("no object or library: {error}")))?;
+    let symbols = Symbols::read(&file).map_err(|error| malformed(error.to_string()))?;
+    let needed_libraries = needed::libraries(&file).map_err(|error| malformed(error.to_string()))?;
+    let blob = match symbols.library_bin() {
+        None => None,
+        Some(place) => Some(
+            bytes::from(&file, place)
+                .ok_or_else(|| malformed("`__tvm_ffi__library_bin` is not in the file's data".to_owned()))?,
+        ),
+    };
+    let bin = blob.map(LibraryBin::parse).transpose();
+    let bin = bin.map_err(|source| InspectError::LibraryBin { path: path.to_owned(), source })?;
+    let mut functions = symbols.functions();
+    texts::add(&file, blob.unwrap_or_default(), &mut functions);
+    Ok(Binary {
+        format: match &file {
+            File::Coff(_) | File::CoffBig(_) => "COFF",
+            File::Elf32(_) | File::Elf64(_) => "ELF",
+            File::MachO32(_) | File::MachO64(_) => "Mach-O",
+            _ => "PE",
+        },
+        architecture: format!("{:?}", file.architecture()),
+        linked: file.kind() != ObjectKind::Relocatable,
+        functions: functions.into_iter().map(|(_, function)| function).collect(),
+        has_context: symbols.has_context(),
+        needed_symbols: symbols.undefined().map(str::to_owned).collect(),
+        needed_libraries,
+        modules: bin.as_ref().map(modules),
+    })
+}
+
+fn modules(bin: &LibraryBin<'_>) -> Vec<BinaryModule> {
+    let node = |(index, node): (usize, &Node<'_>)| {
+        let (kind, size) = match node {
+            Node::Library => (tvm_ffi_runtime::library_bin::LIBRARY_KIND, 0),
+            Node::Module { kind, payload } => (*kind, payload.len() as u64),
+        };
+        BinaryModule { kind: kind.to_owned(), size, imports: bin.children(index).to_vec() }
+    };
+    bin.nodes().iter().enumerate().map(node).collect()
+}

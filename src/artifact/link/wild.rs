@@ -1,0 +1,46 @@
+//! Linking in this process, by the linker wild.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use target_lexicon::{Architecture, OperatingSystem};
+
+use super::{LinkError, Linker};
+
+pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<(), LinkError> {
+    let emulation = match (linker.target.architecture, linker.target.operating_system) {
+        (Architecture::X86_64, OperatingSystem::Linux) => "elf_x86_64",
+        (Architecture::Aarch64(_), OperatingSystem::Linux) => "aarch64linux",
+        (Architecture::Riscv64(_), OperatingSystem::Linux) => "elf64lriscv",
+        _ => return Err(linker.unsupported("expected Linux on x86-64, aarch64 or riscv64")),
+    };
+    let mut args: Vec<String> =
+        ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed"].map(String::from).into();
+    let inputs = linker.elf_inputs(objects, |option| option.into());
+    for arg in inputs.into_iter().chain(["-o".into(), output.into()]) {
+        args.push(arg.into_string().map_err(|arg| linker.unsupported(&format!("{} is no UTF-8", arg.display())))?);
+    }
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let failed = |problem: String| {
+        let mut output = warnings.lock().map(|warnings| warnings.clone()).unwrap_or_default();
+        output.push(problem);
+        LinkError::Failed { command: args.join(" "), status: "wild".to_owned(), output: output.join("\n") }
+    };
+    let keep = warnings.clone();
+    let run = || -> Result<(), String> {
+        let mut parsed = libwild::Args::new(|| args.iter()).map_err(|error| error.to_string())?;
+        // else they are printed
+        parsed.on_warning(Box::new(move |warning| {
+            if let Ok(mut warnings) = keep.lock() {
+                warnings.push(format!("warning: {}", warning.warning()));
+            }
+        }));
+        parsed.parse(|| args.iter()).map_err(|error| error.to_string())?;
+        libwild::run(parsed).map_err(|error| error.to_string())
+    };
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(failed),
+        Err(_) => Err(failed("wild has panicked, which is a mistake of its own".to_owned())),
+    }
+}

@@ -1,0 +1,108 @@
+//! The file that an object goes to.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use object::write::WritableBuffer;
+use tvm_ffi_runtime::library_bin::{Layout, Segment};
+
+use super::{PackError, Payload};
+
+/// Writes what the object's writer gives it, and a `library_bin` in the place of the slice that stands for it.
+pub(super) struct ObjectFile<'a> {
+    out: BufWriter<&'a mut File>,
+    path: &'a Path,
+    len: usize,
+    stand_in: &'a [u8],
+    layout: &'a Layout,
+    payloads: &'a [Option<&'a Payload>],
+    /// The first failure; nothing is written after it.
+    result: Result<(), PackError>,
+}
+
+impl<'a> ObjectFile<'a> {
+    pub(super) fn new(
+        file: &'a mut File,
+        path: &'a Path,
+        stand_in: &'a [u8],
+        layout: &'a Layout,
+        payloads: &'a [Option<&'a Payload>],
+    ) -> Self {
+        Self { out: BufWriter::new(file), path, len: 0, stand_in, layout, payloads, result: Ok(()) }
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), PackError> {
+        self.result?;
+        self.out.flush().map_err(|source| PackError::Output { path: self.path.to_owned(), source })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), PackError> {
+        self.out.write_all(bytes).map_err(|source| PackError::Output { path: self.path.to_owned(), source })
+    }
+
+    fn write_layout(&mut self) -> Result<(), PackError> {
+        for segment in self.layout.segments() {
+            match segment {
+                Segment::Bytes(bytes) => self.write(bytes)?,
+                Segment::Payload { node, len } => match self.payloads.get(node).copied().flatten() {
+                    Some(Payload::Bytes(bytes)) => self.write(bytes)?,
+                    Some(Payload::File(path)) => self.copy(path, len)?,
+                    // the layout has payloads for modules alone
+                    None => {}
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a file that has `expected` bytes; by the kernel alone, where it can do that.
+    fn copy(&mut self, path: &PathBuf, expected: u64) -> Result<(), PackError> {
+        let failed = |source| PackError::Payload { path: path.clone(), source };
+        let file = File::open(path).map_err(failed)?;
+        let copied = io::copy(&mut (&file).take(expected), &mut self.out).map_err(|source| {
+            // which of the two it was isn't told
+            let source = io::Error::new(source.kind(), format!("can't copy {}: {source}", path.display()));
+            PackError::Output { path: self.path.to_owned(), source }
+        })?;
+        let more = (&file).read(&mut [0]).map_err(failed)?;
+        if copied == expected && more == 0 {
+            return Ok(());
+        }
+        let found = if more == 0 { copied } else { file.metadata().map_err(failed)?.len() };
+        Err(PackError::Changed { path: path.clone(), expected, found })
+    }
+
+    fn and_then(&mut self, step: impl FnOnce(&mut Self) -> Result<(), PackError>) {
+        if self.result.is_ok() {
+            self.result = step(self);
+        }
+    }
+}
+
+impl WritableBuffer for ObjectFile<'_> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn reserve(&mut self, _size: usize) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn resize(&mut self, new_len: usize) {
+        const ZEROS: [u8; 64] = [0; 64];
+        while self.len < new_len {
+            let len = (new_len - self.len).min(ZEROS.len());
+            self.and_then(|file| file.write(&ZEROS[..len]));
+            self.len += len;
+        }
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) {
+        match std::ptr::eq(bytes, self.stand_in) {
+            true => self.and_then(Self::write_layout),
+            false => self.and_then(|file| file.write(bytes)),
+        }
+        self.len += bytes.len();
+    }
+}
