@@ -142,8 +142,9 @@ fn llvm(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> Resul
         return Err(ExplainError::NoSuchStage { stage, backend: Backend::Llvm });
     }
     let target = Target::host(&TargetOptions { opt_level, ..TargetOptions::default() }).map_err(EngineError::from)?;
-    let compiled =
-        Compiler::new(target).compile(module, Options { llvm_ir: true, asm: true }).map_err(EngineError::from)?;
+    let compiled = Compiler::new(target)
+        .compile(module, Options { llvm_ir: true, asm: true, ..Options::default() })
+        .map_err(EngineError::from)?;
     Ok(match stage {
         Stage::Asm => compiled.asm.unwrap_or_default(),
         _ => compiled.llvm_ir.map(|(_, optimised)| optimised).unwrap_or_default(),

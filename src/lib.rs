@@ -12,6 +12,7 @@
 //! ```text
 //! spec ──► lower ──► ir ◄── backend (cranelift | llvm) ◄── engine   runs code in this process
 //!                                                      ◄── embed    adds wrappers to a module of the caller's
+//!                                                      ◄── artifact puts them into object files
 //! runtime: the TVM FFI C API in Rust; runtime::abi is the ground that all stand on
 //! ```
 //!
@@ -21,6 +22,7 @@
 //! | name or build what it does | [`Kernel`], [`Body`] |
 //! | compile it and call it | [`Engine`], [`runtime::Function`] |
 //! | add it to a module of one's own | [`embed`] |
+//! | put it into an object file | [`artifact::LibraryBuilder`] |
 //! | look inside | [`explain`](mod@explain), [`ir`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]

@@ -38,6 +38,12 @@ pub enum EngineError {
         /// What LLVM says.
         message: String,
     },
+    /// The module has what only an object file can have.
+    #[error("{what} can't be loaded by a JIT, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
+    },
     /// The system gives no memory for code.
     #[error("can't get {size} bytes of executable memory")]
     Memory {

@@ -176,6 +176,9 @@ impl Jit {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_with(&self, module: &VerifiedModule, options: LoadOptions<'_>) -> Result<Arc<Code>, EngineError> {
+        if let Some(what) = module.only_in_objects() {
+            return Err(EngineError::OnlyInObjects { what });
+        }
         let mut keep_alive = options.keep_alive;
         keep_alive.extend(self.inner.keep_alive.iter().cloned());
         let resolve = |names: &[String]| self.resolve(names, options.symbols);

@@ -16,7 +16,9 @@ pub use inst::{
     BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, MemFlags, Op, SigRef,
     StackSlot, Terminator, UnaryOp, Value,
 };
-pub use module::{BlockData, Data, FuncDecl, Function, InstData, Linkage, Module, SlotData, ValueData, ValueDef};
+pub use module::{
+    BlockData, Data, DataKind, FuncDecl, Function, InstData, Linkage, Module, SlotData, ValueData, ValueDef,
+};
 pub use print::DisplayFunction;
 pub use types::{AbiParam, Extension, FuncSig, PointerFacts, Type};
 pub use verify::{Place, Problem, Rule, VerifiedModule, VerifyError, verify};

@@ -3,6 +3,8 @@
 //! A [`Module`] is what lowering makes and a backend takes, after [`verify`](super::verify). It is plain
 //! data: everything in it can be read, and only the builder and the verifier know rules.
 
+use std::collections::HashMap;
+
 use cranelift_entity::PrimaryMap;
 
 use super::inst::{Block, DataRef, FuncRef, Inst, Op, SigRef, StackSlot, Terminator, Value};
@@ -36,7 +38,18 @@ pub struct FuncDecl {
     pub param_facts: Vec<PointerFacts>,
 }
 
-/// Static read-only data.
+/// What static data is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum DataKind {
+    /// Read-only, not seen outside.
+    #[default]
+    Constant,
+    /// Written while the program runs, and exported by its name. Modules that are linked together and have one of the same name share
+    /// it. In object files only.
+    Variable,
+}
+
+/// Static data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
     /// The symbol's name, unique in the module.
@@ -45,15 +58,23 @@ pub struct Data {
     pub bytes: Vec<u8>,
     /// Alignment in bytes, a power of two.
     pub align: u32,
+    /// Whether it changes, and who sees it.
+    pub kind: DataKind,
+    /// Where in it the addresses of which functions stand, 8 bytes each. In object files only.
+    pub addresses: Vec<(u32, FuncRef)>,
 }
 
 /// A unit of code: functions and data, known to each other by name.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// Functions, imported ones among them.
+    /// Functions, imported ones among them; [`declare`](Self::declare) adds them.
     pub functions: PrimaryMap<FuncRef, FuncDecl>,
     /// Static data.
     pub data: PrimaryMap<DataRef, Data>,
+    /// Functions `()` that run when the program or library is loaded. In object files only.
+    pub constructors: Vec<FuncRef>,
+    /// The first function of each name, as declared.
+    by_name: HashMap<String, FuncRef>,
 }
 
 impl Module {
@@ -65,21 +86,31 @@ impl Module {
     /// Declares a function whose body follows, or comes from elsewhere.
     pub fn declare(&mut self, name: impl Into<String>, signature: FuncSig, linkage: Linkage) -> FuncRef {
         let name = name.into();
+        let func = self.functions.next_key();
+        self.by_name.entry(name.clone()).or_insert(func);
         self.functions.push(FuncDecl { name, signature, linkage, body: None, cold: false, param_facts: Vec::new() })
     }
 
     /// The import of that name, declared if it is not yet there.
     pub fn import(&mut self, name: &str, signature: FuncSig) -> FuncRef {
-        let known = self.functions.iter().find(|(_, f)| f.linkage == Linkage::Import && f.name == name);
+        let known = self.function_named(name).filter(|(_, f)| f.linkage == Linkage::Import);
         match known {
             Some((func, _)) => func,
             None => self.declare(name, signature, Linkage::Import),
         }
     }
 
-    /// Adds static data.
+    /// Takes back the declarations after the first `count` functions.
+    pub(crate) fn truncate_functions(&mut self, count: usize) {
+        let kept = std::mem::take(&mut self.functions).into_iter().take(count);
+        self.functions = kept.map(|(_, decl)| decl).collect();
+        self.by_name.retain(|_, func| (func.as_u32() as usize) < count);
+    }
+
+    /// Adds constant data.
     pub fn add_data(&mut self, name: impl Into<String>, bytes: Vec<u8>, align: u32) -> DataRef {
-        self.data.push(Data { name: name.into(), bytes, align })
+        let (name, addresses) = (name.into(), Vec::new());
+        self.data.push(Data { name, bytes, align, kind: DataKind::Constant, addresses })
     }
 
     /// Imports, in order of declaration.
@@ -87,9 +118,25 @@ impl Module {
         self.functions.iter().filter(|(_, f)| f.linkage == Linkage::Import)
     }
 
-    /// A function by its name.
+    /// A function by the name that it was declared with.
     pub fn function_named(&self, name: &str) -> Option<(FuncRef, &FuncDecl)> {
-        self.functions.iter().find(|(_, f)| f.name == name)
+        let func = *self.by_name.get(name)?;
+        Some((func, self.functions.get(func)?))
+    }
+
+    /// What of the module only an object file can have, in words.
+    pub fn only_in_objects(&self) -> Option<String> {
+        if let Some(&func) = self.constructors.first() {
+            let name = self.functions.get(func).map_or("?", |decl| &decl.name);
+            return Some(format!("the constructor `{name}`"));
+        }
+        self.data.values().find_map(|data| match data.kind {
+            DataKind::Variable => Some(format!("the variable `{}`", data.name)),
+            DataKind::Constant if !data.addresses.is_empty() => {
+                Some(format!("the addresses of functions in `{}`", data.name))
+            }
+            DataKind::Constant => None,
+        })
     }
 }
 

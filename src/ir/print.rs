@@ -9,7 +9,7 @@ use super::inst::{
     BinaryOp, Block, BlockCall, ConvertOp, FloatCC, FuncRef, Hint, Inst, IntCC, MemFlags, Op, Terminator, UnaryOp,
     Value,
 };
-use super::module::{BlockData, Data, FuncDecl, Function, Linkage, Module};
+use super::module::{BlockData, Data, DataKind, FuncDecl, Function, Linkage, Module};
 use super::types::Type;
 
 impl Module {
@@ -49,8 +49,19 @@ impl Display for Module {
         }
         if !self.data.is_empty() {
             gap(f)?;
-            for (data, Data { name, bytes, align }) in &self.data {
-                writeln!(f, "{data} {name:?} align {align} = \"{}\"", bytes.escape_ascii())?;
+            for (data, Data { name, bytes, align, kind, addresses }) in &self.data {
+                let kind = if *kind == DataKind::Variable { " variable" } else { "" };
+                write!(f, "{data}{kind} {name:?} align {align} = \"{}\"", bytes.escape_ascii())?;
+                for &(offset, func) in addresses {
+                    write!(f, ", {offset}: @{}", Name(self, func))?;
+                }
+                f.write_char('\n')?;
+            }
+        }
+        if !self.constructors.is_empty() {
+            gap(f)?;
+            for &func in &self.constructors {
+                writeln!(f, "constructor @{}", Name(self, func))?;
             }
         }
         for decl in self.functions.values().filter(|decl| !plain(decl)) {
@@ -68,6 +79,18 @@ impl Display for Symbol<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
         if !self.0.is_empty() && self.0.chars().all(plain) { f.write_str(self.0) } else { write!(f, "{:?}", self.0) }
+    }
+}
+
+/// A function's name, or its number if there is no such function.
+struct Name<'a>(&'a Module, FuncRef);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0.functions.get(self.1) {
+            Some(decl) => write!(f, "{}", Symbol(&decl.name)),
+            None => write!(f, "{}", self.1),
+        }
     }
 }
 

@@ -46,6 +46,41 @@ pub enum LowerError {
         /// What the module has.
         found: String,
     },
+    /// The symbols of such a function mean something else in a library.
+    #[error(
+        "function `{name}` can't be in a library: there the symbol `{symbol}` means something else; give it another name"
+    )]
+    ReservedName {
+        /// The name.
+        name: String,
+        /// The symbol that is in the way.
+        symbol: String,
+    },
+    /// A kernel that only this process has can't be in a file.
+    #[error(
+        "the kernel of function `{function}` is an address of this process, which means nothing in a file; name it by its symbol, \
+         and link it in"
+    )]
+    AddressInFile {
+        /// The function.
+        function: String,
+    },
+    /// The prefix of a system library can't begin symbols.
+    #[error("expected a prefix of letters, digits, `_`, `.` and `$` that doesn't begin with a digit, got {prefix:?}")]
+    Prefix {
+        /// The prefix as given.
+        prefix: String,
+    },
+    /// The module's messages outgrow what its tables can refer to.
+    #[error(
+        "function `{function}` is one too many: the messages of one module may take {most} bytes; make several modules"
+    )]
+    TooManyMessages {
+        /// The function that didn't fit.
+        function: String,
+        /// The limit.
+        most: u32,
+    },
     /// The wrapper would need too much of its caller's stack.
     #[error(
         "function `{function}` has too many dimensions: its wrapper needs {bytes} bytes of stack, and may use {most}"

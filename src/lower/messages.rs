@@ -50,7 +50,7 @@ pub(super) enum Part<'a> {
 pub(super) const MAX_PARTS: usize = 24;
 
 /// Operands have 24 bits.
-const MAX_OPERAND: u32 = (1 << 24) - 1;
+pub(super) const MAX_OPERAND: u32 = (1 << 24) - 1;
 
 #[derive(Debug, Default)]
 pub(super) struct Messages {
@@ -84,7 +84,7 @@ impl Messages {
     }
 
     /// Adds a row and gives its offset. Parts past [`MAX_PARTS`] are left out, as are operands out of range:
-    /// signatures and bodies are limited so that there are none.
+    /// signatures and bodies are limited so that there are none, as are modules ([`is_in_reach`](Self::is_in_reach)).
     pub(super) fn row(&mut self, kind: &str, parts: &[Part<'_>]) -> u32 {
         let mut words = Vec::with_capacity(parts.len() + 2);
         words.push(self.text(kind));
@@ -100,6 +100,11 @@ impl Messages {
         }
         words.push(0);
         self.words(&words)
+    }
+
+    /// Whether operands reach all of it.
+    pub(super) fn is_in_reach(&self) -> bool {
+        self.bytes.len() <= MAX_OPERAND as usize
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

@@ -10,7 +10,9 @@ mod decode;
 mod error;
 mod fast;
 mod kernel;
+mod library;
 mod messages;
+mod metadata;
 mod program;
 mod result;
 mod support;
@@ -22,6 +24,8 @@ use crate::spec::Signature;
 pub use body::{Body, Expr, Operand, TensorRef};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::{Convention, Kernel, KernelReturn, c_header, c_prototype, flat_signature};
+pub use library::LibraryLowering;
+pub use metadata::{metadata, type_schema};
 pub use support::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
 
 use messages::Messages;
@@ -44,6 +48,8 @@ pub struct Lowering {
     support: Support,
     messages: ir::DataRef,
     texts: Messages,
+    /// What stands before each function's name in its symbol.
+    prefix: String,
 }
 
 impl Lowering {
@@ -55,7 +61,15 @@ impl Lowering {
             Routines::Define => Support::define(&mut module, ir::Linkage::Local),
         };
         let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        Lowering { module, support, messages, texts: Messages::default() }
+        Lowering { module, support, messages, texts: Messages::default(), prefix: String::new() }
+    }
+
+    /// The symbol of a wrapper.
+    fn symbol(&self, signature: &Signature) -> String {
+        match self.prefix.as_str() {
+            "" => signature.symbol(),
+            prefix => format!("__tvm_ffi_{prefix}{}", signature.name()),
+        }
     }
 
     /// Adds a wrapper, exported as [`Signature::symbol`].
@@ -64,17 +78,21 @@ impl Lowering {
     /// The name is taken, the kernel doesn't fit the signature, or its body has mistakes. The module is then as it was,
     /// but for imports and message texts that nothing uses.
     pub fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<ir::FuncRef, LowerError> {
-        if self.module.function_named(&signature.symbol()).is_some() {
+        let symbol = self.symbol(signature);
+        if self.module.function_named(&symbol).is_some() {
             return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
         }
         kernel.check(signature)?;
-        kernel.check_symbol(signature, &self.module)?;
+        kernel.check_symbol(signature, &symbol, &self.module)?;
         let declared = self.module.functions.len();
-        let result = wrapper::lower(self, signature, kernel);
+        let mut result = wrapper::lower(self, signature, kernel);
+        if !self.texts.is_in_reach() {
+            let function = signature.name().to_owned();
+            result = Err(LowerError::TooManyMessages { function, most: messages::MAX_OPERAND });
+        }
         if result.is_err() {
             // functions are only ever appended, so that this takes back what the wrapper declared
-            let kept = std::mem::take(&mut self.module.functions).into_iter().take(declared);
-            self.module.functions = kept.map(|(_, decl)| decl).collect();
+            self.module.truncate_functions(declared);
         }
         result
     }

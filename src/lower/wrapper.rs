@@ -95,9 +95,9 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
         _ => None,
     };
-    let func = into.module.declare(signature.symbol(), sig, Linkage::Export);
+    let func = into.module.declare(into.symbol(signature), sig, Linkage::Export);
     into.module.functions[func].param_facts = facts(signature);
-    let Lowering { module, support, messages, texts } = into;
+    let Lowering { module, support, messages, texts, .. } = into;
     let mut b = FunctionBuilder::new(module, func);
     // start(args, num_args): entered with the caller's arguments, and after a doubt with those that `bind` accepts
     let (start, doubt) = (b.block(), b.cold_block());

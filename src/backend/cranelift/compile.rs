@@ -9,10 +9,10 @@ use cranelift_codegen::isa::unwind::UnwindInfo;
 use cranelift_codegen::{CodegenError, ir as clif};
 use cranelift_module::{DataDescription, FuncId, ModuleReloc, ModuleRelocTarget};
 
-use super::translate::{self, FUNCTIONS, Scratch, Target};
+use super::translate::{self, DataPlace, FUNCTIONS, Scratch, Target};
 use super::{ByLoops, Error};
 use crate::backend::OptLevel;
-use crate::ir::{FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
+use crate::ir::{Data, DataKind, FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
 
 /// A compiler that has compiled functions of more instructions than this is not kept: it holds too much memory.
 const LARGE: usize = 20_000;
@@ -50,13 +50,39 @@ pub struct CompiledFunction {
     pub(super) relocs: Vec<ModuleReloc>,
 }
 
+/// Static data that stays in one piece.
+pub(super) struct CompiledData {
+    /// The symbol of a variable; constants have none.
+    pub(super) variable: Option<String>,
+    /// Contents and alignment.
+    pub(super) description: DataDescription,
+    /// Where the addresses of which functions stand.
+    pub(super) addresses: Vec<(u32, FuncRef)>,
+}
+
+impl CompiledData {
+    fn new(bytes: Vec<u8>, align: u32) -> Self {
+        let mut description = DataDescription::new();
+        description.define(bytes.into_boxed_slice());
+        description.set_align(u64::from(align));
+        CompiledData { variable: None, description, addresses: Vec::new() }
+    }
+
+    fn size(&self) -> usize {
+        self.description.init.size()
+    }
+}
+
 /// Machine code of a whole module, independent of where it will go.
 pub struct CompiledModule {
     /// One for each function of the IR, imports among them, under the IR's index.
     pub(super) functions: Vec<CompiledFunction>,
-    /// All static data of the module in one object; `None` if it has none.
-    pub(super) data: Option<DataDescription>,
-    data_size: usize,
+    /// All static data. What code refers to is a place in one of these.
+    pub(super) data: Vec<CompiledData>,
+    /// Functions that run at start-up.
+    pub(super) constructors: Vec<FuncRef>,
+    /// What of it only an object file can have.
+    pub(super) only_in_objects: Option<String>,
     libcalls: Vec<clif::LibCall>,
     /// What the code was compiled for; see [`isa_identity`].
     pub(super) isa: String,
@@ -75,12 +101,19 @@ impl CompiledModule {
 
     /// Bytes of static data.
     pub fn data_size(&self) -> usize {
-        self.data_size
+        self.data.iter().map(CompiledData::size).sum()
     }
 
     /// Imports that the code refers to.
     pub fn imports(&self) -> impl Iterator<Item = &CompiledFunction> {
         self.functions.iter().filter(|f| f.linkage == Linkage::Import && f.used)
+    }
+
+    /// What is exported, functions and then variables; whether it is a variable.
+    pub(super) fn exports(&self) -> impl Iterator<Item = (&str, bool)> {
+        let functions = self.functions.iter().filter(|f| f.linkage == Linkage::Export);
+        let variables = self.data.iter().filter_map(|data| data.variable.as_deref());
+        functions.map(|f| (f.name.as_str(), false)).chain(variables.map(|name| (name, true)))
     }
 
     /// Functions that Cranelift itself calls, such as `floor` where the CPU has no instruction for it.
@@ -100,8 +133,8 @@ impl CompiledModule {
                 f.code.len() + calls * VENEER + f.align as usize
             })
             .sum();
-        let data = self.data.as_ref().map_or(0, |d| self.data_size.max(1) + d.align.unwrap_or(1) as usize);
-        code + data
+        let data = self.data.iter().map(|d| d.size().max(1) + d.description.align.unwrap_or(1) as usize);
+        code + data.sum::<usize>()
     }
 }
 
@@ -134,7 +167,7 @@ pub struct Compiler {
     context: cranelift_codegen::Context,
     control: ControlPlane,
     scratch: Scratch,
-    offsets: Vec<u32>,
+    places: Vec<DataPlace>,
     bloated: bool,
 }
 
@@ -151,7 +184,7 @@ impl Compiler {
             context: cranelift_codegen::Context::new(),
             control: ControlPlane::default(),
             scratch: Scratch::default(),
-            offsets: Vec::new(),
+            places: Vec::new(),
             bloated: false,
         }
     }
@@ -190,11 +223,11 @@ impl Compiler {
     ) -> Result<CompiledModule, Error> {
         let module: &Module = module;
         let target = Target::of(isa);
-        let (data, data_size) = self.lay_out_data(module)?;
         let mut out = CompiledModule {
             functions: Vec::with_capacity(module.functions.len()),
-            data,
-            data_size,
+            data: self.lay_out_data(module)?,
+            constructors: module.constructors.clone(),
+            only_in_objects: module.only_in_objects(),
             libcalls: Vec::new(),
             isa: isa_identity(isa),
         };
@@ -222,29 +255,44 @@ impl Compiler {
         Ok(out)
     }
 
-    /// Puts all data of a module into one object: fewer symbols, and an address is one instruction all the same.
-    fn lay_out_data(&mut self, module: &Module) -> Result<(Option<DataDescription>, usize), Error> {
-        self.offsets.clear();
-        if module.data.is_empty() {
-            return Ok((None, 0));
+    /// Puts all constants of a module into one object: fewer symbols, and an address is one instruction all the same. What is written, or
+    /// relocated by a loader, stands alone.
+    fn lay_out_data(&mut self, module: &Module) -> Result<Vec<CompiledData>, Error> {
+        self.places.clear();
+        let alone = |data: &Data| data.kind == DataKind::Variable || !data.addresses.is_empty();
+        let mut out = Vec::new();
+        let together = || module.data.values().filter(|data| !alone(data));
+        let mut bytes = Vec::with_capacity(together().map(|d| d.bytes.len() + d.align as usize).sum());
+        let align = together().map(|d| d.align).max();
+        if align.is_some() {
+            out.push(CompiledData::new(Vec::new(), 1));
         }
-        let mut bytes = Vec::with_capacity(module.data.values().map(|d| d.bytes.len() + d.align as usize).sum());
-        let mut align = 1;
         for data in module.data.values() {
+            if alone(data) {
+                self.places.push(DataPlace {
+                    object: out.len() as u32,
+                    offset: 0,
+                    near: data.kind == DataKind::Constant,
+                });
+                out.push(CompiledData {
+                    variable: (data.kind == DataKind::Variable).then(|| data.name.clone()),
+                    addresses: data.addresses.clone(),
+                    ..CompiledData::new(data.bytes.clone(), data.align)
+                });
+                continue;
+            }
             bytes.resize(bytes.len().next_multiple_of(data.align.max(1) as usize), 0);
             let offset = i32::try_from(bytes.len()).map_err(|_| Error::TooLarge {
                 function: data.name.clone(),
                 message: "static data of one module exceeds 2 GiB".to_owned(),
             })?;
-            self.offsets.push(offset as u32);
+            self.places.push(DataPlace { object: 0, offset: offset as u32, near: true });
             bytes.extend_from_slice(&data.bytes);
-            align = align.max(data.align);
         }
-        let size = bytes.len();
-        let mut description = DataDescription::new();
-        description.define(bytes.into_boxed_slice());
-        description.set_align(u64::from(align));
-        Ok((Some(description), size))
+        if let Some(align) = align {
+            out[0] = CompiledData::new(bytes, align);
+        }
+        Ok(out)
     }
 
     #[allow(clippy::too_many_arguments)] // a step of `compile`, with its state
@@ -265,7 +313,7 @@ impl Compiler {
             self.context.clear();
             self.context.set_disasm(options.disasm);
             self.context.func.signature = out.signature.clone();
-            let cx = translate::Context { module, target, data_offsets: &self.offsets };
+            let cx = translate::Context { module, target, data: &self.places };
             translate::translate(cx, body, &mut self.context.func, &mut self.scratch);
             if options.disasm {
                 out.disasm = Some(self.context.func.display().to_string());

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use cranelift_codegen::ir as clif;
-use cranelift_module::{FuncId, FuncOrDataId, Linkage as ClifLinkage, Module, ModuleReloc, ModuleRelocTarget};
+use cranelift_module::{DataId, FuncId, FuncOrDataId, Linkage as ClifLinkage, Module, ModuleReloc, ModuleRelocTarget};
 
 use super::Error;
-use super::compile::{CompiledFunction, CompiledModule, isa_identity};
+use super::compile::{CompiledData, CompiledFunction, CompiledModule, isa_identity};
 use super::translate::{DATA, FUNCTIONS};
 use crate::ir::Linkage;
 
@@ -73,6 +73,18 @@ impl CompiledModule {
     /// A name that the module declares as its own (not `Linkage::Import`) counts as defined, since a
     /// `cranelift_module::Module` doesn't tell.
     pub fn add_to<M: Module + ?Sized>(&self, module: &mut M, bindings: &Bindings) -> Result<Defined, Error> {
+        match &self.only_in_objects {
+            Some(what) => Err(Error::OnlyInObjects { what: what.clone() }),
+            None => Ok(self.place(module, bindings)?.0),
+        }
+    }
+
+    /// As [`add_to`](Self::add_to), whatever the module has; also gives each function's id, that of an import only if it is used.
+    pub(super) fn place<M: Module + ?Sized>(
+        &self,
+        module: &mut M,
+        bindings: &Bindings,
+    ) -> Result<(Defined, Vec<FuncId>), Error> {
         let plans = self.plan(module, bindings)?;
 
         let mut ids = Vec::with_capacity(plans.len());
@@ -92,14 +104,7 @@ impl CompiledModule {
                 }
             });
         }
-        let data = match &self.data {
-            Some(description) => {
-                let id = module.declare_anonymous_data(false, false)?;
-                module.define_data(id, description)?;
-                Some(id)
-            }
-            None => None,
-        };
+        let data = self.data.iter().map(|data| place_data(module, data, &ids)).collect::<Result<Vec<_>, _>>()?;
 
         let mut relocs: Vec<ModuleReloc> = Vec::new();
         // Functions that hardly ever run go behind the others.
@@ -111,12 +116,12 @@ impl CompiledModule {
                 relocs.clear();
                 relocs.extend(function.relocs.iter().map(|reloc| {
                     let mut reloc = reloc.clone();
-                    match (&mut reloc.name, data) {
-                        (ModuleRelocTarget::User { namespace: FUNCTIONS, index }, _) => {
+                    match &mut reloc.name {
+                        ModuleRelocTarget::User { namespace: FUNCTIONS, index } => {
                             *index = ids[*index as usize].as_u32();
                         }
-                        (ModuleRelocTarget::User { namespace: DATA, index }, Some(data)) => *index = data.as_u32(),
-                        (ModuleRelocTarget::FunctionOffset(id, _), _) => *id = ids[index],
+                        ModuleRelocTarget::User { namespace: DATA, index } => *index = data[*index as usize].as_u32(),
+                        ModuleRelocTarget::FunctionOffset(id, _) => *id = ids[index],
                         _ => {}
                     }
                     reloc
@@ -124,7 +129,7 @@ impl CompiledModule {
                 module.define_function_bytes(ids[index], u64::from(function.align), &function.code, &relocs)?;
             }
         }
-        Ok(defined)
+        Ok((defined, ids))
     }
 
     /// Checks the request, without touching the module.
@@ -144,6 +149,24 @@ impl CompiledModule {
         }
         Ok(plans)
     }
+}
+
+fn place_data<M: Module + ?Sized>(module: &mut M, data: &CompiledData, ids: &[FuncId]) -> Result<DataId, Error> {
+    let id = match &data.variable {
+        Some(name) => module.declare_data(name, ClifLinkage::Preemptible, true, false)?,
+        None => module.declare_anonymous_data(false, false)?,
+    };
+    if data.addresses.is_empty() {
+        module.define_data(id, &data.description)?;
+        return Ok(id);
+    }
+    let mut description = data.description.clone();
+    for &(offset, func) in &data.addresses {
+        let function = module.declare_func_in_data(ids[func.as_u32() as usize], &mut description);
+        description.write_function_addr(offset, function);
+    }
+    module.define_data(id, &description)?;
+    Ok(id)
 }
 
 fn plan_export<M: Module + ?Sized>(module: &M, function: &CompiledFunction) -> Result<Plan, Error> {

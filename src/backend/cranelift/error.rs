@@ -72,6 +72,20 @@ pub enum Error {
         /// Target and settings of the module.
         module: String,
     },
+    /// The code has what only an object file of its own can have.
+    #[error("{what} can't be added to a module, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
+    },
+    /// The target's object format can't hold the code.
+    #[error("can't make an object file for `{target}`: {reason}")]
+    Object {
+        /// The target triple.
+        target: String,
+        /// Why not.
+        reason: String,
+    },
     /// A function exceeds a limit of Cranelift.
     #[error("function `{function}` is too large for Cranelift: {message}")]
     TooLarge {

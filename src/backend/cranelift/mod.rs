@@ -4,13 +4,16 @@
 //!
 //! 1. [`compile`] (or a reused [`Compiler`]) turns every function into machine code with relocations. It sees a
 //!    target, but no `cranelift_module::Module`.
-//! 2. [`CompiledModule::add_to`] checks all that can fail, and only then declares and defines.
+//! 2. [`CompiledModule::add_to`] checks all that can fail, and only then declares and defines;
+//!    [`CompiledModule::into_object`] does so in an object file of its own.
 
 mod compile;
 mod define;
 mod error;
 mod isa;
+mod object;
 mod translate;
+mod unwind;
 
 #[cfg(test)]
 mod tests;

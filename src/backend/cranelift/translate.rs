@@ -20,7 +20,7 @@ use crate::ir::{
 
 /// The namespace of functions in provisional names; the index is the IR's `FuncRef`.
 pub(super) const FUNCTIONS: u32 = 0;
-/// The namespace of data in provisional names; all data of a module is one object, number 0.
+/// The namespace of data in provisional names; the index is that of a [`DataPlace::object`].
 pub(super) const DATA: u32 = 1;
 
 /// No slot gets more alignment than the frame has.
@@ -107,8 +107,19 @@ impl Scratch {
 pub(super) struct Context<'a> {
     pub(super) module: &'a Module,
     pub(super) target: Target,
-    /// Where each data object begins in the module's one data object.
-    pub(super) data_offsets: &'a [u32],
+    /// Where each piece of data of the IR is.
+    pub(super) data: &'a [DataPlace],
+}
+
+/// Where a piece of data is.
+#[derive(Clone, Copy)]
+pub(super) struct DataPlace {
+    /// Which data object of the compiled module.
+    pub(super) object: u32,
+    /// Where in it.
+    pub(super) offset: u32,
+    /// Whether it is certainly part of what the code is part of; another library may have a variable of that name.
+    pub(super) near: bool,
 }
 
 /// Translates `body` into `func`, which is empty but for its signature.
@@ -318,12 +329,14 @@ impl Translator<'_> {
     }
 
     fn data_addr(&mut self, data: usize, offset: u32) -> clif::Value {
-        let offset = i64::from(self.cx.data_offsets[data]) + i64::from(offset);
-        let name = self.pos.func.declare_imported_user_function(UserExternalName { namespace: DATA, index: 0 });
+        let place = self.cx.data[data];
+        let offset = i64::from(place.offset) + i64::from(offset);
+        let name = UserExternalName { namespace: DATA, index: place.object };
+        let name = self.pos.func.declare_imported_user_function(name);
         let global = self.pos.func.create_global_value(GlobalValueData::Symbol {
             name: ExternalName::user(name),
             offset: offset.into(),
-            colocated: true,
+            colocated: place.near,
             tls: false,
         });
         self.pos.ins().symbol_value(types::I64, global)

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
+use inkwell::attributes::AttributeLoc;
 use inkwell::context::{AsContextRef, Context};
 use inkwell::llvm_sys::LLVMDiagnosticSeverity;
 use inkwell::llvm_sys::core::{
@@ -27,6 +28,9 @@ pub struct Options {
     pub llvm_ir: bool,
     /// Keep the assembly.
     pub asm: bool,
+    /// For an object file that is linked: loops don't become calls of the C library (`strlen`, `memset`), and where a linker
+    /// has to be told what a library exports, it is told.
+    pub for_linker: bool,
 }
 
 /// Machine code of a whole module.
@@ -91,9 +95,16 @@ impl Compiler {
         module.set_triple(&triple);
         module.set_data_layout(&machine.get_target_data().get_data_layout());
 
-        let mut translator = ModuleTranslator::new(ir, &module);
+        let exports = options.for_linker && self.target.is_windows();
+        let mut translator = ModuleTranslator::new(ir, &module).with_exports(exports);
         let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
         translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
+        if options.for_linker {
+            let no_builtins = context.create_string_attribute("no-builtins", "");
+            for function in translator.added.iter().filter(|f| f.count_basic_blocks() > 0) {
+                function.add_attribute(AttributeLoc::Function, no_builtins);
+            }
+        }
         // The passes take a malformed module for granted and crash on it.
         module.verify().map_err(|e| refused(&e.to_string(), &module))?;
 

@@ -20,6 +20,9 @@ pub(crate) fn add_to<'ctx>(
     module: &LlvmModule<'ctx>,
     bindings: &HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), Error> {
+    if let Some(what) = ir.only_in_objects() {
+        return Err(Error::OnlyInObjects { what });
+    }
     let types = Types::new(module.get_context());
     for decl in ir.functions.values() {
         match decl.linkage {

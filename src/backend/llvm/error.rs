@@ -42,6 +42,12 @@ pub enum Error {
         /// The import.
         name: String,
     },
+    /// The code has what only an object file of its own can have.
+    #[error("{what} can't be added to a module, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
+    },
     /// LLVM refused what it was given. This is a bug of this library.
     #[error("internal error: LLVM can't compile the module: {message}\n{listing}")]
     Codegen {

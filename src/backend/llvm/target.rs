@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
-use target_lexicon::{Architecture, Endianness, PointerWidth, Triple};
+use target_lexicon::{Architecture, Endianness, OperatingSystem, PointerWidth, Triple};
 
 use super::Error;
 use crate::backend::OptLevel;
@@ -29,6 +29,7 @@ pub struct Target {
     cpu: String,
     features: String,
     opt_level: OptLevel,
+    windows: bool,
 }
 
 /// What LLVM finds out of this machine: triple, CPU and features.
@@ -77,6 +78,14 @@ impl Target {
             name = format!("riscv64-{rest}");
             features.insert(0, "+m,+a,+f,+d,+c".to_owned());
         }
+        // Without a version LLVM says none, and Apple's linker wants to know; these are the oldest that Rust supports.
+        if let OperatingSystem::Darwin(None) | OperatingSystem::MacOSX(None) = triple.operating_system {
+            let (arch, version) = match triple.architecture {
+                Architecture::Aarch64(_) => ("arm64", "11.0.0"),
+                _ => ("x86_64", "10.12.0"),
+            };
+            name = format!("{arch}-apple-macosx{version}");
+        }
         Self::checked(triple.clone(), name, cpu, features.join(","), options.opt_level)
     }
 
@@ -96,7 +105,8 @@ impl Target {
             return Err(unsupported("only little-endian targets are supported"));
         }
         initialize(&known).map_err(|reason| unsupported(&reason))?;
-        let target = Target { triple, cpu, features, opt_level };
+        let windows = known.operating_system == OperatingSystem::Windows;
+        let target = Target { triple, cpu, features, opt_level, windows };
         target.machine(opt_level)?;
         Ok(target)
     }
@@ -104,6 +114,11 @@ impl Target {
     /// The target triple, as LLVM spells it.
     pub fn triple(&self) -> &str {
         &self.triple
+    }
+
+    /// Whether objects are COFF, of which a linker has to be told what a library exports.
+    pub(super) fn is_windows(&self) -> bool {
+        self.windows
     }
 
     /// The CPU, by LLVM's name.

@@ -132,7 +132,7 @@ fn facts_are_kept() {
     b.ret(Some(v));
     b.finish();
     let target = Target::host(&TargetOptions { opt_level: OptLevel::None, ..TargetOptions::default() }).unwrap();
-    let options = Options { llvm_ir: true, asm: false };
+    let options = Options { llvm_ir: true, ..Options::default() };
     let compiled = Compiler::new(target).compile(&verify(module).unwrap(), options).unwrap();
     let (text, _) = compiled.llvm_ir.unwrap();
     for fact in [

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use cranelift_entity::SecondaryMap;
+use inkwell::DLLStorageClass;
 use inkwell::context::ContextRef;
 use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
-use inkwell::values::{FunctionValue, PointerValue, UnnamedAddress};
+use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue, UnnamedAddress};
 
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
 use crate::backend::OptLevel;
-use crate::ir::{DataRef, FuncDecl, FuncRef, Linkage, Module, Op};
+use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
 pub(super) struct ModuleTranslator<'a, 'ctx> {
@@ -22,6 +23,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     pub(super) facts: Facts<'ctx>,
     functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
     data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
+    /// Whether the linker has to be told what a library exports, as on Windows.
+    exports: bool,
     /// Functions that were defined or declared.
     pub(super) added: Vec<FunctionValue<'ctx>>,
 }
@@ -46,8 +49,14 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             facts: Facts::new(context, &types),
             functions: SecondaryMap::new(),
             data: SecondaryMap::new(),
+            exports: false,
             added: Vec::new(),
         }
+    }
+
+    /// Also tells the linker what a library exports.
+    pub(super) fn with_exports(self, exports: bool) -> Self {
+        ModuleTranslator { exports, ..self }
     }
 
     /// Translates every function that has a body.
@@ -66,7 +75,33 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             let invariant = surroundings.alone && !called[func];
             function::translate(self, body, function, invariant)?;
         }
+        for (data, _) in self.ir.data.iter().filter(|(_, data)| data.kind == DataKind::Variable) {
+            self.data(data);
+        }
+        self.constructors();
         Ok(())
+    }
+
+    /// Lists the functions that run at start-up, as the language reference has `llvm.global_ctors`: priority, function, associated data.
+    fn constructors(&mut self) {
+        if self.ir.constructors.is_empty() {
+            return;
+        }
+        let (priority, none) = (self.types.i32.const_int(65535, false), self.types.ptr.const_null());
+        let entries: Vec<_> = self
+            .ir
+            .constructors
+            .iter()
+            .map(|&func| {
+                let address = self.function(func).as_global_value().as_pointer_value();
+                self.context.const_struct(&[priority.into(), address.into(), none.into()], false)
+            })
+            .collect();
+        let Some(ty) = entries.first().map(|entry| entry.get_type()) else { return };
+        let list = ty.const_array(&entries);
+        let global = self.module.add_global(list.get_type(), None, "llvm.global_ctors");
+        global.set_initializer(&list);
+        global.set_linkage(LlvmLinkage::Appending);
     }
 
     /// Functions that others of the module call.
@@ -102,6 +137,9 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             _ => self.module.get_function(&decl.name).unwrap_or_else(|| self.module.add_function(&decl.name, ty, None)),
         };
         self.facts.define(function, decl);
+        if self.exports && decl.linkage == Linkage::Export {
+            function.as_global_value().set_dll_storage_class(DLLStorageClass::Export);
+        }
         self.functions[func] = Some(function);
         self.added.push(function);
     }
@@ -128,15 +166,48 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             return known;
         }
         let content = &self.ir.data[data];
-        let bytes = self.context.const_string(&content.bytes, false);
-        let global = self.module.add_global(bytes.get_type(), None, &content.name);
-        global.set_initializer(&bytes);
-        global.set_constant(true);
-        global.set_linkage(LlvmLinkage::Private);
-        global.set_unnamed_address(UnnamedAddress::Global);
+        let initializer = self.initializer(content);
+        let global = self.module.add_global(initializer.get_type(), None, &content.name);
+        global.set_initializer(&initializer);
+        match content.kind {
+            DataKind::Constant => {
+                global.set_constant(true);
+                global.set_linkage(LlvmLinkage::Private);
+                global.set_unnamed_address(UnnamedAddress::Global);
+            }
+            DataKind::Variable => {
+                global.set_linkage(LlvmLinkage::WeakAny);
+                if self.exports {
+                    global.set_dll_storage_class(DLLStorageClass::Export);
+                }
+            }
+        }
         global.set_alignment(content.align);
         let address = global.as_pointer_value();
         self.data[data] = Some(address);
         address
+    }
+
+    /// The contents of data: bytes, and between them the addresses of functions.
+    fn initializer(&mut self, data: &Data) -> BasicValueEnum<'ctx> {
+        if data.addresses.is_empty() {
+            return self.context.const_string(&data.bytes, false).into();
+        }
+        let mut addresses = data.addresses.clone();
+        addresses.sort_unstable();
+        let mut fields: Vec<BasicValueEnum<'ctx>> = Vec::with_capacity(addresses.len());
+        let mut at = 0;
+        for (offset, func) in addresses {
+            let offset = offset as usize;
+            if offset > at {
+                fields.push(self.context.const_string(&data.bytes[at..offset], false).into());
+            }
+            fields.push(self.function(func).as_global_value().as_pointer_value().into());
+            at = offset + 8;
+        }
+        if at < data.bytes.len() {
+            fields.push(self.context.const_string(&data.bytes[at..], false).into());
+        }
+        self.context.const_struct(&fields, true).into()
     }
 }

@@ -161,6 +161,12 @@ pub enum InterpError {
         /// The symbols.
         names: Vec<String>,
     },
+    /// The module has what only an object file can have.
+    #[error("{what} can't be interpreted, only put into an object file")]
+    OnlyInObjects {
+        /// What it is.
+        what: String,
+    },
     /// There is no memory for data or a frame.
     #[error("no memory for {what}")]
     OutOfMemory {
@@ -255,6 +261,9 @@ impl<'a, H: Host> Interpreter<'a, H> {
     /// Resolves the imports and places the static data.
     pub fn new(module: &'a VerifiedModule, mut host: H) -> Result<Self, InterpError> {
         let module = module.module();
+        if let Some(what) = module.only_in_objects() {
+            return Err(InterpError::OnlyInObjects { what });
+        }
         let mut missing = Vec::new();
         let mut imports = PrimaryMap::with_capacity(module.functions.len());
         let mut layouts = PrimaryMap::with_capacity(module.functions.len());

@@ -34,6 +34,11 @@
 //!
 //! 21. There are facts of no parameter, or of as many as there are; of one that isn't a pointer they say nothing, and their
 //!     alignments are powers of two.
+//!
+//! And of the module, as an object file can have it:
+//!
+//! 22. Where data holds the address of a function, the module defines that function, and 8 aligned bytes of the data are there.
+//! 23. A constructor is a function that the module defines, without parameters and result.
 
 mod dominators;
 mod function;
@@ -46,7 +51,7 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Deref;
 
 use super::inst::{Block, FuncRef, Inst};
-use super::module::{FuncDecl, Linkage, Module};
+use super::module::{Data, FuncDecl, Linkage, Module};
 use super::types::{Extension, FuncSig, PointerFacts, Type};
 
 /// The verifier's rules, numbered as in the list at the head of its source and in this order.
@@ -94,6 +99,10 @@ pub enum Rule {
     DataOffsets,
     /// Facts are of pointer parameters.
     Facts,
+    /// Addresses in data are of functions defined here, each in its 8 aligned bytes.
+    Addresses,
+    /// Constructors are functions `()` defined here.
+    Constructors,
 }
 
 impl Rule {
@@ -126,6 +135,8 @@ impl Rule {
             Rule::Calls => "call arguments are those of the callee",
             Rule::DataOffsets => "an offset into data is at most its length",
             Rule::Facts => "facts are of pointer parameters, their alignments powers of two",
+            Rule::Addresses => "addresses in data are of functions that are defined here, in 8 aligned bytes each",
+            Rule::Constructors => "a constructor is defined here and takes and returns nothing",
         }
     }
 }
@@ -292,6 +303,17 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
         if !data.align.is_power_of_two() {
             report(Rule::Alignment, format!("the alignment is {}", data.align));
         }
+        check_addresses(&module, data, &mut report);
+    }
+    for &func in &module.constructors {
+        let decl = module.functions.get(func);
+        let fits = |decl: &FuncDecl| decl.body.is_some() && decl.signature == FuncSig::default();
+        if !decl.is_some_and(fits) {
+            let symbol = decl.map_or_else(|| func.to_string(), |decl| decl.name.clone());
+            let (function, detail) = (decl.map(|_| func), "it is a constructor".to_owned());
+            let (rule, place) = (Rule::Constructors, Place::Declaration);
+            problems.push(Problem { rule, function, symbol, place, code: None, detail });
+        }
     }
     if problems.is_empty() {
         Ok(VerifiedModule(module))
@@ -308,6 +330,19 @@ fn check_symbol<'m>(names: &mut HashSet<&'m str>, name: &'m str, report: &mut im
     }
     if !names.insert(name) {
         report(Rule::Symbols, "the name is taken".into());
+    }
+}
+
+fn check_addresses(module: &Module, data: &Data, report: &mut impl FnMut(Rule, String)) {
+    for &(offset, func) in &data.addresses {
+        if !module.functions.get(func).is_some_and(|decl| decl.body.is_some()) {
+            report(Rule::Addresses, format!("{func}, whose address is at {offset}, isn't defined here"));
+        }
+        let there = offset as usize + 8 <= data.bytes.len();
+        if !there || !offset.is_multiple_of(8) || !data.align.is_multiple_of(8) {
+            let (len, align) = (data.bytes.len(), data.align);
+            report(Rule::Addresses, format!("an address is at {offset} of {len} bytes aligned to {align}"));
+        }
     }
 }
 

@@ -4,8 +4,9 @@
 
 use super::*;
 use crate::ir::{
-    AbiParam, BinaryOp, Block, BlockCall, BlockData, ConvertOp, DataRef, FloatCC, Function, FunctionBuilder, Hint,
-    InstData, IntCC, MemFlags, Op, PointerFacts, SigRef, StackSlot, Terminator, UnaryOp, Value, ValueData, ValueDef,
+    AbiParam, BinaryOp, Block, BlockCall, BlockData, ConvertOp, DataKind, DataRef, FloatCC, Function, FunctionBuilder,
+    Hint, InstData, IntCC, MemFlags, Op, PointerFacts, SigRef, StackSlot, Terminator, UnaryOp, Value, ValueData,
+    ValueDef,
 };
 
 const ALL: [Type; 8] = [Type::Bool, Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64, Type::Ptr];
@@ -521,4 +522,47 @@ fn rule_21_facts() {
     for align in [0, 3] {
         assert_eq!(with(&[PointerFacts::NONE, PointerFacts { align, ..some }]), [Rule::Facts]);
     }
+}
+
+#[test]
+fn rule_22_addresses() {
+    let data = DataRef::from_u32(0);
+    let with = |align, len: usize, offset, func: FuncRef| {
+        changed(|m, _| {
+            m.data[data] = Data { align, bytes: vec![0; len], ..m.data[data].clone() };
+            m.data[data].addresses = vec![(offset, func)];
+        })
+    };
+    let (import, f) = (FuncRef::from_u32(0), FuncRef::from_u32(1));
+    assert_eq!(with(8, 24, 16, f), []);
+    for (align, len, offset, func) in [
+        (4, 24, 16, f),
+        (8, 23, 16, f),
+        (8, 24, 12, f),
+        (8, 24, u32::MAX, f),
+        (8, 24, 8, import),
+        (8, 24, 8, FuncRef::from_u32(9)),
+    ] {
+        assert_eq!(with(align, len, offset, func), [Rule::Addresses]);
+    }
+}
+
+#[test]
+fn rule_23_constructors() {
+    let with = |func: FuncRef| changed(|m, _| m.constructors = vec![func]);
+    for func in [0, 1, 9] {
+        assert_eq!(with(FuncRef::from_u32(func)), [Rule::Constructors]);
+    }
+    let good = changed(|m, _| {
+        let start = m.declare("start", FuncSig::default(), Linkage::Local);
+        let mut b = FunctionBuilder::new(m, start);
+        b.ret(None);
+        b.finish();
+        m.constructors.push(start);
+        m.data[DataRef::from_u32(0)].kind = DataKind::Variable;
+        assert_eq!(m.only_in_objects().unwrap(), "the constructor `start`");
+        let listing = m.to_string();
+        assert!(listing.contains("constructor @start\n") && listing.contains("data0 variable \"data\""), "{listing}");
+    });
+    assert_eq!(good, []);
 }

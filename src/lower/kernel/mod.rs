@@ -200,10 +200,15 @@ impl Kernel {
         }
     }
 
-    /// Whether the module can import the kernel's symbol as the signature needs it.
-    pub(super) fn check_symbol(&self, signature: &Signature, module: &ir::Module) -> Result<(), LowerError> {
+    /// Whether the module can import the kernel's symbol as the signature needs it; `wrapper` is the wrapper's own.
+    pub(super) fn check_symbol(
+        &self,
+        signature: &Signature,
+        wrapper: &str,
+        module: &ir::Module,
+    ) -> Result<(), LowerError> {
         let Kind::Symbol { name, .. } = &self.0 else { return Ok(()) };
-        let found = match *name == signature.symbol() {
+        let found = match *name == wrapper {
             true => Some(DEFINED.to_owned()),
             false => import_conflict(module, name, &self.func_sig(signature)),
         };

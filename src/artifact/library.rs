@@ -1,0 +1,195 @@
+//! From signatures and kernels to an object file.
+
+use target_lexicon::Triple;
+
+use super::error::EmitError;
+use super::object::ObjectFile;
+use crate::backend::{Backend, OptLevel};
+use crate::ir::{self, VerifiedModule};
+use crate::lower::{Kernel, LibraryLowering};
+use crate::spec::Signature;
+
+/// Collects functions, and makes one object file of them.
+///
+/// The object has, besides what is local to it:
+///
+/// | symbol | what |
+/// | --- | --- |
+/// | `__tvm_ffi_<name>` | the function |
+/// | `__tvm_ffi__metadata_<name>` | a function that returns [metadata](crate::lower::metadata) |
+/// | `__tvm_ffi__doc_<name>` | a function that returns the doc, where there is one |
+/// | `__tvm_ffi__library_ctx` | a variable for the address of the library's module; objects that are linked together share it |
+///
+/// It needs `TVMFFI*` functions of the C API, the kernels' symbols, and of the C library at most `libm`'s `floor`, `ceil`, `trunc` and
+/// `nearbyint` with their `f` variants, where a body rounds and the CPU may have no instruction for it. It is
+/// position-independent, and the same input gives the same bytes.
+///
+/// ```
+/// use tvm_ffi_codegen::{DLDataType, Kernel, Signature, TensorType, artifact::LibraryBuilder};
+///
+/// let scale = Signature::builder("scale")
+///     .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
+///     .build()?;
+/// let object = LibraryBuilder::new()
+///     .target("aarch64-unknown-linux-gnu".parse()?)
+///     .function(&scale, &Kernel::symbol("my_scale"))
+///     .emit()?;
+/// assert_eq!(object.functions(), ["scale"]);
+/// assert!(object.as_bytes().starts_with(b"\x7fELF"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LibraryBuilder {
+    target: Triple,
+    backend: Backend,
+    opt_level: OptLevel,
+    cpu: Option<String>,
+    features: Vec<String>,
+    prefix: Option<String>,
+    functions: Vec<Function>,
+}
+
+#[derive(Clone, Debug)]
+struct Function {
+    signature: Signature,
+    kernel: Kernel,
+    doc: Option<String>,
+}
+
+impl Default for LibraryBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LibraryBuilder {
+    /// A library without functions, for the kind of machine that this is.
+    pub fn new() -> Self {
+        LibraryBuilder {
+            target: Triple::host(),
+            backend: Backend::default(),
+            opt_level: OptLevel::default(),
+            cpu: None,
+            features: Vec::new(),
+            prefix: None,
+            functions: Vec::new(),
+        }
+    }
+
+    /// What machine the object is for.
+    pub fn target(mut self, triple: Triple) -> Self {
+        self.target = triple;
+        self
+    }
+
+    /// What makes the code. Cranelift unless stated, if it is among the crate's features.
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
+
+    /// How much to optimise.
+    pub fn opt_level(mut self, level: OptLevel) -> Self {
+        self.opt_level = level;
+        self
+    }
+
+    /// The least CPU that the code has to run on, by the backend's name: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
+    /// and `skylake`. Unless stated, any of the architecture.
+    pub fn cpu(mut self, name: impl Into<String>) -> Self {
+        self.cpu = Some(name.into());
+        self
+    }
+
+    /// A feature that the CPU has for certain, by the backend's name: LLVM's `+avx2`, Cranelift's `has_avx2`.
+    pub fn feature(mut self, name: impl Into<String>) -> Self {
+        self.features.push(name.into());
+        self
+    }
+
+    /// Makes a system library: one that is linked into a program, where nothing is loaded, and registers its symbols when the program
+    /// starts. A host finds it by this prefix (`ffi.SystemLib`). All exported C symbols begin with it too, behind `__tvm_ffi_` for
+    /// functions, so that a program may have several, each with a prefix of its own.
+    pub fn system_library(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// Adds a function.
+    pub fn function(self, signature: &Signature, kernel: &Kernel) -> Self {
+        self.add(signature, kernel, None)
+    }
+
+    /// Adds a function with a doc, as hosts show it.
+    pub fn documented(self, signature: &Signature, kernel: &Kernel, doc: impl Into<String>) -> Self {
+        self.add(signature, kernel, Some(doc.into()))
+    }
+
+    fn add(mut self, signature: &Signature, kernel: &Kernel, doc: Option<String>) -> Self {
+        let (signature, kernel) = (signature.clone(), kernel.clone());
+        self.functions.push(Function { signature, kernel, doc });
+        self
+    }
+
+    /// Makes the object file. A library without functions has only its context.
+    ///
+    /// # Errors
+    /// Functions have mistakes: a kernel or body that doesn't fit, a kernel by its address, a name that is there twice or means something
+    /// else in a library; or the backend has no code generator for the target.
+    pub fn emit(&self) -> Result<ObjectFile, EmitError> {
+        let module = self.lower()?;
+        let bytes = match self.backend {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => self.cranelift(module)?,
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => self.llvm(module)?,
+        };
+        let names = self.functions.iter().map(|function| function.signature.name().to_owned());
+        Ok(ObjectFile::new(bytes, self.target.clone(), names.collect()))
+    }
+
+    fn lower(&self) -> Result<VerifiedModule, EmitError> {
+        let mut mistakes = Vec::new();
+        let mut lowering = match &self.prefix {
+            None => LibraryLowering::new(),
+            Some(prefix) => LibraryLowering::system(prefix).unwrap_or_else(|mistake| {
+                mistakes.push(mistake);
+                LibraryLowering::new()
+            }),
+        };
+        for Function { signature, kernel, doc } in &self.functions {
+            mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
+        }
+        if !mistakes.is_empty() {
+            return Err(EmitError::Functions(mistakes));
+        }
+        let invalid = |e| EmitError::Internal(format!("lowering made invalid IR\n{e}"));
+        ir::verify(lowering.finish()).map_err(invalid)
+    }
+
+    #[cfg(feature = "cranelift")]
+    fn cranelift(&self, module: VerifiedModule) -> Result<Vec<u8>, EmitError> {
+        use crate::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, isa_for};
+        // Windows loads code anywhere without a table of addresses, which its format doesn't have.
+        let pic = self.target.binary_format != target_lexicon::BinaryFormat::Coff;
+        let features: Vec<String> = self.cpu.iter().chain(&self.features).cloned().collect();
+        let isa = |opt_level| {
+            let features = features.clone();
+            isa_for(&self.target, &IsaOptions { opt_level, pic, features, ..IsaOptions::default() })
+        };
+        let isas = ByLoops::new(self.opt_level, isa)?;
+        let options = Options { unwind: true, ..Options::default() };
+        let compiled = Compiler::new().compile_by_loops(&module, &isas, options)?;
+        drop(module);
+        Ok(compiled.into_object(isas.straight)?)
+    }
+
+    #[cfg(feature = "_llvm")]
+    fn llvm(&self, module: VerifiedModule) -> Result<Vec<u8>, EmitError> {
+        use crate::backend::llvm::{Compiler, Options, Target, TargetOptions};
+        let options =
+            TargetOptions { opt_level: self.opt_level, cpu: self.cpu.clone(), features: self.features.clone() };
+        let mut compiler = Compiler::new(Target::new(&self.target, &options)?);
+        Ok(compiler.compile(&module, Options { for_linker: true, ..Options::default() })?.object)
+    }
+}

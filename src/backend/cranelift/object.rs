@@ -1,0 +1,117 @@
+//! Phase 2 for a file: compiled code becomes an object file.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_module::default_libcall_names;
+use cranelift_object::{ObjectBuilder, ObjectModule};
+use object::write::{Object, Relocation, SymbolId};
+use object::{
+    BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, SectionFlags, SectionKind, elf, macho,
+};
+use target_lexicon::{Environment, Triple};
+
+use super::unwind::UnwindTables;
+use super::{Bindings, CompiledModule, Error};
+
+impl CompiledModule {
+    /// Makes an object file: ELF, Mach-O or COFF, as the target has it. Unwind tables are in it if the code was compiled with
+    /// [`Options::unwind`](super::Options::unwind); the C library's functions that Cranelift itself calls are
+    /// [`libcalls`](Self::libcalls).
+    ///
+    /// # Errors
+    /// The code was compiled for another target, or the target's object format can't hold it.
+    pub fn into_object(self, isa: OwnedTargetIsa) -> Result<Vec<u8>, Error> {
+        let triple = isa.triple().clone();
+        // `cranelift-object` panics where it can't go on. None of that may leave this library.
+        let done = catch_unwind(AssertUnwindSafe(|| self.write(isa)));
+        done.unwrap_or_else(|payload| {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+            Err(refused(&triple, format!("panic: {text}")))
+        })
+    }
+
+    fn write(mut self, isa: OwnedTargetIsa) -> Result<Vec<u8>, Error> {
+        let triple = isa.triple().clone();
+        let mut builder = ObjectBuilder::new(isa.clone(), "tvm_ffi", default_libcall_names())?;
+        // code of one library is used as a whole
+        builder.per_function_section(false);
+        let mut module = ObjectModule::new(builder);
+        let (_, ids) = self.place(&mut module, &Bindings::new())?;
+        let mut unwind = UnwindTables::new(&*isa);
+        let tables: Vec<_> = self.functions.iter_mut().map(|f| (f.unwind.take(), f.code.len() as u32)).collect();
+        let constructors = std::mem::take(&mut self.constructors);
+        let exports: Vec<(String, bool)> = if triple.binary_format == target_lexicon::BinaryFormat::Coff {
+            self.exports().map(|(name, is_data)| (name.to_owned(), is_data)).collect()
+        } else {
+            Vec::new()
+        };
+        drop(self);
+
+        let mut product = module.finish();
+        for (&id, (info, len)) in ids.iter().zip(tables) {
+            if let Some(info) = info {
+                let symbol = product.function_symbol(id);
+                unwind.add(symbol, info, len);
+            }
+        }
+        let object = &mut product.object;
+        let failed = |e: object::write::Error| refused(&triple, e.to_string());
+        unwind.write(object).map_err(|reason| refused(&triple, reason))?;
+        let constructors: Vec<SymbolId> =
+            constructors.iter().filter_map(|f| product.functions[ids[f.as_u32() as usize]]).map(|(id, _)| id).collect();
+        add_constructors(object, &constructors).map_err(failed)?;
+        add_exports(object, &triple, &exports);
+        object.write().map_err(failed)
+    }
+}
+
+fn refused(triple: &Triple, reason: String) -> Error {
+    Error::Object { target: triple.to_string(), reason }
+}
+
+/// Puts the addresses of functions where start-up code finds them.
+fn add_constructors(object: &mut Object<'_>, functions: &[SymbolId]) -> object::write::Result<()> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    let (segment, name, kind, flags) = match object.format() {
+        BinaryFormat::MachO => {
+            let flags = SectionFlags::MachO { flags: macho::S_MOD_INIT_FUNC_POINTERS };
+            (&b"__DATA"[..], &b"__mod_init_func"[..], SectionKind::Data, Some(flags))
+        }
+        // The C library runs what stands between .CRT$XCA and .CRT$XCZ; U is for what users add.
+        BinaryFormat::Coff => (&b""[..], &b".CRT$XCU"[..], SectionKind::ReadOnlyData, None),
+        _ => {
+            let flags = SectionFlags::Elf { sh_flags: u64::from(elf::SHF_ALLOC | elf::SHF_WRITE) };
+            (&b""[..], &b".init_array"[..], SectionKind::Elf(elf::SHT_INIT_ARRAY), Some(flags))
+        }
+    };
+    let section = object.add_section(segment.to_vec(), name.to_vec(), kind);
+    if let Some(flags) = flags {
+        object.section_mut(section).flags = flags;
+    }
+    for &symbol in functions {
+        let offset = object.append_section_data(section, &[0; 8], 8);
+        let (kind, encoding, size) = (RelocationKind::Absolute, RelocationEncoding::Generic, 64);
+        let flags = RelocationFlags::Generic { kind, encoding, size };
+        object.add_relocation(section, Relocation { offset, symbol, addend: 0, flags })?;
+    }
+    Ok(())
+}
+
+/// Tells the linker what a library exports, as COFF needs it: options in a section for it, by Microsoft's names or GNU's.
+fn add_exports(object: &mut Object<'_>, triple: &Triple, exports: &[(String, bool)]) {
+    if exports.is_empty() {
+        return;
+    }
+    let (option, data) = match triple.environment {
+        Environment::Gnu | Environment::GnuLlvm => ("-export:", ",data"),
+        _ => ("/EXPORT:", ",DATA"),
+    };
+    let text: String =
+        exports.iter().map(|(name, is_data)| format!(" {option}{name}{}", if *is_data { data } else { "" })).collect();
+    let section = object.add_section(Vec::new(), b".drectve".to_vec(), SectionKind::Linker);
+    object.append_section_data(section, text.as_bytes(), 1);
+}

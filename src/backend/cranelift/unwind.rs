@@ -1,0 +1,152 @@
+//! Unwind tables of an object file: `.eh_frame` (ELF, and Mach-O's `__eh_frame`), `.pdata` and `.xdata` (COFF).
+
+use cranelift_codegen::gimli::write::{
+    Address, CieId, EhFrame, EndianVec, FrameTable, RelocateWriter, Relocation as FrameRelocation, RelocationTarget,
+};
+use cranelift_codegen::gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, DwEhPe, RunTimeEndian};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::isa::unwind::{UnwindInfo, winx64};
+use object::write::{Object, Relocation, StandardSection, Symbol, SymbolId, SymbolSection};
+use object::{
+    BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, SectionKind, SymbolFlags, SymbolKind,
+    SymbolScope, macho,
+};
+use target_lexicon::Endianness;
+
+/// Unwind information of an object's functions, until all of them are defined.
+pub(super) struct UnwindTables {
+    frames: FrameTable,
+    cie: Option<CieId>,
+    endian: RunTimeEndian,
+    /// What an FDE's address means: gimli knows a symbol by its index here.
+    symbols: Vec<SymbolId>,
+    /// Functions of a Windows target, with their sizes.
+    windows: Vec<(SymbolId, winx64::UnwindInfo, u32)>,
+}
+
+impl UnwindTables {
+    pub(super) fn new(isa: &dyn TargetIsa) -> Self {
+        let mut frames = FrameTable::default();
+        let macho = isa.triple().binary_format == target_lexicon::BinaryFormat::Macho;
+        let cie = isa.create_systemv_cie().map(|mut cie| {
+            // Relative, so that a loader has nothing to do, and as wide as compilers of the format make it.
+            cie.fde_address_encoding =
+                if macho { DW_EH_PE_pcrel } else { DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0) };
+            frames.add_cie(cie)
+        });
+        let endian = match isa.triple().endianness() {
+            Ok(Endianness::Big) => RunTimeEndian::Big,
+            _ => RunTimeEndian::Little,
+        };
+        UnwindTables { frames, cie, endian, symbols: Vec::new(), windows: Vec::new() }
+    }
+
+    /// Adds a function of `len` bytes. What the target has no tables for is left out.
+    pub(super) fn add(&mut self, symbol: SymbolId, info: UnwindInfo, len: u32) {
+        match (info, self.cie) {
+            (UnwindInfo::SystemV(info), Some(cie)) => {
+                let address = Address::Symbol { symbol: self.symbols.len(), addend: 0 };
+                self.frames.add_fde(cie, info.to_fde(address));
+                self.symbols.push(symbol);
+            }
+            (UnwindInfo::WindowsX64(info), _) => self.windows.push((symbol, info, len)),
+            _ => {}
+        }
+    }
+
+    /// Writes the sections, or says what the format can't hold.
+    pub(super) fn write(self, object: &mut Object<'_>) -> Result<(), String> {
+        if !self.symbols.is_empty() {
+            self.write_frames(object)?;
+        }
+        if !self.windows.is_empty() {
+            self.write_windows(object).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn write_frames(&self, object: &mut Object<'_>) -> Result<(), String> {
+        let writer = FrameWriter { bytes: EndianVec::new(self.endian), relocations: Vec::new() };
+        let mut frames = EhFrame(writer);
+        self.frames.write_eh_frame(&mut frames).map_err(|e| e.to_string())?;
+        let FrameWriter { bytes, relocations } = frames.0;
+        let section = object.section_id(StandardSection::EhFrame);
+        object.append_section_data(section, bytes.slice(), 8);
+        // Mach-O has no relative relocation of data, only differences of symbols.
+        let anchor = (object.format() == BinaryFormat::MachO).then(|| {
+            object.add_symbol(Symbol {
+                name: b"EH_frame".to_vec(),
+                value: 0,
+                size: 0,
+                kind: SymbolKind::Unknown,
+                scope: SymbolScope::Compilation,
+                weak: false,
+                section: SymbolSection::Section(section),
+                flags: SymbolFlags::None,
+            })
+        });
+        for relocation in relocations {
+            let RelocationTarget::Symbol(index) = relocation.target else { continue };
+            let (offset, symbol) = (relocation.offset as u64, self.symbols[index]);
+            let size = 8 * relocation.size;
+            let (flags, addend) = match anchor {
+                None => {
+                    let (kind, encoding) = (RelocationKind::Relative, RelocationEncoding::Generic);
+                    (RelocationFlags::Generic { kind, encoding, size }, relocation.addend)
+                }
+                Some(_) => {
+                    let (r_type, r_length) = (macho::X86_64_RELOC_UNSIGNED, if size == 64 { 3 } else { 2 });
+                    const _: () = assert!(macho::X86_64_RELOC_UNSIGNED == macho::ARM64_RELOC_UNSIGNED);
+                    let flags = RelocationFlags::MachO { r_type, r_pcrel: false, r_length };
+                    (flags, relocation.addend - offset as i64)
+                }
+            };
+            let relocation = Relocation { offset, symbol, addend, flags };
+            object.add_relocation_with_subtractor(section, relocation, anchor).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// A `RUNTIME_FUNCTION` in `.pdata` for each function: where it begins and ends, and where its `UNWIND_INFO` is in `.xdata`,
+    /// all relative to the image.
+    fn write_windows(&self, object: &mut Object<'_>) -> object::write::Result<()> {
+        let [xdata, pdata] = [&b".xdata"[..], b".pdata"]
+            .map(|name| object.add_section(Vec::new(), name.to_vec(), SectionKind::ReadOnlyData));
+        let infos = object.section_symbol(xdata);
+        for (function, info, len) in &self.windows {
+            let mut bytes = vec![0; info.emit_size()];
+            info.emit(&mut bytes);
+            let at = object.append_section_data(xdata, &bytes, 4);
+            let entry = object.append_section_data(pdata, &[0; 12], 4);
+            for (offset, symbol, addend) in [(0, *function, 0), (4, *function, i64::from(*len)), (8, infos, at as i64)]
+            {
+                let (kind, encoding, size) = (RelocationKind::ImageOffset, RelocationEncoding::Generic, 32);
+                let flags = RelocationFlags::Generic { kind, encoding, size };
+                object.add_relocation(pdata, Relocation { offset: entry + offset, symbol, addend, flags })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes what gimli writes, with its relocations.
+struct FrameWriter {
+    bytes: EndianVec<RunTimeEndian>,
+    relocations: Vec<FrameRelocation>,
+}
+
+impl RelocateWriter for FrameWriter {
+    type Writer = EndianVec<RunTimeEndian>;
+
+    fn writer(&self) -> &Self::Writer {
+        &self.bytes
+    }
+
+    fn writer_mut(&mut self) -> &mut Self::Writer {
+        &mut self.bytes
+    }
+
+    fn relocate(&mut self, relocation: FrameRelocation) {
+        self.relocations.push(relocation);
+    }
+}

@@ -1,0 +1,213 @@
+//! What a library carries beside wrappers, by the conventions of tvm/ffi/extra/module.h: metadata and docs, its context, and for a
+//! system library its registration.
+
+use std::mem::offset_of;
+
+use super::error::LowerError;
+use super::kernel::{Kernel, Kind};
+use super::metadata::metadata;
+use super::{Lowering, Routines};
+use crate::ir::{
+    AbiParam, BinaryOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
+    Module, Type,
+};
+use crate::spec::Signature;
+use tvm_ffi_runtime::abi::TVMFFIByteArray;
+
+/// The variable in which a host puts the address of the library's module.
+const CONTEXT: &str = "__tvm_ffi__library_ctx";
+/// What a function's name may not begin with, as its symbol would then be one of those that say something else of a library.
+const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc_"];
+
+/// Lowers wrappers into one IR module, with all that an object file of a library carries beside them.
+#[derive(Debug)]
+pub struct LibraryLowering {
+    lowering: Lowering,
+    system: bool,
+    /// Texts that functions return, and the data that they will be.
+    texts: Vec<u8>,
+    data: DataRef,
+    /// Makes a str of a part of the texts.
+    string: Option<FuncRef>,
+    /// Exported functions, in order.
+    exported: Vec<FuncRef>,
+}
+
+impl LibraryLowering {
+    /// A library that a host loads as a file.
+    pub fn new() -> Self {
+        Self::with_prefix(None)
+    }
+
+    /// A system library: one that is part of the program, and registers its symbols by `TVMFFIEnvModRegisterSystemLibSymbol`
+    /// (extra/c_env_api.h) when that starts. The prefix is that of `ffi.SystemLib`, and of all exported C symbols, so that
+    /// several of them can be linked into one program: `__tvm_ffi_<prefix><name>`, `<prefix>__tvm_ffi__metadata_<name>`.
+    ///
+    /// # Errors
+    /// The prefix has characters that no symbol has.
+    pub fn system(prefix: &str) -> Result<Self, LowerError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+        if prefix.starts_with(|c: char| c.is_ascii_digit()) || !prefix.chars().all(plain) {
+            return Err(LowerError::Prefix { prefix: prefix.to_owned() });
+        }
+        Ok(Self::with_prefix(Some(prefix)))
+    }
+
+    fn with_prefix(prefix: Option<&str>) -> Self {
+        let mut lowering = Lowering::new(Routines::Define);
+        lowering.prefix = prefix.unwrap_or_default().to_owned();
+        let data = lowering.module.add_data("__tvm_ffi_codegen_texts", Vec::new(), 1);
+        let (texts, exported) = (Vec::new(), Vec::new());
+        LibraryLowering { lowering, system: prefix.is_some(), texts, data, string: None, exported }
+    }
+
+    /// Adds a wrapper, its metadata, and its doc if there is one.
+    ///
+    /// # Errors
+    /// As [`Lowering::add`]; the kernel is an address of this process; or the name is one that libraries use otherwise.
+    pub fn add(&mut self, signature: &Signature, kernel: &Kernel, doc: Option<&str>) -> Result<(), LowerError> {
+        let name = signature.name();
+        let prefix = &self.lowering.prefix;
+        let symbol = self.lowering.symbol(signature);
+        let (metadata_symbol, doc_symbol) =
+            (format!("{prefix}__tvm_ffi__metadata_{name}"), format!("{prefix}__tvm_ffi__doc_{name}"));
+        let full = format!("{prefix}{name}");
+        let taken = |symbol: &&String| {
+            let known = self.lowering.module.function_named(symbol);
+            // Another wrapper of that name is for `Lowering::add` to report.
+            known.is_some_and(|(_, known)| known.linkage != Linkage::Export)
+        };
+        let reserved = RESERVED.iter().any(|reserved| full.starts_with(reserved)).then_some(&symbol);
+        if let Some(symbol) = reserved.or([&symbol, &metadata_symbol, &doc_symbol].into_iter().find(taken)) {
+            return Err(LowerError::ReservedName { name: name.to_owned(), symbol: symbol.clone() });
+        }
+        if let Kind::Address { .. } = kernel.0 {
+            return Err(LowerError::AddressInFile { function: name.to_owned() });
+        }
+        let wrapper = self.lowering.add(signature, kernel)?;
+        self.exported.push(wrapper);
+        self.returns_text(metadata_symbol, &metadata(signature));
+        if let Some(doc) = doc {
+            self.returns_text(doc_symbol, doc);
+        }
+        Ok(())
+    }
+
+    /// Defines a function of the packed prototype that returns a text, as a str of the runtime's making: it may outlive the library.
+    fn returns_text(&mut self, symbol: String, text: &str) {
+        let offset = self.texts.len() as u32;
+        self.texts.extend_from_slice(text.as_bytes());
+        let module = &mut self.lowering.module;
+        let string = *self.string.get_or_insert_with(|| define_string(module));
+        let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None);
+        let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..sig };
+        let func = module.declare(symbol, sig, Linkage::Export);
+        module.functions[func].cold = true;
+        let mut b = FunctionBuilder::new(module, func);
+        let result = b.param(3);
+        let data = b.data_addr(self.data, offset);
+        let size = b.i64(text.len() as i64);
+        let code = b.call(string, &[data, size, result]);
+        b.ret(code);
+        self.exported.push(b.finish());
+    }
+
+    /// The module, complete.
+    pub fn finish(mut self) -> Module {
+        // exists from the start, and only now is as long as the code says
+        self.lowering.module.data[self.data].bytes = std::mem::take(&mut self.texts);
+        let prefix = if self.system { self.lowering.prefix.as_str() } else { "" };
+        let context = self.lowering.module.data.push(Data {
+            name: format!("{prefix}{CONTEXT}"),
+            bytes: vec![0; 8],
+            align: 8,
+            kind: DataKind::Variable,
+            addresses: Vec::new(),
+        });
+        if self.system {
+            let constructor = self.define_registration(context);
+            self.lowering.module.constructors.push(constructor);
+        }
+        self.lowering.finish()
+    }
+
+    /// Defines a function that registers all exported symbols.
+    fn define_registration(&mut self, context: DataRef) -> FuncRef {
+        let module = &mut self.lowering.module;
+        let mut names = Vec::new();
+        let mut addresses = Vec::with_capacity(self.exported.len());
+        for (index, &func) in (0u32..).zip(&self.exported) {
+            names.extend_from_slice(module.functions[func].name.as_bytes());
+            names.push(0);
+            addresses.push((8 * index, func));
+        }
+        let context_name = names.len() as u32;
+        names.extend_from_slice(module.data[context].name.as_bytes());
+        names.push(0);
+        let names = module.add_data("__tvm_ffi_codegen_names", names, 1);
+        let table = module.data.push(Data {
+            name: "__tvm_ffi_codegen_addresses".to_owned(),
+            bytes: vec![0; 8 * addresses.len()],
+            align: 8,
+            kind: DataKind::Constant,
+            addresses,
+        });
+        let register =
+            module.import("TVMFFIEnvModRegisterSystemLibSymbol", FuncSig::new([Type::Ptr, Type::Ptr], Some(Type::I32)));
+        let func = module.declare("__tvm_ffi_codegen_register", FuncSig::default(), Linkage::Local);
+        module.functions[func].cold = true;
+        let mut b = FunctionBuilder::new(module, func);
+        // Nobody is there to be told of a failure: upstream's function has none.
+        let name = b.data_addr(names, context_name);
+        let address = b.data_addr(context, 0);
+        b.call(register, &[name, address]);
+        let (head, one, scan, done) = (b.block(), b.block(), b.block(), b.block());
+        let (index, name) = (b.block_param(head, Type::I64), b.block_param(head, Type::Ptr));
+        let at = b.block_param(scan, Type::Ptr);
+        let (zero, count) = (b.i64(0), b.i64(self.exported.len() as i64));
+        let (first, table) = (b.data_addr(names, 0), b.data_addr(table, 0));
+        b.jump(head, &[zero, first]);
+        b.switch_to(head);
+        let more = b.icmp(IntCC::SLt, index, count);
+        b.branch(more, one, done, Hint::None);
+        b.switch_to(one);
+        let entry = b.element(table, index, Type::Ptr);
+        let address = b.load(Type::Ptr, entry, 0, MemFlags::READONLY);
+        b.call(register, &[name, address]);
+        let step = b.i64(1);
+        let next = b.binary(BinaryOp::Add, index, step);
+        b.jump(scan, &[name]);
+        // the next name is behind this one's NUL
+        b.switch_to(scan);
+        let byte = b.load(Type::I8, at, 0, MemFlags::READONLY);
+        let behind = b.ptr_add_imm(at, 1);
+        let end = b.icmp_imm(IntCC::Eq, byte, 0);
+        b.branch_with(end, (head, &[next, behind]), (scan, &[behind]), Hint::None);
+        b.switch_to(done);
+        b.ret(None);
+        b.finish()
+    }
+}
+
+impl Default for LibraryLowering {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `int32_t string(const char* data, int64_t size, TVMFFIAny* result)`: its error, and the code of it, are the runtime's.
+fn define_string(module: &mut Module) -> FuncRef {
+    let sig = FuncSig::new([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
+    let make = module.import("TVMFFIStringFromByteArray", FuncSig::new([Type::Ptr, Type::Ptr], Some(Type::I32)));
+    let func = module.declare("__tvm_ffi_codegen_string", sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, align_of::<TVMFFIByteArray>() as u32);
+    let array = b.stack_addr(slot);
+    let (data, size, result) = (b.param(0), b.param(1), b.param(2));
+    b.store(data, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
+    b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
+    let code = b.call(make, &[array, result]);
+    b.ret(code);
+    b.finish()
+}

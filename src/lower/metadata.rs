@@ -1,0 +1,176 @@
+//! What a library says of a function, as JSON: for binding generators, and for people who look into a library.
+
+use serde_json::{Map, Value, json};
+
+use crate::spec::{DefaultValue, Device, Param, ParamType, ScalarType, Signature};
+
+/// The metadata of a function, as `__tvm_ffi__metadata_<name>` (tvm/ffi/extra/module.h) returns it: a JSON object.
+///
+/// | key | value |
+/// | --- | --- |
+/// | `type_schema` | a text, [`type_schema`]: upstream's readers know this key |
+/// | `signature` | the signature's text, which this library reads back |
+/// | `parameters` | of each parameter in order, `EnvStream` left out: `name`, `type` as in the signature's text, and `default` if it has one |
+///
+/// A default is JSON's null, bool, number or string; a dtype, a device and a number that JSON doesn't have (`nan`, `inf`) are strings.
+pub fn metadata(signature: &Signature) -> String {
+    let parameters: Vec<Value> = signature.passed().map(parameter).collect();
+    json!({
+        "type_schema": type_schema(signature),
+        "signature": signature.to_string(),
+        "parameters": parameters,
+    })
+    .to_string()
+}
+
+/// The types of a function as upstream's C++ templates write them (`TypeSchema()` in tvm/ffi/function_detail.h and type_traits.h) and
+/// `tvm_ffi.core.TypeSchema.from_json_str` reads them.
+///
+/// ```
+/// use tvm_ffi_codegen::{Signature, lower::type_schema};
+///
+/// let signature: Signature = "f(x: int32, s: Optional[str]) -> float64".parse()?;
+/// assert_eq!(
+///     type_schema(&signature),
+///     r#"{"named_args":{"params":[{"type":"int"},{"args":[{"type":"ffi.String"}],"type":"Optional"}],"return":[{"type":"float"}]},"type":"ffi.Function"}"#
+/// );
+/// # Ok::<(), tvm_ffi_codegen::ParseError>(())
+/// ```
+pub fn type_schema(signature: &Signature) -> String {
+    let params: Vec<Value> = signature.passed().map(|param| schema(&param.ty, Position::Passed)).collect();
+    let result = schema(signature.ret().unwrap_or(&ParamType::None), Position::Owned);
+    json!({ "type": "ffi.Function", "named_args": { "return": [result], "params": params } }).to_string()
+}
+
+fn parameter(param: &Param) -> Value {
+    let mut entry = Map::new();
+    entry.insert("name".to_owned(), json!(param.name));
+    entry.insert("type".to_owned(), json!(param.ty.to_string()));
+    if let Some(default) = &param.default {
+        entry.insert("default".to_owned(), default_value(default));
+    }
+    entry.into()
+}
+
+fn default_value(default: &DefaultValue) -> Value {
+    match default {
+        DefaultValue::None => Value::Null,
+        DefaultValue::Bool(value) => json!(value),
+        DefaultValue::Int(value) => json!(value),
+        DefaultValue::Float(value) if value.is_finite() => json!(value),
+        DefaultValue::Float(_) => json!(default.to_string()),
+        DefaultValue::Str(text) => json!(text),
+        DefaultValue::DType(dtype) => json!(dtype.to_string()),
+        DefaultValue::Device(device) => json!(Device::numbered(device.device_type, device.device_id).to_string()),
+    }
+}
+
+/// Where a type stands.
+#[derive(Clone, Copy)]
+enum Position {
+    /// An argument of the call: a tensor may be a `DLTensor*`, as for upstream's `TensorView`.
+    Passed,
+    /// A result, or inside a container, which own what they hold.
+    Owned,
+}
+
+fn schema(ty: &ParamType, position: Position) -> Value {
+    let of = |name: &str, inner: &[&ParamType], position| {
+        let args: Vec<Value> = inner.iter().map(|inner| schema(inner, position)).collect();
+        json!({ "type": name, "args": args })
+    };
+    let name = match ty {
+        ParamType::Optional(inner) => return of("Optional", &[inner], position),
+        ParamType::Tuple(_) => return of("Tuple", &ty.inner(), Position::Owned),
+        ParamType::Array(_) => return of("ffi.Array", &ty.inner(), Position::Owned),
+        ParamType::List(_) => return of("ffi.List", &ty.inner(), Position::Owned),
+        ParamType::Map(..) => return of("ffi.Map", &ty.inner(), Position::Owned),
+        ParamType::Dict(..) => return of("ffi.Dict", &ty.inner(), Position::Owned),
+        ParamType::Scalar(ScalarType::Bool) | ParamType::Bool(_) => "bool",
+        ParamType::Scalar(ScalarType::Handle) => "void*",
+        ParamType::Scalar(ty) if ty.is_float() => "float",
+        ParamType::Scalar(_) | ParamType::Int(_) => "int",
+        ParamType::Tensor(_) => match position {
+            Position::Passed => "DLTensor*",
+            Position::Owned => "ffi.Tensor",
+        },
+        ParamType::Str => "ffi.String",
+        ParamType::Bytes => "ffi.Bytes",
+        ParamType::DType => "DataType",
+        ParamType::Device => "Device",
+        ParamType::Shape(_) => "ffi.Shape",
+        ParamType::Any => "Any",
+        ParamType::Function => "ffi.Function",
+        ParamType::Module => "ffi.Module",
+        ParamType::Object(key) => key,
+        ParamType::None | ParamType::EnvStream => "None",
+    };
+    json!({ "type": name })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn every_type_has_a_schema() {
+        let text = "f(a: uint8, b: float32, c: bool, d: handle, e: Tensor([n], float32), f: str, g: bytes, h: dtype, \
+                    i: device, j: Shape, k: Any, l: None, m: Int(3), n: Bool(True), o: Function, p: Module, \
+                    q: Object(\"my.Type\"), r: Optional[Tensor([...], float32)], s: Tuple[int8, Tensor([4], int8)], \
+                    t: Array[str], u: List[Any], v: Map[str, int64], w: Dict[str, bool])";
+        let signature: Signature = text.parse().unwrap();
+        let schema: Value = serde_json::from_str(&type_schema(&signature)).unwrap();
+        assert_eq!(schema["named_args"]["return"], json!([{ "type": "None" }]));
+        let plain = |name: &str| json!({ "type": name });
+        let of = |name: &str, args: &[Value]| json!({ "type": name, "args": args });
+        let expected = [
+            plain("int"),
+            plain("float"),
+            plain("bool"),
+            plain("void*"),
+            plain("DLTensor*"),
+            plain("ffi.String"),
+            plain("ffi.Bytes"),
+            plain("DataType"),
+            plain("Device"),
+            plain("ffi.Shape"),
+            plain("Any"),
+            plain("None"),
+            plain("int"),
+            plain("bool"),
+            plain("ffi.Function"),
+            plain("ffi.Module"),
+            plain("my.Type"),
+            of("Optional", &[plain("DLTensor*")]),
+            of("Tuple", &[plain("int"), plain("ffi.Tensor")]),
+            of("ffi.Array", &[plain("ffi.String")]),
+            of("ffi.List", &[plain("Any")]),
+            of("ffi.Map", &[plain("ffi.String"), plain("int")]),
+            of("ffi.Dict", &[plain("ffi.String"), plain("bool")]),
+        ];
+        assert_eq!(schema["named_args"]["params"], Value::from(expected.to_vec()));
+    }
+
+    #[test]
+    fn metadata_has_names_defaults_and_the_text() {
+        let text = "f(x: Tensor([n], float32, device=\"cuda\"), s: EnvStream, a: float64 = nan, b: int8 = -1, \
+                    c: Optional[str] = None, d: str = \"q\\\", e: dtype = \"float32\", g: device = \"cuda:1\", \
+                    h: bool = True, i: float32 = 0.5) -> Tensor([n], float32, device=\"cuda\")";
+        let signature: Signature = text.parse().unwrap();
+        let metadata: Value = serde_json::from_str(&metadata(&signature)).unwrap();
+        assert_eq!(metadata["signature"].as_str().unwrap().parse(), Ok(signature.clone()));
+        let schema: Value = serde_json::from_str(metadata["type_schema"].as_str().unwrap()).unwrap();
+        assert_eq!(schema["named_args"]["return"], json!([{ "type": "ffi.Tensor" }]));
+        assert_eq!(schema["named_args"]["params"].as_array().unwrap().len(), 9);
+        let parameters = metadata["parameters"].as_array().unwrap();
+        let names: Vec<&str> = parameters.iter().map(|p| p["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["x", "a", "b", "c", "d", "e", "g", "h", "i"]);
+        assert_eq!(parameters[0]["type"], json!("Tensor([n], float32, device=\"cuda\")"));
+        let defaults: Vec<Option<&Value>> = parameters.iter().map(|p| p.get("default")).collect();
+        let expected = json!(["nan", -1, null, "q\\", "float32", "cuda:1", true, 0.5]);
+        assert_eq!(defaults[0], None);
+        assert_eq!(defaults[1..], expected.as_array().unwrap().iter().map(Some).collect::<Vec<_>>());
+    }
+}
