@@ -4,11 +4,14 @@
 mod containers;
 mod errors;
 mod functions;
+mod libraries;
 mod library_bin;
+mod modules;
 mod null_arguments;
 mod objects;
 mod registry;
 mod support;
+mod system_lib;
 mod tensors;
 mod types;
 mod values;

@@ -87,12 +87,17 @@ impl UnwindTables {
         });
         for relocation in relocations {
             let RelocationTarget::Symbol(index) = relocation.target else { continue };
-            let (offset, symbol) = (relocation.offset as u64, self.symbols[index]);
+            let (offset, function) = (relocation.offset as u64, self.symbols[index]);
+            // By its section: an exported symbol may be another's in the end, and linkers refuse a relative address of such.
+            let (symbol, place) = match (anchor, object.symbol(function).section.id()) {
+                (None, Some(code)) => (object.section_symbol(code), object.symbol(function).value as i64),
+                _ => (function, 0),
+            };
             let size = 8 * relocation.size;
             let (flags, addend) = match anchor {
                 None => {
                     let (kind, encoding) = (RelocationKind::Relative, RelocationEncoding::Generic);
-                    (RelocationFlags::Generic { kind, encoding, size }, relocation.addend)
+                    (RelocationFlags::Generic { kind, encoding, size }, relocation.addend + place)
                 }
                 Some(_) => {
                     let (r_type, r_length) = (macho::X86_64_RELOC_UNSIGNED, if size == 64 { 3 } else { 2 });

@@ -209,8 +209,8 @@ macro_rules! exact_objects {
         impl TryFromAny for $ty {
             #[track_caller]
             fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-                match view.object(|index| index == <$ty>::TYPE_INDEX) {
-                    // SAFETY: the object's type index was checked.
+                match view.object(|index| index == <$ty>::TYPE_INDEX).filter(<$ty>::has_layout) {
+                    // SAFETY: the object's type index and its layout were checked.
                     Some(object) => Ok(unsafe { <$ty>::from_object_unchecked(object) }),
                     None => Err(type_mismatch(
                         <$ty>::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"),

@@ -9,13 +9,18 @@ use crate::capi::symbols;
 use crate::error::{Error, Result, runtime_error};
 
 /// What to do where a library misses this crate's symbols.
-const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Let the final \
-crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, `-benches` instead of `-bins` for those)";
+const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Link it with \
+`-rdynamic`: for a Rust program, let the final crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, \
+`-benches` instead of `-bins` for those)";
 
 struct DynamicLibrary(Library);
 
 impl Symbols for DynamicLibrary {
     fn symbol(&self, name: &str) -> Option<Address> {
+        if name.contains('\0') {
+            // The loader would look for what stands before.
+            return None;
+        }
         // SAFETY: a symbol is asked for as an address, which it is whatever its type.
         let symbol = unsafe { self.0.get::<*mut c_void>(name) };
         symbol.ok().and_then(|symbol| Address::new(*symbol))
@@ -108,5 +113,43 @@ fn refuse_another_runtime(path: &str, library: &DynamicLibrary) -> Result<()> {
         Some((name, _)) => Err(runtime_error(&format!(
             "Failed to load dynamic shared library {path}: its `{name}` is that of another TVM FFI runtime. {NOT_EXPORTED}"
         ))),
+    }
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The executable of unit tests exports nothing: `rustc-link-arg-tests` is for integration tests.
+    #[test]
+    fn an_executable_that_exports_nothing_is_told_so() {
+        assert!(!is_exported());
+        let directory = tempfile::tempdir().unwrap();
+        let compile = |name: &str, text: &str| {
+            let (source, library) = (directory.path().join("source.c"), directory.path().join(name));
+            std::fs::write(&source, text).unwrap();
+            let mut command = std::process::Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+            command.args(cfg!(target_os = "macos").then_some("-Wl,-undefined,dynamic_lookup"));
+            assert!(command.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap().success());
+            library.to_str().unwrap().to_owned()
+        };
+        let error = |path: &str| open(path).map(drop).unwrap_err().message().to_owned();
+
+        // A function, which lazy binding would not look for before it is called.
+        let calls =
+            compile("calls.so", "int TVMFFIEnvCheckSignals(void); int f(void) { return TVMFFIEnvCheckSignals(); }");
+        let message = error(&calls);
+        assert!(message.contains("TVMFFIEnvCheckSignals") && message.ends_with(NOT_EXPORTED), "{message}");
+
+        let brings = compile("brings.so", "int TVMFFIEnvCheckSignals(void) { return 0; }");
+        let message = error(&brings);
+        assert!(message.contains("of another TVM FFI runtime") && message.ends_with(NOT_EXPORTED), "{message}");
+
+        let needs_nothing = compile("nothing.so", "int f(void) { return 1; }");
+        assert!(open(&needs_nothing).unwrap().symbol("f").is_some());
+        // What else is missing is found when it is called, as upstream.
+        let lazy = compile("lazy.so", "int no_such_function(void); int f(void) { return no_such_function(); }");
+        assert!(open(&lazy).unwrap().symbol("f").is_some());
     }
 }

@@ -1,0 +1,384 @@
+//! Shared libraries, compiled here by `cc`: their functions, what they carry, and how long they stay open.
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tvm_ffi_runtime::capi::TVMFFIEnvModRegisterContextSymbol;
+use tvm_ffi_runtime::library_bin::Node;
+use tvm_ffi_runtime::module::{PropertyMask, register_module_loader};
+use tvm_ffi_runtime::registry::get_global;
+use tvm_ffi_runtime::{Any, AsObject, Bytes, Function, Module, Result};
+
+use crate::library_bin::write;
+use crate::support::*;
+
+/// What the tests' libraries have in common.
+const SOURCE: &str = r#"
+#include <stddef.h>
+#include <stdint.h>
+typedef struct { int32_t type_index; uint32_t zero_padding; union { int64_t v_int64; void* v_ptr; }; } Any;
+typedef struct { const char* data; size_t size; } ByteArray;
+int TVMFFIStringFromByteArray(const ByteArray* in, Any* out);
+void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message);
+int TVMFFIEnvModLookupFromImports(void* library_ctx, const char* name, void** out);
+int TVMFFIFunctionCall(void* function, Any* args, int32_t num_args, Any* result);
+
+void* __tvm_ffi__library_ctx = NULL;
+void* libraries_test_symbol = NULL;
+
+#define FUNCTION(name) int name(void* handle, const Any* args, int32_t num_args, Any* result)
+static int string(const char* text, size_t size, Any* result) {
+  ByteArray bytes = {text, size};
+  return TVMFFIStringFromByteArray(&bytes, result);
+}
+FUNCTION(__tvm_ffi_twice) {
+  if (num_args != 1 || args[0].type_index != 1) {
+    TVMFFIErrorSetRaisedFromCStr("TypeError", "twice takes an int");
+    return -1;
+  }
+  result->type_index = 1;
+  result->v_int64 = 2 * args[0].v_int64;
+  return 0;
+}
+FUNCTION(__tvm_ffi__metadata_twice) { return string("{\"type_schema\": 1}", 18, result); }
+FUNCTION(__tvm_ffi__doc_twice) { return string("Doubles.", 8, result); }
+FUNCTION(__tvm_ffi__doc_odd) { result->type_index = 1; return 0; }
+FUNCTION(__tvm_ffi_odd) { return 0; }
+FUNCTION(__tvm_ffi_call_imported) {
+  void* function;
+  if (TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, "imported", &function) != 0) return -1;
+  return TVMFFIFunctionCall(function, NULL, 0, result);
+}
+FUNCTION(__tvm_ffi_pointers) {
+  result->type_index = 4;
+  result->v_ptr = num_args ? libraries_test_symbol : __tvm_ffi__library_ctx;
+  return 0;
+}
+/* Tells when the library is closed. */
+static uint64_t* closed = NULL;
+FUNCTION(__tvm_ffi_watch) { closed = args[0].v_ptr; return 0; }
+__attribute__((destructor)) static void on_close(void) { if (closed) ++*closed; }
+"#;
+
+/// A library of its own for each test: the one above, compiled once and copied, or one with more in it.
+fn compile(directory: &Path, name: &str, more: &str) -> PathBuf {
+    static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
+    if !more.is_empty() {
+        return compile_source(directory, name, &format!("{SOURCE}{more}"));
+    }
+    let plain = PLAIN.get_or_init(|| std::fs::read(compile_source(directory, "plain", SOURCE)).unwrap());
+    let library = directory.join(format!("{name}.so"));
+    std::fs::write(&library, plain).unwrap();
+    library
+}
+
+fn compile_source(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let (source, library) = (directory.join(format!("{name}.c")), directory.join(format!("{name}.so")));
+    std::fs::write(&source, text).unwrap();
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    // Undefined symbols are the runtime's: macOS wants to be told.
+    let undefined = cfg!(target_os = "macos").then_some("-Wl,-undefined,dynamic_lookup");
+    let mut command = Command::new(compiler);
+    command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).args(undefined);
+    assert!(command.status().unwrap().success(), "{command:?}");
+    library
+}
+
+fn load(directory: &Path, name: &str, more: &str) -> Result<Module> {
+    // SAFETY: the library is the one above.
+    unsafe { Module::load_from_file(compile(directory, name, more)) }
+}
+
+/// A C array that is a blob.
+fn library_bin(blob: &[u8]) -> String {
+    format!(
+        "const unsigned char __tvm_ffi__library_bin[] = {{{}}};",
+        blob.iter().map(|b| format!("{b},")).collect::<String>()
+    )
+}
+
+fn function(module: &Module, name: &str) -> Function {
+    module.get_function(name).unwrap().unwrap()
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Counts how often a library has been closed.
+fn watch(module: &Module) -> &'static AtomicUsize {
+    let closed: &'static AtomicUsize = Box::leak(Box::default());
+    function(module, "watch").call((counter_ptr(closed),)).unwrap();
+    closed
+}
+
+#[test]
+fn functions_of_a_library_are_found() {
+    let directory = directory();
+    let module = load(directory.path(), "found", "").unwrap();
+    assert_eq!(module.kind(), "library");
+    assert_eq!(module.property_mask(), PropertyMask::RUNNABLE | PropertyMask::BINARY_SERIALIZABLE);
+    assert!(module.function_names().is_none());
+    assert!(module.imports().is_empty());
+    let twice = function(&module, "twice");
+    assert_eq!(twice.call((21,)).unwrap().cast::<i64>().unwrap(), 42);
+    assert_eq!(twice.call(()).unwrap_err().to_string(), "TypeError: twice takes an int");
+    for name in ["", "thrice", "twice\0", "_tvm_ffi_twice", "_library_ctx"] {
+        assert!(module.get_function(name).unwrap().is_none(), "{name:?}");
+        assert!(!module.implements_function(name, true).unwrap());
+    }
+    assert_eq!(module.function_metadata("twice", false).unwrap().unwrap(), "{\"type_schema\": 1}");
+    assert_eq!(module.function_doc("twice", false).unwrap().unwrap(), "Doubles.");
+    assert!(module.function_metadata("odd", false).unwrap().is_none());
+    assert_eq!(module.function_doc("odd", false).unwrap_err().to_string(), "TypeError: expected ffi.String, got int");
+}
+
+#[test]
+fn functions_keep_their_library_open() {
+    let directory = directory();
+    let module = load(directory.path(), "open", "").unwrap();
+    let closed = watch(&module);
+    let twice = function(&module, "twice");
+    drop(module);
+    assert_eq!(closed.load(Ordering::SeqCst), 0);
+    assert_eq!(twice.call((4,)).unwrap().cast::<i64>().unwrap(), 8);
+    drop(twice);
+    assert_eq!(closed.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn code_finds_its_module() {
+    let directory = directory();
+    let mut value = 0;
+    let address: *mut c_void = (&raw mut value).cast();
+    // SAFETY: only the tests' library has a variable of that name.
+    assert_eq!(unsafe { TVMFFIEnvModRegisterContextSymbol(c"libraries_test_symbol".as_ptr(), address) }, 0);
+    let module = load(directory.path(), "context", "").unwrap();
+    let pointers = function(&module, "pointers");
+    let pointer = |value: Any| value.cast::<*mut c_void>().unwrap();
+    assert_eq!(pointer(pointers.call(()).unwrap()), module.as_object().as_ptr().cast());
+    assert_eq!(pointer(pointers.call((1,)).unwrap()), address);
+    // SAFETY: as above.
+    let code = unsafe { TVMFFIEnvModRegisterContextSymbol(c"libraries_test_symbol".as_ptr(), std::ptr::null_mut()) };
+    assert_eq!(code, 0);
+
+    let call = function(&module, "call_imported");
+    let error = call.call(()).unwrap_err();
+    assert!(error.message().starts_with("Cannot find function imported"), "{error}");
+    let seven = Function::from_packed(|_| Ok(7.into()));
+    module.import_module(&Module::new("k", [("imported".to_owned(), seven)])).unwrap();
+    // The function keeps the module, and so its imports.
+    drop(module);
+    assert_eq!(call.call(()).unwrap().cast::<i64>().unwrap(), 7);
+}
+
+#[test]
+fn a_library_may_be_loaded_twice() {
+    let directory = directory();
+    let path = compile(directory.path(), "twice", "");
+    // SAFETY: the library is the tests' own.
+    let load = || unsafe { Module::load_from_file(&path) }.unwrap();
+    let gives =
+        |value: i64| Module::new("k", [("imported".to_owned(), Function::from_packed(move |_| Ok(value.into())))]);
+    let (first, second) = (load(), load());
+    let closed = watch(&first);
+    first.import_module(&gives(1)).unwrap();
+    second.import_module(&gives(2)).unwrap();
+    let call = function(&first, "call_imported");
+    let called = |call: &Function| call.call(()).unwrap().cast::<i64>().unwrap();
+    // One library has one variable, which points at the newer module, as upstream; it lives as long as code that follows it.
+    assert_eq!(called(&call), 2);
+    drop((first, second));
+    assert_eq!(called(&call), 2);
+    let third = load();
+    let weak = third.as_object().downgrade();
+    third.import_module(&gives(3)).unwrap();
+    drop(third);
+    // Another lookup of the same name is made by the third module's table.
+    assert_eq!(called(&call), 3);
+    assert!(weak.upgrade().is_some());
+    drop(call);
+    assert!(weak.upgrade().is_none());
+    assert_eq!(closed.load(Ordering::SeqCst), 1);
+    // Closed and opened again, it begins anew.
+    let fourth = load();
+    let pointer: *mut c_void = function(&fourth, "pointers").call(()).unwrap().cast().unwrap();
+    assert_eq!(pointer, fourth.as_object().as_ptr().cast());
+}
+
+#[test]
+fn carried_modules_are_imported() {
+    let directory = directory();
+    static PAYLOAD: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+    register_module_loader("libraries_test_outer", |bytes| {
+        assert_eq!(*bytes, b"outer"[..]);
+        Ok(Module::new("libraries_test_outer", []))
+    })
+    .unwrap();
+    register_module_loader("libraries_test_inner", |bytes: Bytes| {
+        PAYLOAD.store(bytes.as_ptr().cast_mut(), Ordering::SeqCst);
+        let function = Function::from_packed(move |_| Ok(bytes.clone().into()));
+        Ok(Module::new("libraries_test_inner", [("imported".to_owned(), function)]))
+    })
+    .unwrap();
+    // The library is in the middle of its own tree.
+    let nodes = [
+        Node::Module { kind: "libraries_test_outer", payload: b"outer" },
+        Node::Module { kind: "libraries_test_inner", payload: b"the inner module's bytes" },
+        Node::Library,
+    ];
+    let blob = write(&nodes, &[vec![2], vec![], vec![1]]).unwrap();
+    let more = format!(
+        "{} FUNCTION(__tvm_ffi_bin) {{ result->type_index = 4; result->v_ptr = (void*)__tvm_ffi__library_bin; return 0; }}",
+        library_bin(&blob)
+    );
+    let root = load(directory.path(), "carried", &more).unwrap();
+    assert_eq!(root.kind(), "libraries_test_outer");
+    assert!(root.get_function("twice").unwrap().is_none());
+    let imports = root.imports();
+    let [library] = &imports[..] else { panic!("{imports:?}") };
+    assert_eq!(library.kind(), "library");
+    assert_eq!(library.imports()[0].kind(), "libraries_test_inner");
+    let closed = watch(library);
+
+    // Code of the library finds what it imports, not what imports it.
+    let call = root.get_function_from("call_imported", true).unwrap().unwrap();
+    let bytes: Bytes = call.call(()).unwrap().cast().unwrap();
+    assert_eq!(*bytes, b"the inner module's bytes"[..]);
+    // No copy: the bytes lie in the library.
+    let start: *mut c_void = function(library, "bin").call(()).unwrap().cast().unwrap();
+    let payload = PAYLOAD.load(Ordering::SeqCst);
+    assert_eq!(payload.addr(), start.addr() + blob.len() - 4 - 8 - bytes.len());
+    assert_eq!(bytes.as_ptr(), payload.cast_const());
+
+    // Bytes alone keep the library open.
+    drop((call, imports, root));
+    assert_eq!(closed.load(Ordering::SeqCst), 0);
+    assert_eq!(*bytes, b"the inner module's bytes"[..]);
+    drop(bytes);
+    assert_eq!(closed.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn libraries_that_can_not_be_loaded_are_closed() {
+    let directory = directory();
+    let blob = write(
+        &[Node::Library, Node::Module { kind: "libraries_test_nobody", payload: b"bytes of a module" }],
+        &[vec![1], vec![]],
+    )
+    .unwrap();
+    let error = load(directory.path(), "nobody", &library_bin(&blob)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "RuntimeError: The library has a module of kind `libraries_test_nobody` in its __tvm_ffi__library_bin, and no loader is \
+         registered for it: the global function `ffi.Module.load_from_bytes.libraries_test_nobody`"
+    );
+    let error =
+        load(directory.path(), "broken", &library_bin(&[8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "ValueError: __tvm_ffi__library_bin is broken: library_bin, byte 16: indptr takes 8 bytes, and 0 are left"
+    );
+
+    static SEEN: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    for (kind, says) in
+        [("panics", "InternalError: panic: loader"), ("none", "TypeError: expected ffi.Module, got None")]
+    {
+        let kind = format!("libraries_test_{kind}");
+        let closed: &'static AtomicUsize = Box::leak(Box::default());
+        SEEN.store(counter_ptr(closed), Ordering::SeqCst);
+        let loader = Function::from_packed(|args| match args[0].cast::<Bytes>()?.first() {
+            Some(b'p') => panic!("loader"),
+            _ => Ok(Any::none()),
+        });
+        tvm_ffi_runtime::registry::set_global(&format!("ffi.Module.load_from_bytes.{kind}"), loader, false).unwrap();
+        let payload = &kind.as_bytes()["libraries_test_".len()..];
+        let blob = write(&[Node::Library, Node::Module { kind: &kind, payload }], &[vec![1], vec![]]).unwrap();
+        // Without `watch`: the library is closed before anybody has its module.
+        let name = counter_ptr(closed).addr();
+        let more = format!(
+            "{} __attribute__((constructor)) static void watch_all(void) {{ closed = (uint64_t*){name}ull; }}",
+            library_bin(&blob)
+        );
+        assert_eq!(load(directory.path(), &kind, &more).unwrap_err().to_string(), says);
+        assert_eq!(closed.load(Ordering::SeqCst), 1, "{kind}");
+    }
+}
+
+#[test]
+fn a_loader_may_give_one_module_again() {
+    let directory = directory();
+    let one = Module::new("libraries_test_same", []);
+    let same = one.clone();
+    register_module_loader("libraries_test_same", move |_| Ok(same.clone())).unwrap();
+    let node = Node::Module { kind: "libraries_test_same", payload: b"" };
+    let blob = write(&[Node::Library, node, node], &[vec![1, 2], vec![], vec![]]).unwrap();
+    let library = load(directory.path(), "same", &library_bin(&blob)).unwrap();
+    assert_eq!(library.imports().len(), 2);
+    // The tree has no cycle, the modules would have one.
+    let blob = write(&[Node::Library, node, node], &[vec![1], vec![2], vec![]]).unwrap();
+    let error = load(directory.path(), "cycle", &library_bin(&blob)).unwrap_err();
+    assert_eq!(error.message(), "Cyclic dependency detected during import");
+}
+
+#[test]
+fn files_are_loaded_by_their_format() {
+    let directory = directory();
+    let path = compile(directory.path(), "format", "");
+    let loaded = |path: &str| get_global("ffi.ModuleLoadFromFile").unwrap().call((path,));
+    let module: Module = loaded(path.to_str().unwrap()).unwrap().cast().unwrap();
+    assert_eq!(module.kind(), "library");
+    let other = path.with_extension("dylib");
+    std::fs::copy(&path, &other).unwrap();
+    assert!(loaded(other.to_str().unwrap()).is_ok());
+    let error = loaded("a.libraries_test").unwrap_err();
+    let message = "Loader for `.libraries_test` files is not registered: the global function \
+                   `ffi.Module.load_from_file.libraries_test`";
+    assert_eq!((error.kind(), error.message()), ("RuntimeError", message));
+    assert_eq!(loaded("/no.dot/file").unwrap_err().message(), "Failed to get file format from /no.dot/file");
+    let missing = directory.path().join("missing.so");
+    let error = loaded(missing.to_str().unwrap()).unwrap_err();
+    assert!(
+        error.message().starts_with(&format!("Failed to load dynamic shared library {}", missing.display())),
+        "{error}"
+    );
+    assert!(loaded("a\0b.so").is_err());
+    std::fs::write(&missing, "no library").unwrap();
+    assert_eq!(loaded(missing.to_str().unwrap()).unwrap_err().kind(), "RuntimeError");
+
+    let format = Function::from_packed(|args| Ok(Module::new(&args[1].cast::<String>()?, []).into()));
+    tvm_ffi_runtime::registry::set_global("ffi.Module.load_from_file.libtest", format, false).unwrap();
+    // SAFETY: the loader is the one above.
+    assert_eq!(unsafe { Module::load_from_file("x.libtest") }.unwrap().kind(), "libtest");
+}
+
+#[test]
+fn threads_load_and_call() {
+    let directory = directory();
+    let path = Arc::new(compile(directory.path(), "threads", ""));
+    let threads: Vec<_> = (0..4)
+        .map(|thread: i64| {
+            let path = path.clone();
+            std::thread::spawn(move || {
+                for _ in 0..200 {
+                    // SAFETY: the library is the tests' own.
+                    let module = unsafe { Module::load_from_file(&*path) }.unwrap();
+                    let gives = Function::from_packed(|_| Ok(1.into()));
+                    module.import_module(&Module::new("k", [("imported".to_owned(), gives)])).unwrap();
+                    let (twice, call) = (function(&module, "twice"), function(&module, "call_imported"));
+                    drop(module);
+                    assert_eq!(twice.call((thread,)).unwrap().cast::<i64>().unwrap(), 2 * thread);
+                    // The newest module is maybe another thread's, which has no import yet.
+                    match call.call(()) {
+                        Ok(value) => assert_eq!(value.cast::<i64>().unwrap(), 1),
+                        Err(error) => assert!(error.message().starts_with("Cannot find function"), "{error}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
