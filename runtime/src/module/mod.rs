@@ -1,18 +1,16 @@
 //! Modules: named functions behind one object, with the modules that they import.
 //! What a module does is a [`ModuleImpl`]; `builder` has modules of functions in memory, `library` those of shared and system
-//! libraries, `load` what makes modules of files and bytes, `imports` the graph.
+//! libraries, `load` what makes modules of files and bytes, `imports` the graph, `lookup` what code finds there.
 //! The header fixes only the type index; what is inside is this crate's own. Header: `kTVMFFIModule`, `extra/module.h`.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use crate::abi::TypeIndex;
-use crate::error::{Result, runtime_error};
+use crate::error::Result;
 use crate::function::Function;
 use crate::object::{ObjectRef, marked, object_wrapper};
-use crate::registry::get_global;
 use crate::string::Bytes;
 
 mod builder;
@@ -21,17 +19,18 @@ mod implementation;
 mod imports;
 mod library;
 mod load;
+mod lookup;
 
 pub use builder::ModuleBuilder;
 pub(crate) use globals::globals;
 pub use implementation::{ModuleImpl, PropertyMask};
 pub(crate) use library::{register_context_symbol, register_system_symbol};
 pub use load::register_module_loader;
+use lookup::Lookups;
 
 /// What a module object holds. Fields drop in order: what may hold code of a library goes before the library.
 struct ModuleBody {
-    /// Functions that [`Module::lookup_from_imports`] has handed out, which stay for as long as the module.
-    looked_up: Mutex<HashMap<String, Function>>,
+    lookups: Mutex<Lookups>,
     imports: RwLock<Vec<Module>>,
     implementation: Box<dyn ModuleImpl>,
 }
@@ -66,7 +65,7 @@ impl Module {
     /// A module that does what `implementation` does, without imports.
     pub fn from_impl(implementation: impl ModuleImpl + 'static) -> Self {
         Self(marked::new::<_, { TypeIndex::MODULE.0 }>(ModuleBody {
-            looked_up: Mutex::default(),
+            lookups: Mutex::default(),
             imports: RwLock::default(),
             implementation: Box::new(implementation),
         }))
@@ -192,26 +191,6 @@ impl Module {
     /// `RuntimeError` where the module can't be written; what the implementation raises.
     pub fn write_to_file(&self, file_name: &str, format: &str) -> Result<()> {
         self.implementation().write_to_file(file_name, format)
-    }
-
-    /// The function of that name for code of this module: of the imported modules and theirs, or else the global one. The module keeps it,
-    /// and gives the same one from then on.
-    ///
-    /// # Errors
-    /// `RuntimeError` where there is none; what an implementation raises.
-    pub fn lookup_from_imports(&self, name: &str) -> Result<Function> {
-        let table = || self.body().looked_up.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(function) = table().get(name) {
-            return Ok(function.clone());
-        }
-        // Without the lock, since an import may look something up itself.
-        let imports = self.imports();
-        let found = imports::first_of(imports, true, |module| module.get_function(name))?;
-        let function = found.or_else(|| get_global(name)).ok_or_else(|| {
-            runtime_error(&format!("Cannot find function {name} in the imported modules or global registry."))
-        })?;
-        // Whoever was first is right: its address may be in use.
-        Ok(table().entry(name.to_owned()).or_insert(function).clone())
     }
 }
 

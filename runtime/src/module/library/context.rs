@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use super::{Address, Module, Symbols};
-use crate::error::{Result, runtime_error};
 use crate::object::{AsObject, WeakRef};
 
 static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
@@ -41,36 +40,23 @@ unsafe fn store(variable: Address, value: *mut c_void) {
 
 /// The part of one module in the one `__tvm_ffi__library_ctx` of its library.
 ///
-/// A library that is loaded twice has two modules and one variable, which points at the newer of them. Code of the older one follows it,
-/// so it has to live as long as that: an older module keeps the newest alive, and the newest keeps none.
+/// A library that is loaded twice has two modules and one variable, which code of both reads at any time. So it points at the first of them
+/// for as long as one is there, and the first finds what the newest imports (upstream points it at the newest, even when that is gone).
 pub(super) struct Context {
     module: OnceLock<WeakRef>,
     variable: OnceLock<Address>,
-    newest: Mutex<Option<Arc<Newest>>>,
+    /// What the variable points at, if not at this context's own module.
+    first: OnceLock<Module>,
     /// Dropped last: the variable is in the library.
     _symbols: Arc<dyn Symbols>,
 }
 
-/// The newest module of a library, kept by all older ones together.
-type Newest = Mutex<Module>;
-
-/// What a variable points at: the newest module's context, and what older modules keep.
-#[derive(Default)]
-struct Entered {
-    context: Weak<Context>,
-    kept: Weak<Newest>,
-}
-
-/// By the address of the variable.
-static ENTERED: Mutex<BTreeMap<usize, Entered>> = Mutex::new(BTreeMap::new());
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// By the address of the variable: the context of the module that it points at.
+static FIRST: Mutex<BTreeMap<usize, Weak<Context>>> = Mutex::new(BTreeMap::new());
 
 impl Context {
     pub(super) fn new(symbols: Arc<dyn Symbols>) -> Self {
-        Self { module: OnceLock::new(), variable: OnceLock::new(), newest: Mutex::new(None), _symbols: symbols }
+        Self { module: OnceLock::new(), variable: OnceLock::new(), first: OnceLock::new(), _symbols: symbols }
     }
 
     /// States whose context this is, once.
@@ -83,33 +69,25 @@ impl Context {
         self.module.get()?.upgrade()?.downcast().ok()
     }
 
-    /// Points the variable at the module, which is now the newest.
+    /// Points the variable at the module, or lets the module that it points at look through this one.
     ///
     /// # Safety
     /// `variable` must be a pointer variable of the library that the context keeps open.
-    pub(super) unsafe fn enter(context: &Arc<Self>, variable: Address, module: &Module) -> Result<()> {
-        context.variable.set(variable).map_err(|_| runtime_error("the library's module has its variable already"))?;
-        let before;
-        {
-            let mut entered = lock(&ENTERED);
-            let entry = entered.entry(variable.0.addr().get()).or_default();
-            let older = entry.context.upgrade();
-            let kept = entry.kept.upgrade();
-            before = kept.as_ref().map(|kept| std::mem::replace(&mut *lock(kept), module.clone()));
-            if let Some(older) = &older {
-                let kept = kept.unwrap_or_else(|| Arc::new(Mutex::new(module.clone())));
-                entry.kept = Arc::downgrade(&kept);
-                *lock(&older.newest) = Some(kept);
-            }
-            entry.context = Arc::downgrade(context);
-            // SAFETY: promised by the caller.
-            unsafe { store(variable, module.as_object().as_ptr().cast()) };
-            // Its last reference may be this one.
-            drop(entered);
-            drop(older);
+    pub(super) unsafe fn enter(context: &Arc<Self>, variable: Address, module: &Module) {
+        let key = variable.0.addr().get();
+        // Dropped after the lock, in case it is the last reference.
+        let holder;
+        let mut contexts = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+        holder = contexts.get(&key).and_then(Weak::upgrade);
+        if let Some(first) = holder.as_ref().and_then(|holder| holder.module()) {
+            first.look_through(module);
+            context.first.get_or_init(|| first);
+            return;
         }
-        drop(before);
-        Ok(())
+        context.variable.get_or_init(|| variable);
+        contexts.insert(key, Arc::downgrade(context));
+        // SAFETY: promised by the caller.
+        unsafe { store(variable, module.as_object().as_ptr().cast()) };
     }
 }
 
@@ -118,11 +96,11 @@ impl Drop for Context {
         let Some(&variable) = self.variable.get() else {
             return;
         };
-        let mut entered = lock(&ENTERED);
+        let mut contexts = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
         let key = variable.0.addr().get();
-        // Only the newest of a library's modules has the entry.
-        if entered.get(&key).is_some_and(|entry| std::ptr::eq(entry.context.as_ptr(), self)) {
-            entered.remove(&key);
+        // Unless another module came while this one was being destroyed.
+        if contexts.get(&key).is_some_and(|first| std::ptr::eq(first.as_ptr(), self)) {
+            contexts.remove(&key);
             // SAFETY: as stated to `enter`; the library is open until this is gone.
             unsafe { store(variable, std::ptr::null_mut()) };
         }

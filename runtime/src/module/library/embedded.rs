@@ -15,7 +15,7 @@ pub(super) fn load(start: Address, symbols: &Arc<dyn Symbols>, library: &NewModu
     let bin = bin.map_err(|error| value_error(&format!("{LIBRARY_BIN} is broken: {error}")))?;
     if bin.nodes().contains(&Node::Library) {
         // First, so that loaders may use what the library has registered.
-        library.enter()?;
+        library.enter();
     }
     let module = |node: &Node<'_>| match *node {
         Node::Library => Ok(library.module.clone()),

@@ -79,7 +79,7 @@ fn load(symbols: Arc<dyn Symbols>) -> Result<Module> {
     match symbols.symbol(LIBRARY_BIN) {
         Some(start) => embedded::load(start, &symbols, &library),
         None => {
-            library.enter()?;
+            library.enter();
             Ok(library.module)
         }
     }
@@ -94,11 +94,10 @@ struct NewModule {
 
 impl NewModule {
     /// Fills `__tvm_ffi__library_ctx`.
-    fn enter(&self) -> Result<()> {
-        match self.variable {
+    fn enter(&self) {
+        if let Some(variable) = self.variable {
             // SAFETY: the symbol is a pointer variable by the header; its library is open for as long as the context lives.
-            Some(variable) => unsafe { Context::enter(&self.context, variable, &self.module) },
-            None => Ok(()),
+            unsafe { Context::enter(&self.context, variable, &self.module) };
         }
     }
 }

@@ -1,0 +1,57 @@
+//! What code of a module finds in its imports: `TVMFFIEnvModLookupFromImports`, whose results are kept here.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use super::{Module, imports};
+use crate::error::{Result, runtime_error};
+use crate::function::Function;
+use crate::object::{AsObject, WeakRef};
+use crate::registry::get_global;
+
+/// What a module has handed out to code, which stays for as long as the module.
+#[derive(Default)]
+pub(super) struct Lookups {
+    found: HashMap<String, Function>,
+    /// What was found before `newer` came. Code may be about to call it.
+    retired: Vec<Function>,
+    newer: Option<WeakRef>,
+}
+
+impl Module {
+    /// The function of that name for code of this module: of the imported modules and theirs, or else the global one. The module keeps it,
+    /// and gives the same one from then on.
+    ///
+    /// # Errors
+    /// `RuntimeError` where there is none; what an implementation raises.
+    pub fn lookup_from_imports(&self, name: &str) -> Result<Function> {
+        let newer = {
+            let lookups = self.lookups();
+            if let Some(function) = lookups.found.get(name) {
+                return Ok(function.clone());
+            }
+            lookups.newer.as_ref().and_then(WeakRef::upgrade)
+        };
+        let newer: Option<Module> = newer.and_then(|newer| newer.downcast().ok());
+        // Without the lock, since an import may look something up itself.
+        let imported = newer.as_ref().unwrap_or(self).imports();
+        let found = imports::first_of(imported, true, |module| module.get_function(name))?;
+        let function = found.or_else(|| get_global(name)).ok_or_else(|| {
+            runtime_error(&format!("Cannot find function {name} in the imported modules or global registry."))
+        })?;
+        // Whoever was first is right: its address may be in use.
+        Ok(self.lookups().found.entry(name.to_owned()).or_insert(function).clone())
+    }
+
+    /// From now on code finds what `newer` imports, for as long as that lives.
+    pub(super) fn look_through(&self, newer: &Module) {
+        let mut lookups = self.lookups();
+        let found = std::mem::take(&mut lookups.found);
+        lookups.retired.extend(found.into_values());
+        lookups.newer = Some(newer.as_object().downgrade());
+    }
+
+    fn lookups(&self) -> MutexGuard<'_, Lookups> {
+        self.body().lookups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
