@@ -28,3 +28,4 @@ pub use link::{LinkError, Linker};
 #[cfg(feature = "_engine")]
 pub use object::ObjectFile;
 pub use pack::{LibraryBinBuilder, NodeId, PackError, Payload};
+pub use target_lexicon::Triple;

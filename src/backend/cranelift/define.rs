@@ -75,15 +75,17 @@ impl CompiledModule {
     pub fn add_to<M: Module + ?Sized>(&self, module: &mut M, bindings: &Bindings) -> Result<Defined, Error> {
         match &self.only_in_objects {
             Some(what) => Err(Error::OnlyInObjects { what: what.clone() }),
-            None => Ok(self.place(module, bindings)?.0),
+            None => Ok(self.place(module, bindings, false)?.0),
         }
     }
 
     /// As [`add_to`](Self::add_to), whatever the module has; also gives each function's id, that of an import only if it is used.
+    /// `named`: functions that nobody sees keep their names, for whoever reads a backtrace; the module has no others.
     pub(super) fn place<M: Module + ?Sized>(
         &self,
         module: &mut M,
         bindings: &Bindings,
+        named: bool,
     ) -> Result<(Defined, Vec<FuncId>), Error> {
         let plans = self.plan(module, bindings)?;
 
@@ -96,6 +98,7 @@ impl CompiledModule {
                 Plan::Skip => FuncId::from_u32(u32::MAX - 1),
                 Plan::Known(id) => *id,
                 Plan::Import => module.declare_function(name, ClifLinkage::Import, signature)?,
+                Plan::Local if named => module.declare_function(name, ClifLinkage::Local, signature)?,
                 Plan::Local => module.declare_anonymous_function(signature)?,
                 Plan::Export => {
                     let id = module.declare_function(name, ClifLinkage::Export, signature)?;

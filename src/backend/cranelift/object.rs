@@ -9,7 +9,7 @@ use object::write::{Object, Relocation, SymbolId};
 use object::{
     BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, SectionFlags, SectionKind, elf, macho,
 };
-use target_lexicon::{Environment, Triple};
+use target_lexicon::{Architecture, Environment, Triple};
 
 use super::unwind::UnwindTables;
 use super::{Bindings, CompiledModule, Error};
@@ -23,6 +23,12 @@ impl CompiledModule {
     /// The code was compiled for another target, or the target's object format can't hold it.
     pub fn into_object(self, isa: OwnedTargetIsa) -> Result<Vec<u8>, Error> {
         let triple = isa.triple().clone();
+        if let (Architecture::Aarch64(_), target_lexicon::BinaryFormat::Coff) =
+            (triple.architecture, triple.binary_format)
+        {
+            let reason = "Cranelift's relocations have no form in COFF for this CPU; LLVM's do".to_owned();
+            return Err(refused(&triple, reason));
+        }
         // `cranelift-object` panics where it can't go on. None of that may leave this library.
         let done = catch_unwind(AssertUnwindSafe(|| self.write(isa)));
         done.unwrap_or_else(|payload| {
@@ -38,7 +44,7 @@ impl CompiledModule {
         // code of one library is used as a whole
         builder.per_function_section(false);
         let mut module = ObjectModule::new(builder);
-        let (_, ids) = self.place(&mut module, &Bindings::new())?;
+        let (_, ids) = self.place(&mut module, &Bindings::new(), true)?;
         let mut unwind = UnwindTables::new(&*isa);
         let tables: Vec<_> = self.functions.iter_mut().map(|f| (f.unwind.take(), f.code.len() as u32)).collect();
         let constructors = std::mem::take(&mut self.constructors);

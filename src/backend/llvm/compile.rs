@@ -95,8 +95,7 @@ impl Compiler {
         module.set_triple(&triple);
         module.set_data_layout(&machine.get_target_data().get_data_layout());
 
-        let exports = options.for_linker && self.target.is_windows();
-        let mut translator = ModuleTranslator::new(ir, &module).with_exports(exports);
+        let mut translator = ModuleTranslator::new(ir, &module).for_format(self.target.format(), options.for_linker);
         let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
         translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
         if options.for_linker {

@@ -4,6 +4,8 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::ContextRef;
 use inkwell::values::{CallSiteValue, FunctionValue, InstructionValue, MetadataValue};
 
+use target_lexicon::BinaryFormat;
+
 use super::types::Types;
 use crate::ir::{Extension, FuncDecl, FuncSig, Hint, PointerFacts};
 
@@ -21,6 +23,7 @@ pub(super) struct Facts<'ctx> {
     signext: Attribute,
     zeroext: Attribute,
     nobuiltin: Attribute,
+    probes_inline: bool,
 }
 
 fn enum_attribute(context: ContextRef<'_>, name: &str, value: u64) -> Attribute {
@@ -44,7 +47,13 @@ impl<'ctx> Facts<'ctx> {
             signext: enum_attribute(context, "signext", 0),
             zeroext: enum_attribute(context, "zeroext", 0),
             nobuiltin: enum_attribute(context, "nobuiltin", 0),
+            probes_inline: true,
         }
+    }
+
+    /// For an object file of this format.
+    pub(super) fn for_format(self, format: BinaryFormat) -> Self {
+        Facts { probes_inline: format != BinaryFormat::Coff, ..self }
     }
 
     /// What holds of every function that we define.
@@ -54,8 +63,11 @@ impl<'ctx> Facts<'ctx> {
         // An unwinder may pass through (a debugger's, or a kernel's own beneath us), but nothing is thrown from here.
         function.add_attribute(here, enum_attribute(self.context, "nounwind", 0));
         function.add_attribute(here, enum_attribute(self.context, "uwtable", 1));
-        // A frame larger than the guard page must not step over it; inline, since nobody provides the function.
-        function.add_attribute(here, self.context.create_string_attribute("probe-stack", "inline-asm"));
+        // A frame larger than the guard page must not step over it; inline, since nobody provides the function. On Windows the C
+        // library does (`__chkstk`), and LLVM calls it.
+        if self.probes_inline {
+            function.add_attribute(here, self.context.create_string_attribute("probe-stack", "inline-asm"));
+        }
     }
 
     /// What a caller has to know of a function.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
-use target_lexicon::{Architecture, Endianness, OperatingSystem, PointerWidth, Triple};
+use target_lexicon::{Architecture, BinaryFormat, Endianness, OperatingSystem, PointerWidth, Triple};
 
 use super::Error;
 use crate::backend::OptLevel;
@@ -29,7 +29,7 @@ pub struct Target {
     cpu: String,
     features: String,
     opt_level: OptLevel,
-    windows: bool,
+    format: BinaryFormat,
 }
 
 /// What LLVM finds out of this machine: triple, CPU and features.
@@ -105,8 +105,8 @@ impl Target {
             return Err(unsupported("only little-endian targets are supported"));
         }
         initialize(&known).map_err(|reason| unsupported(&reason))?;
-        let windows = known.operating_system == OperatingSystem::Windows;
-        let target = Target { triple, cpu, features, opt_level, windows };
+        let format = known.binary_format;
+        let target = Target { triple, cpu, features, opt_level, format };
         target.machine(opt_level)?;
         Ok(target)
     }
@@ -116,9 +116,9 @@ impl Target {
         &self.triple
     }
 
-    /// Whether objects are COFF, of which a linker has to be told what a library exports.
-    pub(super) fn is_windows(&self) -> bool {
-        self.windows
+    /// The format of its object files.
+    pub(super) fn format(&self) -> BinaryFormat {
+        self.format
     }
 
     /// The CPU, by LLVM's name.

@@ -6,7 +6,8 @@ use cranelift_entity::SecondaryMap;
 use inkwell::DLLStorageClass;
 use inkwell::context::ContextRef;
 use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
-use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue, UnnamedAddress};
+use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, GlobalValue, PointerValue, UnnamedAddress};
+use target_lexicon::BinaryFormat;
 
 use super::facts::Facts;
 use super::function::{self, Built};
@@ -25,6 +26,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
     /// Whether the linker has to be told what a library exports, as on Windows.
     exports: bool,
+    /// Whether the object's format is ELF.
+    elf: bool,
     /// Functions that were defined or declared.
     pub(super) added: Vec<FunctionValue<'ctx>>,
 }
@@ -50,13 +53,15 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             functions: SecondaryMap::new(),
             data: SecondaryMap::new(),
             exports: false,
+            elf: false,
             added: Vec::new(),
         }
     }
 
-    /// Also tells the linker what a library exports.
-    pub(super) fn with_exports(self, exports: bool) -> Self {
-        ModuleTranslator { exports, ..self }
+    /// Translates for an object file of this format; with `exports`, one that tells the linker what a library exports.
+    pub(super) fn for_format(self, format: BinaryFormat, exports: bool) -> Self {
+        let exports = exports && format == BinaryFormat::Coff;
+        ModuleTranslator { exports, elf: format == BinaryFormat::Elf, facts: self.facts.for_format(format), ..self }
     }
 
     /// Translates every function that has a body.
@@ -82,26 +87,47 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         Ok(())
     }
 
-    /// Lists the functions that run at start-up, as the language reference has `llvm.global_ctors`: priority, function, associated data.
+    /// Puts the functions that run at start-up where the C library finds them.
     fn constructors(&mut self) {
-        if self.ir.constructors.is_empty() {
+        let address = |m: &mut Self, func| m.function(func).as_global_value().as_pointer_value();
+        let addresses: Vec<_> = self.ir.constructors.iter().map(|&func| address(self, func)).collect();
+        if addresses.is_empty() {
             return;
         }
+        if self.elf {
+            // For `llvm.global_ctors` LLVM may take `.ctors` here, which no C library of today looks at: the option for it is
+            // not in its C API.
+            let list = self.types.ptr.const_array(&addresses);
+            let global = self.module.add_global(list.get_type(), None, "__tvm_ffi_codegen_constructors");
+            global.set_initializer(&list);
+            global.set_linkage(LlvmLinkage::Internal);
+            global.set_alignment(8);
+            global.set_section(Some(".init_array"));
+            self.keep(global.as_pointer_value());
+            return;
+        }
+        // priority, function, associated data
         let (priority, none) = (self.types.i32.const_int(65535, false), self.types.ptr.const_null());
-        let entries: Vec<_> = self
-            .ir
-            .constructors
-            .iter()
-            .map(|&func| {
-                let address = self.function(func).as_global_value().as_pointer_value();
-                self.context.const_struct(&[priority.into(), address.into(), none.into()], false)
-            })
-            .collect();
+        let entry = |address: &PointerValue<'ctx>| {
+            self.context.const_struct(&[priority.into(), (*address).into(), none.into()], false)
+        };
+        let entries: Vec<_> = addresses.iter().map(entry).collect();
         let Some(ty) = entries.first().map(|entry| entry.get_type()) else { return };
-        let list = ty.const_array(&entries);
-        let global = self.module.add_global(list.get_type(), None, "llvm.global_ctors");
+        self.special("llvm.global_ctors", ty.const_array(&entries));
+    }
+
+    /// Keeps LLVM from dropping a global that nothing in the module refers to.
+    fn keep(&self, global: PointerValue<'ctx>) {
+        let list = self.types.ptr.const_array(&[global]);
+        self.special("llvm.compiler.used", list).set_section(Some("llvm.metadata"));
+    }
+
+    /// Adds one of the arrays that LLVM knows by their names.
+    fn special(&self, name: &str, list: ArrayValue<'ctx>) -> GlobalValue<'ctx> {
+        let global = self.module.add_global(list.get_type(), None, name);
         global.set_initializer(&list);
         global.set_linkage(LlvmLinkage::Appending);
+        global
     }
 
     /// Functions that others of the module call.

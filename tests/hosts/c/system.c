@@ -1,0 +1,8 @@
+/* What a program with a system library does besides linking it: registers the modules that the library imports. */
+#include <tvm/ffi/extra/c_env_api.h>
+
+extern const unsigned char shop___tvm_ffi__library_bin[];
+
+__attribute__((constructor)) static void register_imports(void) {
+  TVMFFIEnvModRegisterSystemLibSymbol("shop___tvm_ffi__library_bin", (void*)shop___tvm_ffi__library_bin);
+}
