@@ -1,0 +1,63 @@
+//! `tvm-ffi-codegen explain`
+
+use clap::Args;
+use tvm_ffi_codegen::explain::{Stage, explain};
+use tvm_ffi_codegen::{Backend, Convention, Kernel, OptLevel, Signature};
+
+use crate::error::{CliError, failure};
+use crate::io::{print, read_text};
+
+/// Shows what becomes of a signature at each stage, compiled for this machine
+#[derive(Args)]
+pub struct Explain {
+    /// The signature; `-` reads it from stdin
+    #[arg(long, value_name = "TEXT")]
+    signature: String,
+    /// The symbol of the C function to call; unless given, the wrapper only checks, or calls one of the function's own name where one is needed
+    #[arg(long, value_name = "SYMBOL")]
+    kernel: Option<String>,
+    /// How the kernel is called: flat, dltensor, memref or packed
+    #[arg(long)]
+    convention: Option<Convention>,
+    /// The only stage to show: ir, clif, llvm (after its passes), asm or header; all of the backend's, unless given
+    #[arg(long, value_name = "STAGE")]
+    emit: Option<Stage>,
+    /// cranelift or llvm; unless given, the one that has the stage
+    #[arg(long)]
+    backend: Option<Backend>,
+    /// How much to optimise: none, speed or full
+    #[arg(long, value_name = "LEVEL", default_value = "speed")]
+    opt_level: OptLevel,
+}
+
+impl Explain {
+    pub fn run(&self) -> Result<(), CliError> {
+        let text = match self.signature.as_str() {
+            "-" => read_text("-".as_ref())?,
+            text => text.to_owned(),
+        };
+        let signature: Signature = text.trim_end().parse().map_err(|error| CliError::at("--signature", error))?;
+        let backend = match (self.backend, self.emit) {
+            (Some(backend), _) => backend,
+            (None, Some(Stage::Llvm)) => "llvm".parse().map_err(failure)?,
+            (None, Some(Stage::Clif)) => "cranelift".parse().map_err(failure)?,
+            (None, _) => Backend::default(),
+        };
+        let native = signature.ret().is_some() || self.convention.is_some() || self.emit == Some(Stage::Header);
+        let kernel = match &self.kernel {
+            Some(symbol) => Kernel::symbol(symbol),
+            None if native => Kernel::symbol(signature.name()),
+            None => Kernel::check_only(),
+        };
+        let kernel = kernel.convention(self.convention.unwrap_or_default());
+        let stage_text = |stage| explain(&signature, &kernel, stage, backend, self.opt_level).map_err(failure);
+        if let Some(stage) = self.emit {
+            return print(&stage_text(stage)?);
+        }
+        let mut text = String::new();
+        for &stage in Stage::of(backend) {
+            text.push_str(&format!("=== {stage} ===\n\n{}\n", stage_text(stage)?));
+        }
+        print(&text)
+    }
+}

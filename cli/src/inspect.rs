@@ -1,0 +1,103 @@
+//! `tvm-ffi-codegen inspect`
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tvm_ffi_codegen::artifact::{Binary, BinaryFunction, BinaryModule, inspect};
+
+use crate::error::{CliError, failure};
+use crate::io::print;
+
+/// Shows what an object or library holds, of any target: functions with signatures and docs, import tree, needed symbols. Nothing of it is run
+#[derive(Args)]
+pub struct Inspect {
+    /// The object or library
+    file: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Inspect {
+    pub fn run(&self) -> Result<(), CliError> {
+        let binary = inspect(&self.file).map_err(failure)?;
+        match self.json {
+            true => print(&format!("{:#}\n", as_json(&binary))),
+            false => print(&as_text(&binary)),
+        }
+    }
+}
+
+fn as_json(binary: &Binary) -> Value {
+    let function = |function: &BinaryFunction| {
+        json!({
+            "name": function.name,
+            "has_metadata": function.has_metadata,
+            "has_doc": function.has_doc,
+            "signature": function.signature,
+            "metadata": function.metadata.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()),
+            "doc": function.doc,
+        })
+    };
+    let module = |module: &BinaryModule| json!({ "kind": module.kind, "size": module.size, "imports": module.imports });
+    json!({
+        "format": binary.format,
+        "architecture": binary.architecture,
+        "linked": binary.linked,
+        "functions": binary.functions.iter().map(function).collect::<Vec<_>>(),
+        "has_context": binary.has_context,
+        "modules": binary.modules.as_ref().map(|modules| modules.iter().map(module).collect::<Vec<_>>()),
+        "needed_symbols": binary.needed_symbols,
+        "needed_libraries": binary.needed_libraries,
+    })
+}
+
+fn as_text(binary: &Binary) -> String {
+    let mut text = String::new();
+    let kind = if binary.linked { "library" } else { "object" };
+    line(&mut text, 0, &format!("{} {kind} for {}", binary.format, binary.architecture));
+    heading(&mut text, "functions", binary.functions.len());
+    for function in &binary.functions {
+        line(&mut text, 1, function.signature.as_deref().unwrap_or(&function.name));
+        if function.signature.as_deref().is_some_and(|signature| !signature.starts_with(&function.name)) {
+            line(&mut text, 2, &format!("as {}", function.name));
+        }
+        if function.has_metadata && function.metadata.is_none() {
+            line(&mut text, 2, "has metadata");
+        }
+        match &function.doc {
+            Some(doc) => doc.lines().for_each(|doc| line(&mut text, 2, doc)),
+            None if function.has_doc => line(&mut text, 2, "has a doc"),
+            None => {}
+        }
+    }
+    if let Some(modules) = &binary.modules {
+        heading(&mut text, "modules", modules.len());
+        for (index, module) in modules.iter().enumerate() {
+            let size = if module.kind == "_lib" { String::new() } else { format!(", {} bytes", module.size) };
+            let imports: Vec<_> = module.imports.iter().map(|import| format!("#{import}")).collect();
+            let imports = if imports.is_empty() { String::new() } else { format!(", imports {}", imports.join(", ")) };
+            line(&mut text, 1, &format!("#{index} {}{size}{imports}", module.kind));
+        }
+    }
+    heading(&mut text, "needed symbols", binary.needed_symbols.len());
+    binary.needed_symbols.iter().for_each(|symbol| line(&mut text, 1, symbol));
+    if binary.linked {
+        heading(&mut text, "needed libraries", binary.needed_libraries.len());
+        binary.needed_libraries.iter().for_each(|library| line(&mut text, 1, library));
+    }
+    text
+}
+
+fn heading(text: &mut String, what: &str, count: usize) {
+    line(text, 0, &format!("{what}: {}", if count == 0 { "none".to_owned() } else { count.to_string() }));
+}
+
+/// A line of what may come from the file: nothing in it is for the terminal to obey.
+fn line(text: &mut String, depth: usize, content: &str) {
+    let shown: String = content.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    // writing to a String doesn't fail
+    let _ = writeln!(text, "{:indent$}{shown}", "", indent = 2 * depth);
+}

@@ -1,0 +1,140 @@
+//! `tvm-ffi-codegen pack`
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use target_lexicon::{HOST, Triple};
+use tvm_ffi_codegen::artifact::{LibraryBinBuilder, NodeId, Payload};
+
+use crate::error::{CliError, failure};
+use crate::io::read_stdin;
+
+/// Packs modules into an object, for a library to carry: `__tvm_ffi__library_bin`
+///
+/// Each --import is a module of a kind whose bytes are those of a file of any size; a loader of that kind (`ffi.Module.load_from_bytes.KIND`) gets them
+/// when the library is loaded. The library imports all of them, unless they say otherwise:
+///
+///     --import cuda=kernels.cubin                         imported by the library
+///     --import all:fat=fat.bin --import cuda@all=a.cubin  `a.cubin` is imported by `fat.bin`, which is named `all`
+///     --import b:cuda=b.bin --import c@_lib,b=c.bin       `c.bin` is imported by both the library (`_lib`) and `b`
+///
+/// Link the object with others: `tvm-ffi-codegen wrap ... --link bin.o -o out.so`.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct Pack {
+    /// A module: `[NAME:]KIND[@IMPORTER,...]=FILE`. FILE `-` is stdin
+    #[arg(long = "import", value_name = "IMPORT", required = true)]
+    imports: Vec<Import>,
+    /// The name of the module that is the root, which is what loading the library gives, and which imports the library; unless given, the library
+    #[arg(long, value_name = "NAME")]
+    root: Option<String>,
+    /// The target's triple
+    #[arg(long, value_name = "TRIPLE", default_value_t = HOST)]
+    target: Triple,
+    /// The prefix of a system library's symbols
+    #[arg(long, value_name = "PREFIX", default_value = "")]
+    system_lib: String,
+    /// The object to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// The library's name among importers.
+const LIBRARY: &str = "_lib";
+
+/// One `--import`.
+#[derive(Clone)]
+struct Import {
+    name: Option<String>,
+    kind: String,
+    importers: Vec<String>,
+    file: PathBuf,
+}
+
+impl std::str::FromStr for Import {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (what, file) = text.split_once('=').ok_or("expected [NAME:]KIND[@IMPORTER,...]=FILE, there is no `=`")?;
+        let (what, importers) = match what.split_once('@') {
+            Some((what, importers)) => (what, importers.split(',').map(str::to_owned).collect()),
+            None => (what, Vec::new()),
+        };
+        let (name, kind) = match what.split_once(':') {
+            Some((name, kind)) => (Some(name.to_owned()), kind),
+            None => (None, what),
+        };
+        if kind.is_empty() || file.is_empty() || name.as_deref() == Some("") || importers.iter().any(String::is_empty) {
+            return Err("expected [NAME:]KIND[@IMPORTER,...]=FILE, a part is empty".to_owned());
+        }
+        if name.as_deref() == Some(LIBRARY) {
+            return Err(format!("`{LIBRARY}` is the library's own name"));
+        }
+        Ok(Import { name, kind: kind.to_owned(), importers, file: file.into() })
+    }
+}
+
+impl Pack {
+    pub fn run(&self) -> Result<(), CliError> {
+        let mut bin = LibraryBinBuilder::new();
+        bin.symbol_prefix(&self.system_lib);
+        // the first node is the root
+        let root = self.root.as_deref().map(|root| self.index_of(root)).transpose()?;
+        let mut stdin = None;
+        let mut nodes = vec![None; self.imports.len()];
+        if let Some(root) = root {
+            nodes[root] = Some(self.add(&mut bin, root, &mut stdin)?);
+        }
+        let library = bin.library();
+        for (index, node) in nodes.iter_mut().enumerate() {
+            if node.is_none() {
+                *node = Some(self.add(&mut bin, index, &mut stdin)?);
+            }
+        }
+        if let Some(root) = root.and_then(|root| nodes[root]) {
+            bin.import(root, library);
+        }
+        for (index, (import, node)) in self.imports.iter().zip(&nodes).enumerate() {
+            let Some(node) = *node else { continue };
+            for importer in &import.importers {
+                let importer = match importer.as_str() {
+                    LIBRARY => Some(library),
+                    name => nodes[self.index_of(name)?],
+                };
+                if let Some(importer) = importer {
+                    bin.import(importer, node);
+                }
+            }
+            if import.importers.is_empty() && root != Some(index) {
+                bin.import(library, node);
+            }
+        }
+        bin.write_object(&self.target, &self.output).map_err(failure)
+    }
+
+    /// Which import has a name.
+    fn index_of(&self, name: &str) -> Result<usize, CliError> {
+        let mut by_name = HashMap::new();
+        for (index, import) in self.imports.iter().enumerate() {
+            if let Some(known) = import.name.as_deref()
+                && by_name.insert(known, index).is_some()
+            {
+                return Err(CliError::Usage(format!("two imports have the name `{known}`")));
+            }
+        }
+        by_name.get(name).copied().ok_or_else(|| CliError::Usage(format!("no import has the name `{name}`")))
+    }
+
+    fn add(&self, bin: &mut LibraryBinBuilder, index: usize, stdin: &mut Option<()>) -> Result<NodeId, CliError> {
+        let import = &self.imports[index];
+        let payload = match import.file.as_os_str() == "-" {
+            false => Payload::File(import.file.clone()),
+            true if stdin.replace(()).is_some() => {
+                return Err(CliError::Usage("stdin can be one import alone".to_owned()));
+            }
+            true => Payload::Bytes(read_stdin()?),
+        };
+        Ok(bin.module(&import.kind, payload))
+    }
+}
