@@ -6,8 +6,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use target_lexicon::Triple;
-use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, Linker, Payload};
+use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, Linker, Payload, Triple};
 use tvm_ffi_codegen::{Kernel, Signature};
 
 const SIGNATURES: &str = include_str!("signatures.txt");
@@ -37,25 +36,29 @@ struct Args {
     link: Vec<PathBuf>,
 }
 
-/// The signatures, each with the comment right above it.
-fn signatures() -> Result<Vec<(Signature, String)>, Box<dyn Error>> {
-    let (mut all, mut doc) = (Vec::new(), Vec::new());
+/// A function of the library.
+struct Function {
+    signature: Signature,
+    kernel: Kernel,
+    doc: Option<String>,
+}
+
+/// Lines `SIGNATURE @ KERNEL`, some with a doc above, `## ...`: what the command line reads too.
+fn functions() -> Result<Vec<Function>, Box<dyn Error>> {
+    let (mut all, mut doc) = (Vec::new(), None);
     for line in SIGNATURES.lines() {
-        if let Some(comment) = line.strip_prefix('#') {
-            doc.push(comment.trim());
-            continue;
+        if let Some(text) = line.strip_prefix("## ") {
+            doc = Some(text.to_owned());
+        } else if let Some((signature, kernel)) = line.split_once(" @ ") {
+            all.push(Function { signature: signature.parse()?, kernel: Kernel::symbol(kernel), doc: doc.take() });
         }
-        if !line.is_empty() {
-            all.push((line.parse()?, doc.join(" ")));
-        }
-        doc.clear();
     }
     Ok(all)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let target = args.target.map_or(Ok(Triple::host()), |target| target.parse().map_err(|e| format!("{target}: {e}")))?;
+    let target = args.target.map_or(Ok(Triple::host()), |target| target.parse())?;
     let mut library = LibraryBuilder::new().target(target.clone());
     library = match args.backend {
         #[cfg(feature = "cranelift")]
@@ -64,11 +67,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(Backend::Llvm) => library.backend(tvm_ffi_codegen::Backend::Llvm),
         None => library,
     };
-    for (signature, doc) in signatures()? {
-        let kernel = Kernel::symbol(signature.name());
-        library = match doc.is_empty() {
-            true => library.function(&signature, &kernel),
-            false => library.documented(&signature, &kernel, doc),
+    for Function { signature, kernel, doc } in functions()? {
+        library = match doc {
+            None => library.function(&signature, &kernel),
+            Some(doc) => library.documented(&signature, &kernel, doc),
         };
     }
     let mut bin = LibraryBinBuilder::new();
