@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
 
 mod command;
+mod hosts;
 mod run;
 mod steps;
 mod tools;

