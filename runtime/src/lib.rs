@@ -5,6 +5,11 @@
 //! code use the symbols in [`capi`], which are the ones that `tvm/ffi/c_api.h` declares. Both work
 //! on the same objects, whose layouts are in [`abi`].
 //!
+//! A [`Module`] is a set of functions: in memory, of a kind written in Rust ([`ModuleImpl`]), or of a library that was compiled ahead of
+//! time ([`Module::load_from_file`]), which may carry further modules ([`library_bin`]). Libraries find this runtime's symbols only where
+//! the executable exports them: let the build script of the final crate print `cargo::rustc-link-arg-bins=-rdynamic`. The crate
+//! `tvm-ffi-runtime-c` gives the symbols as a C library.
+//!
 //! ```
 //! use tvm_ffi_runtime::{Any, Error, Function};
 //!

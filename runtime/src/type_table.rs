@@ -87,6 +87,11 @@ impl Table {
             let parent = index.is_object().then_some(root.0);
             table.insert(index.0, key, 0, false, parent);
         }
+        if let Some(module) = table.info(TypeIndex::MODULE.0) {
+            let fields = Box::leak(Box::new(crate::module::fields()));
+            // SAFETY: the info is never freed, and nobody else has it yet.
+            unsafe { ((*module).fields, (*module).num_fields) = (fields.as_ptr(), fields.len() as i32) };
+        }
         table
     }
 

@@ -309,6 +309,36 @@ fn global_functions_of_modules_are_upstreams() {
 }
 
 #[test]
+fn reflection_shows_imports() {
+    use tvm_ffi_runtime::abi::{TVMFFIAny, TypeIndex};
+    let (outer, inner) = (with("outer", 1), with("inner", 2));
+    outer.import_module(&inner).unwrap();
+    // SAFETY: infos are never freed, and have as many fields as they say.
+    let field = unsafe {
+        let info = &*tvm_ffi_runtime::capi::TVMFFIGetTypeInfo(TypeIndex::MODULE.0);
+        assert_eq!(info.num_fields, 1);
+        &*info.fields
+    };
+    // SAFETY: the name is a static text.
+    assert_eq!(unsafe { field.name.as_slice() }, b"imports_");
+    let read = |object: *mut c_void| {
+        let mut result = TVMFFIAny::none();
+        // SAFETY: the object is alive; the result owns nothing before, and what it holds then is moved out.
+        unsafe {
+            let code = field.getter.unwrap()(object.byte_offset(field.offset as isize), &mut result);
+            (code, Any::from_raw(result))
+        }
+    };
+    let (code, imports) = read(outer.as_object().as_ptr().cast());
+    assert_eq!(code, 0);
+    let imports: Array = imports.cast().unwrap();
+    assert!(imports[0].cast::<Module>().unwrap().as_object().ptr_eq(inner.as_object()));
+    assert_eq!(imports.len(), 1);
+    assert_eq!(raised(read(gives(1).as_raw_handle()).0).kind(), "TypeError");
+    assert_eq!(raised(read(null_mut()).0).kind(), "ValueError");
+}
+
+#[test]
 fn global_modules_stay_until_they_are_removed() {
     let (module, drops) = talkative();
     let weak = module.as_object().downgrade();

@@ -149,3 +149,42 @@ fn damaged_blobs_load_or_fail() {
     }
     assert!(failures > good.len());
 }
+
+#[test]
+fn a_system_library_may_ask_for_others_while_it_is_loaded() {
+    register_module_loader("syslib_asks", |prefix| Module::system_lib(std::str::from_utf8(&prefix).unwrap())).unwrap();
+    for (prefix, asks) in [("syslib_other_", "syslib_e_"), ("syslib_self_", "syslib_self_")] {
+        let node = Node::Module { kind: "syslib_asks", payload: asks.as_bytes() };
+        let blob = Vec::leak(write(&[Node::Library, node], &[vec![1], vec![]]).unwrap());
+        register(&format!("{prefix}__tvm_ffi__library_bin"), blob.as_ptr().cast());
+    }
+    let module = Module::system_lib("syslib_other_").unwrap();
+    assert!(module.imports()[0].as_object().ptr_eq(Module::system_lib("syslib_e_").unwrap().as_object()));
+    let error = Module::system_lib("syslib_self_").unwrap_err();
+    assert_eq!(error.message(), "The system library of prefix `syslib_self_` is asked for by what loads it");
+    // What failed may be tried again.
+    register("syslib_self___tvm_ffi__library_bin", std::ptr::null());
+    assert!(Module::system_lib("syslib_self_").unwrap().imports().is_empty());
+}
+
+#[test]
+fn a_library_may_carry_a_long_chain() {
+    register_module_loader("syslib_link", |_| Ok(Module::new("syslib_link", []))).unwrap();
+    let mut nodes = vec![Node::Module { kind: "syslib_link", payload: b"" }; 20_000];
+    nodes.push(Node::Library);
+    // The root imports the last link, and each link the one before: slow, if each import looked for a cycle in all that is below.
+    let library = nodes.len() - 1;
+    let mut children: Vec<Vec<usize>> = (0..nodes.len()).map(|node| vec![node.saturating_sub(1)]).collect();
+    children[0] = vec![library - 1];
+    children[1] = vec![library];
+    children[library].clear();
+    let blob = Vec::leak(write(&nodes, &children).unwrap());
+    register("syslib_chain___tvm_ffi__library_bin", blob.as_ptr().cast());
+    register("__tvm_ffi_syslib_chain_f", gives::<9> as *const c_void);
+    let load = || {
+        let root = Module::system_lib("syslib_chain_").unwrap();
+        assert_eq!(value(root.get_function_from("f", true).unwrap()), Some(9));
+        root.clear_imports();
+    };
+    std::thread::Builder::new().stack_size(256 << 10).spawn(load).unwrap().join().unwrap();
+}

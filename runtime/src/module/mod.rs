@@ -20,6 +20,7 @@ mod imports;
 mod library;
 mod load;
 mod lookup;
+mod reflection;
 
 pub use builder::ModuleBuilder;
 pub(crate) use globals::globals;
@@ -27,6 +28,7 @@ pub use implementation::{ModuleImpl, PropertyMask};
 pub(crate) use library::{register_context_symbol, register_system_symbol};
 pub use load::register_module_loader;
 use lookup::Lookups;
+pub(crate) use reflection::fields;
 
 /// What a module object holds. Fields drop in order: what may hold code of a library goes before the library.
 struct ModuleBody {

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::ThreadId;
 
 use super::{Address, FUNCTION, Module, Symbols, load};
-use crate::error::Result;
+use crate::error::{Result, runtime_error};
 
 static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
 
@@ -44,16 +45,34 @@ impl Symbols for SystemLibrary {
     }
 }
 
+/// The one module of a prefix, once it is loaded.
+#[derive(Default)]
+struct Slot {
+    module: Mutex<Option<Module>>,
+    /// Who loads it now.
+    loading: Mutex<Option<ThreadId>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The one module of a prefix.
 pub(crate) fn system_lib(prefix: &str) -> Result<Module> {
-    type Slot = Arc<Mutex<Option<Module>>>;
-    static MODULES: Mutex<BTreeMap<String, Slot>> = Mutex::new(BTreeMap::new());
-    let slot = MODULES.lock().unwrap_or_else(PoisonError::into_inner).entry(prefix.to_owned()).or_default().clone();
+    static SLOTS: Mutex<BTreeMap<String, Arc<Slot>>> = Mutex::new(BTreeMap::new());
+    let slot = lock(&SLOTS).entry(prefix.to_owned()).or_default().clone();
+    let this = std::thread::current().id();
+    if *lock(&slot.loading) == Some(this) {
+        // It would wait for itself.
+        return Err(runtime_error(&format!("The system library of prefix `{prefix}` is asked for by what loads it")));
+    }
     // Only this prefix waits while a loader runs, which may ask for others.
-    let mut module = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut module = lock(&slot.module);
     if let Some(module) = &*module {
         return Ok(module.clone());
     }
-    let loaded = load(Arc::new(SystemLibrary { prefix: prefix.to_owned() }))?;
-    Ok(module.insert(loaded).clone())
+    *lock(&slot.loading) = Some(this);
+    let loaded = load(Arc::new(SystemLibrary { prefix: prefix.to_owned() }));
+    *lock(&slot.loading) = None;
+    Ok(module.insert(loaded?).clone())
 }

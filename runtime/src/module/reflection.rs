@@ -1,0 +1,50 @@
+//! The field of modules that upstream's reflection shows: `imports_`, an array.
+//! No header section: upstream registers it in `extra/module_internal.h`.
+
+use std::ffi::{c_int, c_void};
+
+use super::Module;
+use crate::abi::*;
+use crate::any::Any;
+use crate::capi::{guard, null_argument, required_out};
+use crate::container::Array;
+use crate::error::{runtime_error, type_mismatch};
+use crate::object::ObjectRef;
+
+/// The fields of `ffi.Module`.
+pub(crate) fn fields() -> [TVMFFIFieldInfo; 1] {
+    let text = |text: &'static str| TVMFFIByteArray::from_slice(text.as_bytes());
+    [TVMFFIFieldInfo {
+        name: text("imports_"),
+        doc: text(""),
+        metadata: text(r#"{"type_schema":"{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}"}"#),
+        flags: 0,
+        size: size_of::<TVMFFIObjectHandle>() as i64,
+        alignment: align_of::<TVMFFIObjectHandle>() as i64,
+        // The getter takes the object itself: there is no array before it is asked for.
+        offset: 0,
+        getter: Some(get_imports),
+        setter: std::ptr::null_mut(),
+        default_value_or_factory: TVMFFIAny::none(),
+        field_static_type_index: TypeIndex::ARRAY.0,
+    }]
+}
+
+/// Reads the field of the module that `field` points at.
+unsafe extern "C" fn get_imports(field: *mut c_void, result: *mut TVMFFIAny) -> c_int {
+    guard(|| {
+        let result = required_out(result, "result")?;
+        // SAFETY: the header has the getter called with an object's address, moved by the field's offset, which is 0.
+        let object = unsafe { ObjectRef::clone_from_raw(field.cast()) }.ok_or_else(|| null_argument("field"))?;
+        let module: Module =
+            object.downcast().map_err(|object: ObjectRef| type_mismatch("ffi.Module", object.type_index()))?;
+        let imports: Any = module.imports().into_iter().collect::<Array>().into();
+        // SAFETY: the result is readable; only its type index is looked at.
+        if TypeIndex(unsafe { (*result).type_index }).is_object() {
+            return Err(runtime_error("result must be initialised to None"));
+        }
+        // SAFETY: as above, and writable; it owns nothing.
+        unsafe { result.write(imports.into_raw()) };
+        Ok(())
+    })
+}
