@@ -1,6 +1,7 @@
 //! Tests of the whole: signatures and kernels on every executor, from the outside.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod artifact;
 mod bodies;
 mod contract;
 mod fixtures;

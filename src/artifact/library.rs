@@ -190,6 +190,6 @@ impl LibraryBuilder {
         let options =
             TargetOptions { opt_level: self.opt_level, cpu: self.cpu.clone(), features: self.features.clone() };
         let mut compiler = Compiler::new(Target::new(&self.target, &options)?);
-        Ok(compiler.compile(&module, Options { for_linker: true, ..Options::default() })?.object)
+        Ok(compiler.compile_owned(module, Options { for_linker: true, ..Options::default() })?.object)
     }
 }

@@ -14,6 +14,7 @@ mod isa;
 mod object;
 mod translate;
 mod unwind;
+mod unwind_windows;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,8 @@ use object::{
 };
 use target_lexicon::Endianness;
 
+use super::unwind_windows::unwind_info;
+
 /// Unwind information of an object's functions, until all of them are defined.
 pub(super) struct UnwindTables {
     frames: FrameTable,
@@ -60,7 +62,7 @@ impl UnwindTables {
             self.write_frames(object)?;
         }
         if !self.windows.is_empty() {
-            self.write_windows(object).map_err(|e| e.to_string())?;
+            self.write_windows(object)?;
         }
         Ok(())
     }
@@ -87,17 +89,17 @@ impl UnwindTables {
         });
         for relocation in relocations {
             let RelocationTarget::Symbol(index) = relocation.target else { continue };
-            let (offset, function) = (relocation.offset as u64, self.symbols[index]);
-            // By its section: an exported symbol may be another's in the end, and linkers refuse a relative address of such.
-            let (symbol, place) = match (anchor, object.symbol(function).section.id()) {
-                (None, Some(code)) => (object.section_symbol(code), object.symbol(function).value as i64),
-                _ => (function, 0),
-            };
+            let (offset, mut symbol) = (relocation.offset as u64, self.symbols[index]);
             let size = 8 * relocation.size;
             let (flags, addend) = match anchor {
                 None => {
                     let (kind, encoding) = (RelocationKind::Relative, RelocationEncoding::Generic);
-                    (RelocationFlags::Generic { kind, encoding, size }, relocation.addend + place)
+                    let mut addend = relocation.addend;
+                    // Another library may have a function of an exported name, but this one's code is meant.
+                    if let Some((section, at)) = object.symbol_section_and_offset(symbol) {
+                        (symbol, addend) = (section, addend + at as i64);
+                    }
+                    (RelocationFlags::Generic { kind, encoding, size }, addend)
                 }
                 Some(_) => {
                     let (r_type, r_length) = (macho::X86_64_RELOC_UNSIGNED, if size == 64 { 3 } else { 2 });
@@ -114,20 +116,21 @@ impl UnwindTables {
 
     /// A `RUNTIME_FUNCTION` in `.pdata` for each function: where it begins and ends, and where its `UNWIND_INFO` is in `.xdata`,
     /// all relative to the image.
-    fn write_windows(&self, object: &mut Object<'_>) -> object::write::Result<()> {
+    fn write_windows(&self, object: &mut Object<'_>) -> Result<(), String> {
         let [xdata, pdata] = [&b".xdata"[..], b".pdata"]
             .map(|name| object.add_section(Vec::new(), name.to_vec(), SectionKind::ReadOnlyData));
         let infos = object.section_symbol(xdata);
         for (function, info, len) in &self.windows {
-            let mut bytes = vec![0; info.emit_size()];
-            info.emit(&mut bytes);
+            let function_name = || String::from_utf8_lossy(&object.symbol(*function).name).into_owned();
+            let bytes = unwind_info(info).ok_or_else(|| format!("{} has an unknown prologue", function_name()))?;
             let at = object.append_section_data(xdata, &bytes, 4);
             let entry = object.append_section_data(pdata, &[0; 12], 4);
             for (offset, symbol, addend) in [(0, *function, 0), (4, *function, i64::from(*len)), (8, infos, at as i64)]
             {
                 let (kind, encoding, size) = (RelocationKind::ImageOffset, RelocationEncoding::Generic, 32);
                 let flags = RelocationFlags::Generic { kind, encoding, size };
-                object.add_relocation(pdata, Relocation { offset: entry + offset, symbol, addend, flags })?;
+                let relocation = Relocation { offset: entry + offset, symbol, addend, flags };
+                object.add_relocation(pdata, relocation).map_err(|e| e.to_string())?;
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -73,16 +74,33 @@ impl Compiler {
     /// # Errors
     /// LLVM refuses the module, which is a bug of this library; the error shows what it was given.
     pub fn compile(&mut self, module: &VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
+        self.guarded(module, options, || module.to_string())
+    }
+
+    /// As [`compile`](Self::compile), and frees the module as soon as LLVM has its own of it: one of many functions is large.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_owned(&mut self, module: VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
+        self.guarded(Box::new(module), options, String::new)
+    }
+
+    fn guarded(
+        &mut self,
+        module: impl Deref<Target = VerifiedModule>,
+        options: Options,
+        listing: impl FnOnce() -> String,
+    ) -> Result<CompiledModule, Error> {
         // inkwell checks some things by panicking. None of that may leave this library.
         catch_unwind(AssertUnwindSafe(|| self.run(module, options))).unwrap_or_else(|payload| {
             let text = payload.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-            Err(Error::Codegen { message: format!("panic: {text}"), listing: module.to_string() })
+            Err(Error::Codegen { message: format!("panic: {text}"), listing: listing() })
         })
     }
 
-    fn run(&mut self, ir: &VerifiedModule, options: Options) -> Result<CompiledModule, Error> {
-        let level = self.target.opt_level().for_module(ir);
+    fn run(&mut self, ir: impl Deref<Target = VerifiedModule>, options: Options) -> Result<CompiledModule, Error> {
+        let level = self.target.opt_level().for_module(&ir);
         let triple = TargetTriple::create(self.target.triple());
         let machine = match &mut self.machines[level as usize] {
             Some(machine) => &*machine,
@@ -95,7 +113,7 @@ impl Compiler {
         module.set_triple(&triple);
         module.set_data_layout(&machine.get_target_data().get_data_layout());
 
-        let mut translator = ModuleTranslator::new(ir, &module).for_format(self.target.format(), options.for_linker);
+        let mut translator = ModuleTranslator::new(&ir, &module).for_format(self.target.format(), options.for_linker);
         let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
         translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
         if options.for_linker {
@@ -112,6 +130,8 @@ impl Compiler {
             OptLevel::Full => Vec::new(),
             _ => translator.without_loops(),
         };
+        drop(translator);
+        drop(ir);
         pipeline::run(&module, machine, level, &brief).map_err(|message| refused(&message, &module))?;
         let llvm_ir = before.map(|before| (before, module.print_to_string().to_string()));
         // Generating code changes the module, so that the text comes from a copy.

@@ -1,0 +1,58 @@
+//! How much memory an object of many functions takes while it is made.
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+
+use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::{Backend, Kernel};
+
+use crate::support::sig;
+
+const FUNCTIONS: usize = 250;
+
+/// The most memory that this process has had so far, in KB.
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn library(backend: Backend, count: usize) -> LibraryBuilder {
+    let kernel = Kernel::body(|b| {
+        let y = b.tensor("y");
+        b.for_range(0, b.dim("n"), |i| y.store([i], y.load([i]) + 1.0f32));
+    });
+    (0..count).fold(LibraryBuilder::new().backend(backend), |library, i| {
+        let text = format!("f{i}(x: Tensor([m, n], float32), y: Tensor([n], float32), a: float64 = 1.5)");
+        library.function(&sig(&text), &kernel)
+    })
+}
+
+/// Other tests would be counted too: the measurement has a process of its own, which runs the test below.
+#[test]
+fn a_function_takes_less_than_100_kb() {
+    for backend in Backend::ALL {
+        let out = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "artifact::memory::measure", "--ignored", "--nocapture", "--test-threads=1"])
+            .env("MEASURED_BACKEND", backend.to_string().to_lowercase())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&out.stdout);
+        let figure = text.lines().find_map(|line| line.split_once("KB at peak: ")).map(|(_, figure)| figure);
+        let kb: usize = figure.unwrap_or_else(|| panic!("{text}")).trim().parse().unwrap();
+        let each = kb as f64 / FUNCTIONS as f64;
+        println!("{backend}: {each} KB for each function");
+        assert!((1.0..100.0).contains(&each), "{backend}: {each} KB for each function");
+    }
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn measure() {
+    let backend: Backend = std::env::var("MEASURED_BACKEND").unwrap().parse().unwrap();
+    // what is there once, such as the backend's own tables
+    library(backend, 1).emit().unwrap();
+    let before = peak();
+    library(backend, FUNCTIONS).emit().unwrap();
+    println!("KB at peak: {}", peak() - before);
+}

@@ -1,0 +1,5 @@
+//! What is made for other programs: object files.
+
+mod memory;
+mod objects;
+mod targets;

@@ -1,0 +1,166 @@
+//! Objects of this machine: linked, loaded, called; and what can't be one.
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use libloading::Library;
+use tvm_ffi_codegen::artifact::{EmitError, LibraryBuilder};
+use tvm_ffi_codegen::lower::{LowerError, metadata};
+use tvm_ffi_codegen::runtime::{Function, Tensor, abi::TVMFFISafeCallType, capi};
+use tvm_ffi_codegen::{Backend, Kernel, Signature};
+
+use crate::support::sig;
+
+/// Runs the C compiler driver.
+fn cc(args: &[&Path]) {
+    let out = Command::new("cc").args(args).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+fn function(library: &Arc<Library>, symbol: &str) -> Function {
+    // SAFETY: the symbol is a function of the packed prototype, and the function keeps the library.
+    unsafe {
+        let safe_call = *library.get::<TVMFFISafeCallType>(symbol.as_bytes()).unwrap();
+        Function::from_code(safe_call, Arc::clone(library))
+    }
+}
+
+fn text(library: &Arc<Library>, symbol: &str) -> String {
+    String::try_from(function(library, symbol).call(()).unwrap()).unwrap()
+}
+
+fn add(name: &str, what: f32) -> (Signature, Kernel) {
+    let kernel = Kernel::body(move |b| {
+        let y = b.tensor("y");
+        b.for_range(0, b.dim("n"), |i| y.store([i], y.load([i]) + what));
+    });
+    (sig(&format!("{name}(y: Tensor([n], float32), k: int64 = 7)")), kernel)
+}
+
+/// Objects of the same helpers, by each backend and together, in one library; one calls a function of a C compiler's.
+#[test]
+fn two_objects_and_a_c_object_are_one_library() {
+    // the libraries find the runtime in this executable
+    assert!(!capi::symbols().is_empty());
+    let last = *Backend::ALL.last().unwrap();
+    for (first, second) in [(Backend::ALL[0], Backend::ALL[0]), (Backend::ALL[0], last), (last, last)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let (one, one_body) = add("one", 1.0);
+        let (two, two_body) = add("two", 2.0);
+        let square = sig("square(x: float64) -> float64");
+        let library = LibraryBuilder::new().backend(first).documented(&one, &one_body, "Adds \"one\".\n\0");
+        library.emit().unwrap().write(path("one.o")).unwrap();
+        let library = LibraryBuilder::new().backend(second).function(&two, &two_body);
+        library.function(&square, &Kernel::symbol("c_square")).emit().unwrap().write(path("two.o")).unwrap();
+        std::fs::write(path("c.c"), "double c_square(double x) { return x * x; }").unwrap();
+        let [shared, pic, o, library] = ["-shared", "-fPIC", "-o", "lib.so"].map(Path::new);
+        cc(&[shared, pic, o, &path("lib.so"), &path("one.o"), &path("two.o"), &path("c.c")]);
+        // SAFETY: loading it runs nothing.
+        let library = Arc::new(unsafe { Library::new(dir.path().join(library)) }.unwrap());
+
+        let y = Tensor::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+        function(&library, "__tvm_ffi_one").call((&y,)).unwrap();
+        function(&library, "__tvm_ffi_two").call((&y, 3)).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [4.0, 5.0]);
+        let nine = function(&library, "__tvm_ffi_square").call((-3,)).unwrap();
+        assert_eq!(f64::try_from(nine).unwrap(), 9.0);
+        let error = function(&library, "__tvm_ffi_two").call((1,)).unwrap_err().to_string();
+        assert!(error.contains("expected Tensor, got int"), "{error}");
+        assert_eq!(text(&library, "__tvm_ffi__metadata_one"), metadata(&one));
+        assert_eq!(text(&library, "__tvm_ffi__metadata_square"), metadata(&square));
+        assert_eq!(text(&library, "__tvm_ffi__doc_one"), "Adds \"one\".\n\0");
+        // SAFETY: the symbol is a variable of this type, which nobody else uses.
+        let context = unsafe { **library.get::<*const usize>(b"__tvm_ffi__library_ctx").unwrap() };
+        assert_eq!(context, 0);
+    }
+}
+
+/// A static program without a runtime: what the constructors register is what they are asked to.
+#[test]
+fn system_libraries_register_at_start_up() {
+    let last = *Backend::ALL.last().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    for (backend, prefix) in [(Backend::ALL[0], "a_"), (last, "b_")] {
+        let (one, body) = add("one", 1.0);
+        let (two, _) = add("two", 2.0);
+        let library = LibraryBuilder::new().backend(backend).system_library(prefix);
+        let library = library.documented(&one, &body, "Doc.").function(&two, &Kernel::check_only());
+        library.emit().unwrap().write(path(&format!("{prefix}.o"))).unwrap();
+    }
+    // every function of the C API that objects may refer to, and the one that is called
+    let mut main = String::from("#include <stdio.h>\n");
+    for (name, _) in capi::symbols().iter().filter(|(name, _)| *name != "TVMFFIEnvModRegisterSystemLibSymbol") {
+        main += &format!("int {name}(void) {{ return -1; }}\n");
+    }
+    main += "int TVMFFIEnvModRegisterSystemLibSymbol(const char* name, void* symbol) {\n\
+             printf(\"%s %d\\n\", name, symbol != 0);\nreturn 0;\n}\n\
+             extern int __tvm_ffi_a_two(void*, void*, int, void*);\n\
+             int main(void) { printf(\"main %d\\n\", __tvm_ffi_a_two(0, 0, 0, 0)); return 0; }\n";
+    std::fs::write(path("main.c"), main).unwrap();
+    cc(&[Path::new("-o"), &path("main"), &path("main.c"), &path("a_.o"), &path("b_.o")]);
+    let out = Command::new(path("main")).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.pop(), Some("main -1"), "{text}");
+    let expected = ["a_", "b_"].map(|prefix| {
+        [
+            format!("{prefix}__tvm_ffi__library_ctx 1"),
+            format!("__tvm_ffi_{prefix}one 1"),
+            format!("{prefix}__tvm_ffi__metadata_one 1"),
+            format!("{prefix}__tvm_ffi__doc_one 1"),
+            format!("__tvm_ffi_{prefix}two 1"),
+            format!("{prefix}__tvm_ffi__metadata_two 1"),
+        ]
+    });
+    lines.sort_unstable();
+    let mut expected = expected.concat();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+fn mistakes(library: LibraryBuilder) -> Vec<LowerError> {
+    match library.emit() {
+        Err(EmitError::Functions(mistakes)) => mistakes,
+        other => panic!("{other:?}"),
+    }
+}
+
+extern "C" fn nothing() {}
+
+#[test]
+fn all_mistakes_come_at_once() {
+    let check = Kernel::check_only();
+    let address = Kernel::address(nothing as *const std::ffi::c_void);
+    let mut library = LibraryBuilder::new().system_library("9 lives");
+    for name in ["_library_bin", "_library_ctx", "_metadata_f", "_doc_f", "codegen_bind", "f"] {
+        library = library.function(&sig(&format!("{name}()")), &check);
+    }
+    library = library.function(&sig("f()"), &check).function(&sig("g()"), &address);
+    library = library.function(&sig("h()"), &Kernel::symbol("\0")).function(&sig("i() -> int64"), &check);
+    let mistakes = mistakes(library);
+    let is = |i: usize, ok: fn(&LowerError) -> bool| assert!(ok(&mistakes[i]), "{i}: {}", mistakes[i]);
+    is(0, |e| matches!(e, LowerError::Prefix { prefix } if prefix == "9 lives"));
+    for i in 1..=5 {
+        is(i, |e| matches!(e, LowerError::ReservedName { .. }));
+    }
+    is(6, |e| matches!(e, LowerError::DuplicateName { name } if name == "f"));
+    is(7, |e| matches!(e, LowerError::AddressInFile { function } if function == "g"));
+    is(8, |e| matches!(e, LowerError::KernelName { .. }));
+    is(9, |e| matches!(e, LowerError::KernelReturn { .. }));
+    assert_eq!(mistakes.len(), 10);
+}
+
+/// What a prefix makes of a name counts, not the name alone.
+#[test]
+fn a_prefix_may_make_a_reserved_name() {
+    let check = Kernel::check_only();
+    let found = mistakes(LibraryBuilder::new().system_library("_library_").function(&sig("bin()"), &check));
+    assert!(matches!(&found[..], [LowerError::ReservedName { symbol, .. }] if symbol == "__tvm_ffi__library_bin"));
+    let library = LibraryBuilder::new().system_library("p").function(&sig("_library_bin()"), &check);
+    assert_eq!(library.emit().unwrap().functions(), ["_library_bin"]);
+    assert!(LibraryBuilder::new().emit().unwrap().functions().is_empty());
+}
