@@ -1,20 +1,153 @@
 //! `tvm-ffi-codegen wrap`
 
-use clap::Args;
+use std::path::{Path, PathBuf};
 
-use crate::error::CliError;
+use clap::{Args, ValueEnum};
+use target_lexicon::{HOST, Triple};
+use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, ObjectFile, write_archive};
+use tvm_ffi_codegen::{Backend, OptLevel};
+
+use crate::error::{CliError, failure};
 use crate::signatures::Functions;
 
-/// Makes wrappers
+/// Makes checked functions around kernels: an object, an archive or a shared library, as the output's extension says
 #[derive(Args)]
 pub struct Wrap {
     #[command(flatten)]
     functions: Functions,
+    /// cranelift or llvm, as far as this build has them
+    #[arg(long, default_value_t, hide_default_value = true)]
+    backend: BackendName,
+    /// The target's triple
+    #[arg(long, value_name = "TRIPLE", default_value_t = HOST)]
+    target: Triple,
+    /// The least CPU that the code has to run on, by the backend's name; unless given, any of the architecture
+    #[arg(long, value_name = "NAME")]
+    cpu: Option<String>,
+    /// How much to optimise: none, speed or full
+    #[arg(long, value_name = "LEVEL", default_value = "speed")]
+    opt_level: OptLevel,
+    /// Makes a system library of that prefix, which registers its functions when the program that it is linked into starts
+    #[arg(long, value_name = "PREFIX")]
+    system_lib: Option<String>,
+    /// An object, archive or library to link, or to put into the archive: kernels, or what `pack` has made
+    #[arg(long, value_name = "FILE")]
+    link: Vec<PathBuf>,
+    /// The runtime to link a shared library against (for Windows: its import library); unless given, its symbols stay undefined for the host to
+    /// define
+    #[arg(long, value_name = "FILE")]
+    runtime: Option<PathBuf>,
+    /// What links a shared library: the C compiler's driver (CC_<target> or CC, or the usual one), or, for Linux, a linker of its own
+    #[arg(long, value_enum, default_value_t)]
+    linker: LinkerName,
+    /// What to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// A backend, the default one unless named.
+#[derive(Clone, Copy, Default)]
+struct BackendName(Backend);
+
+impl std::str::FromStr for BackendName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(BackendName)
+    }
+}
+
+impl std::fmt::Display for BackendName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.to_string().to_lowercase())
+    }
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum LinkerName {
+    #[default]
+    Cc,
+    #[cfg(feature = "libwild")]
+    Wild,
+}
+
+/// What an output is, by its extension.
+#[derive(Clone, Copy, PartialEq)]
+enum OutputKind {
+    Object,
+    Archive,
+    Library,
+}
+
+impl OutputKind {
+    fn of(path: &Path) -> Result<Self, CliError> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("o" | "obj") => Ok(OutputKind::Object),
+            Some("a" | "lib") => Ok(OutputKind::Archive),
+            Some("so" | "dylib" | "dll") => Ok(OutputKind::Library),
+            _ => {
+                let problem = "expected an output that ends in .o, .obj, .a, .lib, .so, .dylib or .dll";
+                Err(CliError::Usage(format!("{}: {problem}", path.display())))
+            }
+        }
+    }
 }
 
 impl Wrap {
     pub fn run(&self) -> Result<(), CliError> {
-        let _ = self.functions.read()?;
-        Ok(())
+        let kind = OutputKind::of(&self.output)?;
+        if kind == OutputKind::Object && !self.link.is_empty() {
+            return Err(CliError::Usage("--link is for archives and shared libraries, not for an object".to_owned()));
+        }
+        let object = self.object()?;
+        match kind {
+            OutputKind::Object => {
+                object.write(&self.output).map_err(|error| CliError::at(self.output.display(), error))
+            }
+            OutputKind::Archive => self.archive(object),
+            OutputKind::Library => self.library(object),
+        }
+    }
+
+    fn object(&self) -> Result<ObjectFile, CliError> {
+        let mut builder = LibraryBuilder::new().target(self.target.clone());
+        builder = builder.backend(self.backend.0).opt_level(self.opt_level);
+        if let Some(cpu) = &self.cpu {
+            builder = builder.cpu(cpu);
+        }
+        if let Some(prefix) = &self.system_lib {
+            builder = builder.system_library(prefix);
+        }
+        for function in self.functions.read()? {
+            builder = match &function.doc {
+                Some(doc) => builder.documented(&function.signature, &function.kernel, doc),
+                None => builder.function(&function.signature, &function.kernel),
+            };
+        }
+        builder.emit().map_err(failure)
+    }
+
+    fn archive(&self, object: ObjectFile) -> Result<(), CliError> {
+        // named as the archive, so that members of several that are merged tell whence they come
+        let name = Path::new(self.output.file_name().unwrap_or_default()).with_extension("o").display().to_string();
+        let mut inputs = vec![ArchiveInput::Object { name, bytes: object.into_bytes() }];
+        inputs.extend(self.link.iter().cloned().map(ArchiveInput::File));
+        write_archive(&self.target, &inputs, &self.output).map_err(failure)
+    }
+
+    fn library(&self, object: ObjectFile) -> Result<(), CliError> {
+        let mut linker = Linker::new(self.target.clone()).object(object.into_bytes());
+        for path in &self.link {
+            linker = linker.file(path);
+        }
+        if let Some(runtime) = &self.runtime {
+            linker = linker.runtime(runtime);
+        }
+        let linked = match self.linker {
+            LinkerName::Cc => linker.link(&self.output),
+            #[cfg(feature = "libwild")]
+            LinkerName::Wild => linker.link_in_process(&self.output),
+        };
+        linked.map_err(failure)
     }
 }

@@ -1,8 +1,8 @@
-//! What a compiler ships: objects, for any target that a backend has, the modules that a library carries, archives and shared libraries;
-//! and reading them back.
+//! What a compiler ships: object files, for any target that a backend has; the modules that a library carries; libraries and archives of
+//! them; and reading those back.
 //!
-//! `LibraryBuilder` makes an `ObjectFile` of signatures and kernels. A linker makes a shared library of one or several, or puts
-//! them into a program.
+//! [`LibraryBuilder`] makes an [`ObjectFile`] of signatures and kernels, [`LibraryBinBuilder`] an object with modules of other kinds. A [`Linker`] makes
+//! a shared library of one or several, [`write_archive`] a static one. [`inspect()`] shows what is in such files.
 
 mod archive;
 #[cfg(feature = "_engine")]
@@ -18,6 +18,8 @@ mod object;
 mod output;
 mod pack;
 
+#[cfg(feature = "_engine")]
+pub use self::object::ObjectFile;
 pub use archive::{ArchiveError, ArchiveInput, write_archive};
 #[cfg(feature = "_engine")]
 pub use error::EmitError;
@@ -25,7 +27,5 @@ pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, inspect};
 #[cfg(feature = "_engine")]
 pub use library::LibraryBuilder;
 pub use link::{LinkError, Linker};
-#[cfg(feature = "_engine")]
-pub use object::ObjectFile;
 pub use pack::{LibraryBinBuilder, NodeId, PackError, Payload};
 pub use target_lexicon::Triple;

@@ -1,9 +1,11 @@
 //! An object file in memory.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use target_lexicon::Triple;
+
+use super::output::Output;
 
 /// A relocatable object file, ready to be linked: ELF, Mach-O or COFF, as its target has it.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,9 +43,11 @@ impl ObjectFile {
     /// Writes it to a file, which is replaced if it is there.
     ///
     /// # Errors
-    /// As [`std::fs::write`].
+    /// It can't be written. Then nothing is left of it, and what was at `path` before still is there.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        std::fs::write(path, &self.bytes)
+        let mut output = Output::create(path.as_ref())?;
+        output.file().write_all(&self.bytes)?;
+        output.commit()
     }
 }
 

@@ -24,7 +24,7 @@ const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc
 pub struct LibraryLowering {
     lowering: Lowering,
     system: bool,
-    /// Texts that functions return, and the data that they will be.
+    /// Texts that functions return, and the data that they will be: of each function its metadata, and its doc behind that.
     texts: Vec<u8>,
     data: DataRef,
     /// Makes a str of a part of the texts.
@@ -97,6 +97,8 @@ impl LibraryLowering {
     fn returns_text(&mut self, symbol: String, text: &str) {
         let offset = self.texts.len() as u32;
         self.texts.extend_from_slice(text.as_bytes());
+        // ends it for those who find it in a file: the code knows its length
+        self.texts.push(0);
         let module = &mut self.lowering.module;
         let string = *self.string.get_or_insert_with(|| define_string(module));
         let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None);

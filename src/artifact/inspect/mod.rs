@@ -58,7 +58,7 @@ pub struct Binary {
     pub functions: Vec<BinaryFunction>,
     /// Whether it has a place for its context, `__tvm_ffi__library_ctx`.
     pub has_context: bool,
-    /// Symbols that something else has to define, by name.
+    /// Symbols that something else has to define, by name; weak ones need not be, and are left out.
     pub needed_symbols: Vec<String>,
     /// Libraries that are loaded with it, in order.
     pub needed_libraries: Vec<String>,

@@ -42,12 +42,18 @@ impl Symbols {
                 symbols.defined.insert(plain(export.name()), Place { section: None, address: export.address() });
             }
             symbols.undefined.extend(file.imports()?.iter().map(|import| plain(import.name())));
+            // what is weak may stay undefined, as do hooks that a C compiler's startup files ask for
+            for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_undefined() && symbol.is_weak()) {
+                symbols.undefined.remove(&plain(symbol.name_bytes()?));
+            }
             return Ok(symbols);
         }
         for symbol in file.symbols().filter(|symbol| symbol.is_global()) {
             let name = plain(symbol.name_bytes()?);
             if symbol.is_undefined() {
-                symbols.undefined.insert(name);
+                if !symbol.is_weak() {
+                    symbols.undefined.insert(name);
+                }
             } else {
                 symbols.defined.insert(name, Place { section: symbol.section_index(), address: symbol.address() });
             }

@@ -7,6 +7,7 @@ use std::ffi::c_void;
 use std::process::ExitCode;
 
 use show::show;
+use tvm_ffi_runtime::function::CallArgs;
 use tvm_ffi_runtime::{Any, Array, Bytes, DLDataType, DLDevice, DLDeviceType, Function, Module, Result, Tensor};
 
 /// A tensor of a dtype that Rust has no type of, by its bits.
@@ -20,13 +21,12 @@ fn bits<T: Copy>(dtype: DLDataType, values: &[T]) -> Result<Tensor> {
 }
 
 /// Prints what a call gives: its value, or its error.
-fn call_function(label: &str, function: Option<Function>, args: &[Any]) -> Any {
+fn call_function(label: &str, function: Option<Function>, args: impl CallArgs) -> Any {
     let Some(function) = function else {
         println!("{label}: no such function");
         return Any::none();
     };
-    let views: Vec<_> = args.iter().map(Any::as_view).collect();
-    match function.call_packed(&views) {
+    match function.call(args) {
         Ok(value) => {
             println!("{label}: {}", show(&value));
             value
@@ -42,7 +42,7 @@ fn call_function(label: &str, function: Option<Function>, args: &[Any]) -> Any {
 struct Host(Module);
 
 impl Host {
-    fn call(&self, label: &str, args: &[Any]) -> Result<()> {
+    fn call(&self, label: &str, args: impl CallArgs) -> Result<()> {
         let name = label.split('(').next().unwrap_or(label);
         call_function(label, self.0.get_function(name)?, args);
         Ok(())
@@ -61,75 +61,75 @@ impl Host {
         let h = of(&bits(DLDataType::BFLOAT16, &[0x3f80u16, 0xc000, 0x4060])?);
         let e = of(&bits(DLDataType::FLOAT8_E4M3FN, &[0x38u8, 0x3c, 0xc0])?);
 
-        self.call("scale(x, y)", &[x.clone(), y.clone()])?;
+        self.call("scale(x, y)", (&x, &y))?;
         println!("y: {}", show(&y));
-        self.call("scale(x, y, -1)", &[x.clone(), y.clone(), (-1i64).into()])?;
+        self.call("scale(x, y, -1)", (&x, &y, -1))?;
         println!("y: {}", show(&y));
-        self.call("scale(x, y, 0.5)", &[x.clone(), y.clone(), 0.5f64.into()])?;
+        self.call("scale(x, y, 0.5)", (&x, &y, 0.5))?;
         println!("y: {}", show(&y));
-        self.call("scale(x)", &[x.clone()])?;
-        self.call("scale(x, 5)", &[x.clone(), 5i64.into()])?;
-        self.call("scale(x, a)", &[x.clone(), a.clone()])?;
-        self.call("scale(x, y[:2])", &[x.clone(), short_y])?;
-        self.call("scale(x, y, \"2\")", &[x.clone(), y.clone(), "2".into()])?;
-        self.call("dot(a, b)", &[a.clone(), b])?;
-        self.call("dot(a, None)", &[a, Any::none()])?;
-        self.call("outer(x, y)", &[x.clone(), y.clone()])?;
-        self.call("outer(x, m)", &[x.clone(), m.clone()])?;
-        self.call("widen(h, y)", &[h.clone(), y.clone()])?;
+        self.call("scale(x)", (&x,))?;
+        self.call("scale(x, 5)", (&x, 5))?;
+        self.call("scale(x, a)", (&x, &a))?;
+        self.call("scale(x, y[:2])", (&x, &short_y))?;
+        self.call("scale(x, y, \"2\")", (&x, &y, "2"))?;
+        self.call("dot(a, b)", (&a, &b))?;
+        self.call("dot(a, None)", (&a, Any::none()))?;
+        self.call("outer(x, y)", (&x, &y))?;
+        self.call("outer(x, m)", (&x, &m))?;
+        self.call("widen(h, y)", (&h, &y))?;
         println!("y: {}", show(&y));
-        self.call("widen(x, y)", &[x.clone(), y])?;
-        self.call("sum8(e)", &[e.clone()])?;
-        self.call("sum8(h)", &[h.clone()])?;
-        self.call("is_sorted(i)", &[i])?;
-        self.call("is_sorted(j)", &[j])?;
-        self.call("is_sorted(m)", &[m.clone()])?;
+        self.call("widen(x, y)", (&x, &y))?;
+        self.call("sum8(e)", (&e,))?;
+        self.call("sum8(h)", (&h,))?;
+        self.call("is_sorted(i)", (&i,))?;
+        self.call("is_sorted(j)", (&j,))?;
+        self.call("is_sorted(m)", (&m,))?;
         let address = self.0.get_function("address")?.map(|address| address.call((&at,))).transpose()?;
         let same =
             address.is_some_and(|address| address.cast().is_ok_and(|address: *mut c_void| address == at.data_ptr()));
         println!("address(x) is that of x: {}", if same { "True" } else { "False" });
-        self.call("address(5)", &[5i64.into()])?;
-        self.call("dtype_of(h)", &[h])?;
-        self.call("dtype_of(e)", &[e])?;
-        self.call("device_of(x)", &[x])?;
-        self.call("shape_of(m)", &[m])
+        self.call("address(5)", (5,))?;
+        self.call("dtype_of(h)", (&h,))?;
+        self.call("dtype_of(e)", (&e,))?;
+        self.call("device_of(x)", (&x,))?;
+        self.call("shape_of(m)", (&m,))
     }
 
     fn texts(&self) -> Result<()> {
         let str = |text: &str| Any::from(text);
-        self.call("count(\"banana\")", &[str("banana")])?;
-        self.call("count(\"banana\", \"na\")", &[str("banana"), str("na")])?;
-        self.call("count(5)", &[5i64.into()])?;
-        self.call("count(\"a\", \"b\", \"c\")", &[str("a"), str("b"), str("c")])?;
-        self.call("greet(\"you\")", &[str("you")])?;
-        self.call("greet(\"\")", &[str("")])?;
-        self.call("greet(None)", &[Any::none()])?;
-        self.call("reversed(b\"abc\")", &[Bytes::new(b"abc").into()])?;
-        self.call("reversed(\"abc\")", &[str("abc")])?;
-        self.call("split(\"a,bc,,d\", \",\")", &[str("a,bc,,d"), str(",")])?;
-        self.call("split(\"abc\", \"\")", &[str("abc"), str("")])?;
-        self.call("find(\"banana\", \"n\")", &[str("banana"), str("n")])?;
-        self.call("find(\"banana\", \"x\")", &[str("banana"), str("x")])?;
+        self.call("count(\"banana\")", ("banana",))?;
+        self.call("count(\"banana\", \"na\")", ("banana", "na"))?;
+        self.call("count(5)", (5,))?;
+        self.call("count(\"a\", \"b\", \"c\")", ("a", "b", "c"))?;
+        self.call("greet(\"you\")", ("you",))?;
+        self.call("greet(\"\")", ("",))?;
+        self.call("greet(None)", (Any::none(),))?;
+        self.call("reversed(b\"abc\")", (Bytes::new(b"abc"),))?;
+        self.call("reversed(\"abc\")", ("abc",))?;
+        self.call("split(\"a,bc,,d\", \",\")", ("a,bc,,d", ","))?;
+        self.call("split(\"abc\", \"\")", ("abc", ""))?;
+        self.call("find(\"banana\", \"n\")", ("banana", "n"))?;
+        self.call("find(\"banana\", \"x\")", ("banana", "x"))?;
         let words = Array::from(vec![str("a"), str("longer than seven")]);
-        self.call("lengths([\"a\", \"longer than seven\"])", &[words.into()])?;
+        self.call("lengths([\"a\", \"longer than seven\"])", (&words,))?;
         let mixed = Array::from(vec![str("a"), 5i64.into()]);
-        self.call("lengths([\"a\", 5])", &[mixed.into()])
+        self.call("lengths([\"a\", 5])", (&mixed,))
     }
 
     fn objects(&self) -> Result<()> {
         let str = |text: &str| Any::from(text);
-        let counter: Option<Function> = call_function("counter()", self.0.get_function("counter")?, &[]).cast().ok();
+        let counter: Option<Function> = call_function("counter()", self.0.get_function("counter")?, ()).cast().ok();
         for _ in 0..2 {
-            call_function("counter()()", counter.clone(), &[]);
+            call_function("counter()()", counter.clone(), ());
         }
-        call_function("counter()(1)", counter, &[1i64.into()]);
-        self.call("library()", &[])?;
-        self.call("price(\"pear\")", &[str("pear")])?;
-        self.call("price(\"apple\", 7)", &[str("apple"), 7i64.into()])?;
-        self.call("price(\"plum\")", &[str("plum")])?;
-        self.call("price(\"pear\", 300)", &[str("pear"), 300i64.into()])?;
+        call_function("counter()(1)", counter, (1,));
+        self.call("library()", ())?;
+        self.call("price(\"pear\")", ("pear",))?;
+        self.call("price(\"apple\", 7)", ("apple", 7))?;
+        self.call("price(\"plum\")", ("plum",))?;
+        self.call("price(\"pear\", 300)", ("pear", 300))?;
         let price_of = self.0.get_function_from("price_of", true)?;
-        call_function("price_of(\"apple\") of what is imported", price_of, &[str("apple")]);
+        call_function("price_of(\"apple\") of what is imported", price_of, ("apple",));
         let text = |found: Option<String>| show(&found.map_or_else(Any::none, Any::from));
         println!("doc of scale: {}", text(self.0.function_doc("scale", false)?));
         println!("doc of dot: {}", text(self.0.function_doc("dot", false)?));
@@ -146,8 +146,8 @@ fn run(library: &str) -> Result<()> {
     host.numbers()?;
     host.texts()?;
     host.objects()?;
-    host.call("nothing()", &[])?;
-    host.call("price_of(\"apple\")", &["apple".into()])
+    host.call("nothing()", ())?;
+    host.call("price_of(\"apple\")", ("apple",))
 }
 
 fn main() -> ExitCode {

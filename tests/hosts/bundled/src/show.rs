@@ -8,11 +8,11 @@ fn list<T>(items: impl IntoIterator<Item = T>, show: impl FnMut(T) -> String) ->
 
 /// A value that has that type.
 fn cast<T: TryFromAny>(value: &Any) -> T {
-    value.cast().unwrap_or_else(|error| panic!("{error}"))
+    value.cast().expect("a value is what its type index says")
 }
 
 fn tensor(tensor: &Tensor) -> String {
-    let elements = tensor.as_slice::<f32>().unwrap_or_else(|error| panic!("{error}"));
+    let elements = tensor.as_slice::<f32>().expect("float32");
     format!("Tensor({:?}, {}, [{}])", tensor.shape(), tensor.dtype(), list(elements, f32::to_string))
 }
 

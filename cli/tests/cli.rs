@@ -1,0 +1,248 @@
+//! The command line from the outside: what it writes, says and returns.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use object::read::archive::ArchiveFile;
+use object::{Architecture, File, Object, ObjectSymbol};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder in which commands run.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tvm-ffi-codegen"));
+        command.args(args).current_dir(self.0.path()).env_remove("CC");
+        command
+    }
+
+    fn run_with(&self, args: &[&str], input: &str) -> Output {
+        let mut command = self.command(args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Runs what has to succeed, and gives its output.
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs what has to fail, and gives its code and what it says.
+    fn err(&self, args: &[&str]) -> (i32, String) {
+        let output = self.command(args).output().unwrap();
+        assert!(output.stdout.is_empty());
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn inspect(&self, file: &str) -> Value {
+        serde_json::from_str(&self.ok(&["inspect", file, "--json"])).unwrap()
+    }
+}
+
+fn symbols(path: &Path) -> Vec<String> {
+    let bytes = fs::read(path).unwrap();
+    let file = File::parse(&*bytes).unwrap();
+    let global = file.symbols().filter(|symbol| symbol.is_global() && !symbol.is_undefined());
+    let mut names: Vec<_> = global.map(|symbol| symbol.name().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+const SIGNATURES: &str = "# kernels
+## Adds one.
+## To each.
+add_one(x: Tensor([n], float32), y: Tensor([n], float32)) @ add_kernel
+
+check(n: int32, s: str = \"a@b\")
+give(x: Tensor([n], float32)) @ give_kernel dltensor status
+";
+
+#[test]
+fn signatures_of_a_file_become_an_object() {
+    let place = Place::new();
+    place.write("s.txt", SIGNATURES);
+    assert_eq!(place.ok(&["wrap", "--signatures", "s.txt", "-o", "s.o"]), "");
+    let names = symbols(&place.path("s.o"));
+    for name in ["__tvm_ffi_add_one", "__tvm_ffi_check", "__tvm_ffi_give", "__tvm_ffi__doc_add_one"] {
+        assert!(
+            names.iter().any(|known| known.trim_start_matches('_') == name.trim_start_matches('_')),
+            "{name} {names:?}"
+        );
+    }
+    let seen = place.inspect("s.o");
+    let needed: Vec<_> = seen["needed_symbols"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(needed.contains(&"add_kernel") && needed.contains(&"give_kernel"));
+    let add = &seen["functions"][0];
+    assert_eq!(add["signature"], "add_one(x: Tensor([n], float32), y: Tensor([n], float32))");
+    assert_eq!(add["doc"], "Adds one.\nTo each.");
+    assert_eq!(add["metadata"]["parameters"][1]["name"], "y");
+    assert_eq!(seen["functions"][1]["signature"], "check(n: int32, s: str = \"a@b\")");
+    assert_eq!(seen["functions"][1]["has_doc"], false);
+}
+
+#[test]
+fn the_output_says_what_it_is() {
+    let place = Place::new();
+    let signature = "f(n: int64) -> int64";
+    for (target, output, architecture) in [
+        ("aarch64-unknown-linux-gnu", "f.o", Architecture::Aarch64),
+        ("x86_64-apple-darwin", "g.o", Architecture::X86_64),
+        ("x86_64-pc-windows-msvc", "h.obj", Architecture::X86_64),
+    ] {
+        place.ok(&["wrap", "--signature", signature, "--kernel", "k", "--target", target, "-o", output]);
+        let bytes = fs::read(place.path(output)).unwrap();
+        assert_eq!(File::parse(&*bytes).unwrap().architecture(), architecture);
+    }
+    place.ok(&[
+        "wrap",
+        "--signature",
+        signature,
+        "--kernel",
+        "k",
+        "--target",
+        "aarch64-unknown-linux-gnu",
+        "--link",
+        "f.o",
+        "-o",
+        "f.a",
+    ]);
+    let bytes = fs::read(place.path("f.a")).unwrap();
+    let archive = ArchiveFile::parse(&*bytes).unwrap();
+    let names: Vec<_> = archive.members().map(|member| member.unwrap().name().to_vec()).collect();
+    assert_eq!(names, [b"f.o", b"f.o"]);
+    assert!(archive.symbols().unwrap().unwrap().any(|symbol| symbol.unwrap().name() == b"__tvm_ffi_f"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_library_has_wrappers_kernels_and_modules() {
+    let place = Place::new();
+    place.write("k.c", "#include <stdint.h>\nint64_t twice(int64_t n) { return 2 * n; }\n");
+    let cc = Command::new("cc").args(["-fPIC", "-c", "k.c", "-o", "k.o"]).current_dir(place.0.path()).status();
+    assert!(cc.unwrap().success());
+    place.write("a.bin", "first");
+    place.write("b.bin", "the second");
+    place.ok(&["pack", "--import", "a:one=a.bin", "--import", "two@a,_lib=b.bin", "-o", "bin.o"]);
+    let signature = "twice(n: int64) -> int64";
+    let wrap = [
+        "wrap",
+        "--signature",
+        signature,
+        "--kernel",
+        "twice",
+        "--doc",
+        "Doubles.",
+        "--link",
+        "k.o",
+        "--link",
+        "bin.o",
+    ];
+    place.ok(&[&wrap[..], &["-o", "k.so"]].concat());
+    let seen = place.inspect("k.so");
+    assert_eq!(seen["linked"], true);
+    assert_eq!(seen["has_context"], true);
+    let functions = seen["functions"].as_array().unwrap();
+    assert_eq!(functions.len(), 1);
+    assert_eq!((&functions[0]["signature"], &functions[0]["doc"]), (&signature.into(), &"Doubles.".into()));
+    let expected = serde_json::json!([
+        { "kind": "_lib", "size": 0, "imports": [1, 2] },
+        { "kind": "one", "size": 5, "imports": [2] },
+        { "kind": "two", "size": 10, "imports": [] },
+    ]);
+    assert_eq!(seen["modules"], expected);
+    let text = place.ok(&["inspect", "k.so"]);
+    assert!(text.contains("  twice(n: int64) -> int64\n    Doubles.\n"), "{text}");
+    assert!(text.contains("  #1 one, 5 bytes, imports #2\n"), "{text}");
+    assert!(!place.files().iter().any(|name| name.starts_with('.')), "{:?}", place.files());
+
+    // a module may be the root, above the library
+    place.ok(&["pack", "--root", "a", "--import", "a:one=a.bin", "-o", "root.o"]);
+    let modules = &place.inspect("root.o")["modules"];
+    assert_eq!(
+        (&modules[0]["kind"], &modules[0]["imports"], &modules[1]["kind"]),
+        (&"one".into(), &vec![1].into(), &"_lib".into())
+    );
+}
+
+#[test]
+fn failures_say_what_is_wrong_and_leave_nothing() {
+    let place = Place::new();
+    place.write("s.txt", "f(x: int8)\n\nf(x: Tensr)\n");
+    place.write("empty.txt", "# nothing\n");
+    place.write("old.so", "what was there");
+    place.write("text.o", "no object");
+    let before = place.files();
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["wrap", "--signatures", "s.txt", "-o", "f.o"], 1, "error: s.txt:3: expected a type, found `Tensr`"),
+        (&["wrap", "--signature", "f(x: Tensr)", "-o", "f.o"], 1, "\n  f(x: Tensr)\n       ^\n"),
+        (&["wrap", "--signatures", "empty.txt", "-o", "f.o"], 1, "empty.txt: it has no signature"),
+        (&["wrap", "--signature", "f()", "-o", "f.xyz"], 2, "f.xyz: expected an output that ends in"),
+        (&["wrap", "--signature", "f()", "--link", "text.o", "-o", "f.o"], 2, "--link is for archives"),
+        (&["wrap", "--signature", "f()", "--link", "text.o", "-o", "f.a"], 1, "text.o: expected an object"),
+        (&["wrap", "--signature", "f()", "--link", "missing.o", "-o", "old.so"], 1, "missing.o"),
+        (&["pack", "--import", "k=missing", "-o", "b.o"], 1, "missing: "),
+        (&["pack", "--import", "k@nobody=s.txt", "-o", "b.o"], 2, "no import has the name `nobody`"),
+        (&["inspect", "text.o"], 1, "text.o: no object or library"),
+    ];
+    for (args, code, message) in cases {
+        let (found, text) = place.err(args);
+        assert_eq!(found, code, "{args:?} {text}");
+        assert!(text.starts_with("tvm-ffi-codegen: error: ") && text.contains(message), "{args:?} {text}");
+        assert_eq!(place.files(), before, "{args:?}");
+    }
+    assert_eq!(fs::read(place.path("old.so")).unwrap(), b"what was there");
+    let (code, text) = place.err(&["frob"]);
+    assert!(code == 2 && text.starts_with("tvm-ffi-codegen: error: "), "{text}");
+}
+
+#[test]
+fn stdin_is_a_minus() {
+    let place = Place::new();
+    let output = place.run_with(&["wrap", "--signatures", "-", "-o", "f.o"], "f(x: int8)\n");
+    assert!(output.status.success());
+    let output = place.run_with(&["explain", "--signature", "-", "--emit", "header"], "f(x: int8)\n");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("void f(int8_t x);"));
+    let output = place.run_with(&["pack", "--import", "k=-", "-o", "b.o"], "payload");
+    assert!(output.status.success());
+    assert_eq!(place.inspect("b.o")["modules"][1]["size"], 7);
+}
+
+#[test]
+fn help_and_version_succeed_and_a_closed_pipe_is_quiet() {
+    let place = Place::new();
+    assert_eq!(place.ok(&["--version"]), format!("tvm-ffi-codegen {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(place.ok(&["pack", "--help"]).contains("--import all:fat=fat.bin"));
+    let mut command = place.command(&["explain", "--signature", "f(x: Tensor([n], float32))"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}

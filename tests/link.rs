@@ -1,0 +1,87 @@
+//! Libraries linked by the compiler's driver, and in this process, and loaded.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, LinkError, Linker, Payload, Triple, inspect};
+use tvm_ffi_codegen::runtime::library_bin::{LibraryBin, Node};
+use tvm_ffi_codegen::{Kernel, Signature};
+
+/// How a library is made: by a driver or otherwise.
+type Link = fn(&Linker, &Path) -> Result<(), LinkError>;
+
+const LINKS: &[Link] = &[
+    |linker, path| linker.link(path),
+    #[cfg(feature = "libwild")]
+    |linker, path| linker.link_in_process(path),
+];
+
+fn compile(folder: &Path, name: &str, code: &str) {
+    fs::write(folder.join("code.c"), code).unwrap();
+    let status = Command::new("cc").args(["-fPIC", "-c", "code.c", "-o", name]).current_dir(folder).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_linked_library_loads_and_carries_its_modules() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    compile(folder.path(), "answer.o", "int answer(void) { return 42; }");
+    let mut bin = LibraryBinBuilder::new();
+    let (library, module) = (bin.library(), bin.module("kind", Payload::Bytes(b"payload".to_vec())));
+    bin.import(library, module).write_object(&Triple::host(), path("bin.o")).unwrap();
+    for (number, link) in LINKS.iter().enumerate() {
+        let output = path(&format!("lib{number}.so"));
+        link(&Linker::new(Triple::host()).file(path("answer.o")).file(path("bin.o")), &output).unwrap();
+        // SAFETY: it has no constructors.
+        let loaded = unsafe { libloading::Library::new(&output) }.unwrap();
+        // SAFETY: the prototype is the one in the code above.
+        let answer = unsafe { loaded.get::<extern "C" fn() -> i32>("answer") }.unwrap();
+        assert_eq!(answer(), 42);
+        // SAFETY: only the address of the symbol is used.
+        let start = unsafe { loaded.get::<*const u8>("__tvm_ffi__library_bin") }.unwrap();
+        // SAFETY: the symbol's address is that of the bytes, which the library keeps until it is dropped below.
+        let read = unsafe { LibraryBin::from_ptr(start.try_as_raw_ptr().unwrap().cast()) }.unwrap();
+        assert_eq!(read.nodes(), [Node::Library, Node::Module { kind: "kind", payload: b"payload" }]);
+        drop(read);
+        drop(loaded);
+        assert_eq!(inspect(&output).unwrap().needed_libraries, Vec::<String>::new(), "nothing needs libc");
+    }
+}
+
+#[test]
+fn wrappers_link_with_the_runtime_left_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("twice.so");
+    compile(folder.path(), "twice.o", "long long twice(long long n) { return 2 * n; }");
+    let signature: Signature = "twice(n: int64) -> int64".parse().unwrap();
+    let object = LibraryBuilder::new().documented(&signature, &Kernel::symbol("twice"), "Doubles.").emit().unwrap();
+    for link in LINKS {
+        let linker = Linker::new(Triple::host()).object(object.as_bytes()).file(folder.path().join("twice.o"));
+        link(&linker, &output).unwrap();
+        let seen = inspect(&output).unwrap();
+        assert!(seen.linked && seen.has_context && seen.modules.is_none());
+        assert_eq!(seen.functions.len(), 1);
+        assert_eq!(seen.functions[0].signature.as_deref(), Some("twice(n: int64) -> int64"));
+        assert_eq!(seen.functions[0].doc.as_deref(), Some("Doubles."));
+        assert!(seen.needed_symbols.iter().any(|symbol| symbol.starts_with("TVMFFI")));
+    }
+}
+
+#[test]
+fn a_failed_link_says_the_command_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.so");
+    fs::write(&output, "before").unwrap();
+    for link in LINKS {
+        let error = link(&Linker::new(Triple::host()).file("missing.o"), &output).unwrap_err();
+        let LinkError::Failed { command, output: said, .. } = &error else { panic!("{error}") };
+        assert!(command.contains("-shared") && command.contains("missing.o") && said.contains("missing.o"), "{error}");
+        assert_eq!(fs::read(&output).unwrap(), b"before");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+    let windows = Linker::new("x86_64-pc-windows-msvc".parse().unwrap()).link(&output).unwrap_err();
+    assert!(windows.to_string().contains("import library"), "{windows}");
+}
