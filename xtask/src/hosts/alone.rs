@@ -16,7 +16,7 @@ pub fn alone() -> Result<Tests> {
         compile(compiler, &["-D__tvm_ffi__library_ctx=shop___tvm_ffi__library_ctx"], &source("kernels.c"), &kernels)?;
         for backend in BACKENDS {
             let objects = folder.join(backend);
-            emit(&objects, backend, &["--prefix", "shop_"])?;
+            emit(&objects, backend, &["--system-lib", "shop_"])?;
             let parts = [&kernels, &system, &objects.join("wrappers.o"), &objects.join("bin.o"), &runtime];
             let inputs = [host.clone(), parts.map(|path| text(path)).to_vec()].concat();
             let program = folder.join(format!("{backend}_{compiler}"));

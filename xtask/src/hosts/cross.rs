@@ -26,9 +26,8 @@ pub fn cross() -> Result<Tests> {
         let kernels = folder.join("kernels.o");
         compile(&gcc, &[], &source("kernels.c"), &kernels)?;
         for backend in BACKENDS {
-            let folder = folder.join(backend);
-            emit(&folder, backend, &["--target", triple, "--link", &text(&kernels)])?;
-            let (system, library) = (format!("/usr/{name}-linux-gnu"), folder.join("library.so"));
+            let library = emit_linked(&folder.join(backend), backend, &["--target", triple], &kernels)?;
+            let system = format!("/usr/{name}-linux-gnu");
             let emulated = cmd(&format!("qemu-{name}"), &["-L", &system, &text(&host), &text(&library)]);
             expect(&mut tests, &format!("{backend} on {name}"), emulated)?;
         }

@@ -13,9 +13,7 @@ pub fn load() -> Result<Tests> {
     compile("cc", &[], &source("kernels.c"), &kernels)?;
     let mut tests = Tests::default();
     for backend in BACKENDS {
-        let folder = folder.join(backend);
-        emit(&folder, backend, &["--link", &text(&kernels)])?;
-        let library = text(&folder.join("library.so"));
+        let library = text(&emit_linked(&folder.join(backend), backend, &[], &kernels)?);
         for (host, command) in programs.hosts(&library) {
             expect(&mut tests, &format!("{backend}, {host}"), command)?;
         }

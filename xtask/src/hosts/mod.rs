@@ -96,10 +96,30 @@ fn library_in(folder: &Path, name: &str) -> [String; 3] {
     [format!("-L{folder}"), format!("-l{name}"), format!("-Wl,-rpath,{folder}")]
 }
 
-/// Emits the library's objects with a backend, and links them with the files, if any, to `library.so`.
+/// Runs the command line, with both backends.
+fn codegen(args: &[&str]) -> Result {
+    let run = ["run", "--quiet", "--package", "tvm-ffi-codegen-cli", "--features", "llvm22-1", "--"];
+    cargo(&[&run, args].concat()).run().map(|_| ())
+}
+
+/// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options say the target and the prefix.
 fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
-    let run = ["run", "--quiet", "--example", "hosts-emit", "--features", "llvm22-1", "--"];
-    cargo(&[&run[..], &[&*text(folder), "--backend", backend], options].concat()).run().map(|_| ())
+    let [wrappers, packed] = ["wrappers.o", "bin.o"].map(|name| text(&folder.join(name)));
+    fs::create_dir_all(folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    let import = format!("hosts.prices={}", source("prices.txt"));
+    codegen(&[&["pack", "--import", &import, "-o", &packed], options].concat())?;
+    let signatures = source("signatures.txt");
+    codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend, "-o", &wrappers], options].concat())
+}
+
+/// Emits the library, linked with its kernels, and gives its path.
+fn emit_linked(folder: &Path, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
+    emit(folder, backend, options)?;
+    let (library, signatures) = (folder.join("library.so"), source("signatures.txt"));
+    let (packed, kernels, output) = (text(&folder.join("bin.o")), text(kernels), text(&library));
+    let files = ["--link", &packed, "--link", &kernels, "-o", &output];
+    codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend], options, &files].concat())?;
+    Ok(library)
 }
 
 /// Runs a host, and counts it as a test: it has to print what all of them print.

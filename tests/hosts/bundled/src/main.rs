@@ -117,7 +117,6 @@ impl Host {
     }
 
     fn objects(&self) -> Result<()> {
-        let str = |text: &str| Any::from(text);
         let counter: Option<Function> = call_function("counter()", self.0.get_function("counter")?, ()).cast().ok();
         for _ in 0..2 {
             call_function("counter()()", counter.clone(), ());
