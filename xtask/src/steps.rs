@@ -3,8 +3,8 @@
 use crate::command::{Cmd, Output, Tests, cargo, root};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, LLVM_19, LLVM_22, LLVM_22_TOOLS, ML_DTYPES, NUMPY, QEMU,
-    RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
+    APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, LLVM_19, LLVM_22, LLVM_22_TOOLS, ML_DTYPES, NUMPY,
+    QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
 };
 use crate::{hosts, upstream};
 
@@ -42,6 +42,12 @@ pub const TEST: &[Step] = &[
         about: "a library of each backend in every host: Python, C, C++, Rust",
         needs: &[LLVM_22, CXX, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
         run: hosts::load,
+    },
+    Step {
+        name: "foreign",
+        about: "import trees and libraries, to upstream's loader and from upstream's tools",
+        needs: &[LLVM_22, CXX, UPSTREAM, APACHE_TVM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
+        run: hosts::foreign,
     },
     Step {
         name: "static",

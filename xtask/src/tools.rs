@@ -56,6 +56,8 @@ pub const NUMPY: Tool = Tool { name: "numpy", probe: &[], source: Source::PyPi }
 pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source::PyPi };
 /// What upstream's package needs.
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
+/// A compiler of upstream's, which exports libraries.
+pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
 /// What reads objects of other systems.
 pub const LLVM_22_TOOLS: Tool =
     Tool { name: "LLVM 22's tools", probe: &["llvm-readobj-22", "--version"], source: Source::Apt("llvm-22") };

@@ -28,7 +28,7 @@ pub fn alone() -> Result<Tests> {
                 return Err(Failure { what: format!("{program} isn't statically linked"), tests });
             }
             let what = format!("{backend} with {compiler}, static");
-            expect(&mut tests, &what, cmd(&program, &["--system", "shop_"]))?;
+            expect(&mut tests, &what, cmd(&program, &["--system", "shop_"]), EXPECTED)?;
         }
     }
     Ok(tests)

@@ -29,7 +29,7 @@ pub fn cross() -> Result<Tests> {
             let library = emit_linked(&folder.join(backend), backend, &["--target", triple], &kernels)?;
             let system = format!("/usr/{name}-linux-gnu");
             let emulated = cmd(&format!("qemu-{name}"), &["-L", &system, &text(&host), &text(&library)]);
-            expect(&mut tests, &format!("{backend} on {name}"), emulated)?;
+            expect(&mut tests, &format!("{backend} on {name}"), emulated, EXPECTED)?;
         }
     }
     Ok(tests)

@@ -15,7 +15,7 @@ pub fn load() -> Result<Tests> {
     for backend in BACKENDS {
         let library = text(&emit_linked(&folder.join(backend), backend, &[], &kernels)?);
         for (host, command) in programs.hosts(&library) {
-            expect(&mut tests, &format!("{backend}, {host}"), command)?;
+            expect(&mut tests, &format!("{backend}, {host}"), command, EXPECTED)?;
         }
     }
     Ok(tests)
@@ -47,13 +47,10 @@ impl Programs {
         let ours = library_in(&runtime_library(None)?, "tvm_ffi_runtime");
         link_program("cc", &c, &ours.each_ref().map(String::as_str), &at("c_ours"))?;
 
-        for name in ["main", "prices"] {
-            compile("g++", &["-std=c++17"], &source(&format!("cpp/{name}.cc")), &at(&format!("cpp_{name}.o")))?;
-        }
-        let [main, prices, allocator] = ["cpp_main.o", "cpp_prices.o", "allocator.o"].map(|name| text(&at(name)));
-        let kind = [prices.clone(), allocator.clone()];
-        link_program("g++", &[main, prices, allocator], &upstream_library, &at("cpp"))?;
-        link_program("g++", &kind, &[&["-shared"], &upstream_library[..]].concat(), &at("kind.so"))?;
+        let kind = kind_library(folder)?;
+        compile("g++", &["-std=c++17"], &source("cpp/main.cc"), &at("cpp_main.o"))?;
+        let cpp = ["cpp_main.o", "cpp_prices.o", "allocator.o"].map(|name| text(&at(name)));
+        link_program("g++", &cpp, &upstream_library, &at("cpp"))?;
 
         cargo(&["build", "--package", "host-bundled"]).run()?;
         let python_path = [&UPSTREAM, &NUMPY, &ML_DTYPES, &TYPING_EXTENSIONS].map(python_package).map(|p| text(&p));
@@ -71,7 +68,7 @@ impl Programs {
             c_upstream: text(&at("c_upstream")),
             c_ours: text(&at("c_ours")),
             cpp: text(&at("cpp")),
-            kind: text(&at("kind.so")),
+            kind,
             rust_upstream: format!("{target}/debug/host-rust-upstream"),
             rust_bundled: text(&target_folder().join("debug/host-bundled")),
             python_path,

@@ -2,6 +2,7 @@
 
 mod alone;
 mod cross;
+mod foreign;
 mod formats;
 mod load;
 
@@ -14,6 +15,7 @@ use crate::tools::{UPSTREAM, python_package};
 
 pub use alone::alone;
 pub use cross::cross;
+pub use foreign::foreign;
 pub use formats::formats;
 pub use load::load;
 
@@ -84,6 +86,17 @@ fn c_host(compiler: &str, folder: &Path) -> Result<Vec<String>> {
     Ok(objects)
 }
 
+/// The kind of module `hosts.prices` for hosts on upstream's runtime: a library to load beforehand.
+fn kind_library(folder: &Path) -> Result<String> {
+    let [prices, allocator, kind] = ["cpp_prices.o", "allocator.o", "kind.so"].map(|name| folder.join(name));
+    compile("g++", &["-std=c++17"], &source("cpp/prices.cc"), &prices)?;
+    compile("cc", &[], &source("c/allocator.c"), &allocator)?;
+    let library = library_in(&upstream().join("lib"), "tvm_ffi");
+    let options = [&["-shared"], &library.each_ref().map(String::as_str)[..]].concat();
+    link_program("g++", &[text(&prices), text(&allocator)], &options, &kind)?;
+    Ok(text(&kind))
+}
+
 /// Links a program.
 fn link_program(compiler: &str, inputs: &[String], options: &[&str], program: &Path) -> Result {
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
@@ -122,9 +135,12 @@ fn emit_linked(folder: &Path, backend: &str, options: &[&str], kernels: &Path) -
     Ok(library)
 }
 
-/// Runs a host, and counts it as a test: it has to print what all of them print.
-fn expect(tests: &mut Tests, what: &str, host: Cmd) -> Result {
-    let path = source("expected.txt");
+/// What every host of the library prints.
+const EXPECTED: &str = "expected.txt";
+
+/// Runs a host, and counts it as a test: it has to print that file.
+fn expect(tests: &mut Tests, what: &str, host: Cmd, expected: &str) -> Result {
+    let path = source(expected);
     let expected = fs::read_to_string(root().join(&path)).map_err(|e| failure(format!("{path}: {e}")))?;
     let printed = host.read().map_err(|failure| Failure { what: failure.what, tests: *tests })?;
     if printed == expected {
