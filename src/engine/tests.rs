@@ -31,6 +31,7 @@ on_each_backend! {
     threads_load_and_call_at_once
     the_native_host_calls_any_signature
     the_interpreter_runs_with_it
+    what_only_objects_have_is_refused
 }
 
 /// `f(x) = x + n`, with `n` in static data.
@@ -291,4 +292,35 @@ fn the_interpreter_runs_with_it(backend: Backend) {
     // SAFETY: the imports have these signatures.
     let result = unsafe { interpreter.run("f", &[Datum::F64(1.5)]) }.unwrap();
     assert_eq!(result, Some(Datum::F64(f(1.5))));
+}
+
+fn what_only_objects_have_is_refused(backend: Backend) {
+    let with = |change: fn(&mut Module)| {
+        let mut module = adds(5).into_inner();
+        change(&mut module);
+        verify(module).unwrap()
+    };
+    let data = DataRef::from_u32(0);
+    let constructor = |module: &mut Module| {
+        let start = module.declare("start", FuncSig::default(), Linkage::Local);
+        let mut b = FunctionBuilder::new(module, start);
+        b.ret(None);
+        b.finish();
+        module.constructors.push(start);
+    };
+    for (module, what) in [
+        (with(|m| m.data[DataRef::from_u32(0)].kind = DataKind::Variable), "the variable `n`"),
+        (
+            with(|m| m.data[DataRef::from_u32(0)].addresses = vec![(0, FuncRef::from_u32(0))]),
+            "the addresses of functions in `n`",
+        ),
+        (with(constructor), "the constructor `start`"),
+    ] {
+        assert_eq!(module.data[data].name, "n");
+        let jit = Jit::builder().backend(backend).build().unwrap();
+        let error = jit.load(&module).unwrap_err();
+        assert!(matches!(&error, EngineError::OnlyInObjects { what: found } if found == what), "{error}");
+        let error = Interpreter::new(&module, NativeHost::new(jit.clone())).err().unwrap();
+        assert!(error.to_string().starts_with(what), "{error}");
+    }
 }

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_type_has_a_schema() {
-        let text = "f(a: uint8, b: float32, c: bool, d: handle, e: Tensor([n], float32), f: str, g: bytes, h: dtype, \
+        let text = "f(a: uint8, b: float32, c: bool, d: handle, e: Tensor([z], float32), f: str, g: bytes, h: dtype, \
                     i: device, j: Shape, k: Any, l: None, m: Int(3), n: Bool(True), o: Function, p: Module, \
                     q: Object(\"my.Type\"), r: Optional[Tensor([...], float32)], s: Tuple[int8, Tensor([4], int8)], \
                     t: Array[str], u: List[Any], v: Map[str, int64], w: Dict[str, bool])";

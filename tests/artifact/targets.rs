@@ -1,6 +1,7 @@
 //! Objects for every target, read back.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use object::{
     Architecture, BinaryFormat, File, Object, ObjectSection, ObjectSymbol, RelocationFlags, SectionKind, SymbolKind,
@@ -40,6 +41,18 @@ fn library(backend: Backend, target: &str) -> LibraryBuilder {
         .documented(&sig("zero(y: Tensor([n], float32))"), &zero, "Fills with zeros.")
         .function(&sig("name(s: str) -> str"), &Kernel::symbol("my_name"))
         .function(&sig("check(x: Tensor([n, 4], int8), k: int64 = 3)"), &Kernel::check_only())
+}
+
+/// The library and the system library of each backend and target, made once.
+fn made() -> &'static [(String, ObjectFile, ObjectFile)] {
+    static MADE: OnceLock<Vec<(String, ObjectFile, ObjectFile)>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let emit = |(backend, target)| {
+            let system = library(backend, target).system_library("demo_").emit().unwrap();
+            (format!("{backend}, {target}"), library(backend, target).emit().unwrap(), system)
+        };
+        all().map(emit).collect()
+    })
 }
 
 /// The C name of a symbol: Mach-O has an underscore before it.
@@ -133,11 +146,9 @@ fn read<'a>(object: &'a ObjectFile, what: &str) -> File<'a> {
 
 #[test]
 fn symbols_are_those_of_a_library_and_the_c_api() {
-    for (backend, target) in all() {
-        let what = format!("{backend}, {target}");
-        let object = library(backend, target).emit().unwrap();
+    for (what, object, _) in made() {
         assert_eq!(object.functions(), ["zero", "name", "check"]);
-        let file = read(&object, &what);
+        let file = read(object, what);
         let expected = with([
             "__tvm_ffi_zero",
             "__tvm_ffi_name",
@@ -163,10 +174,8 @@ fn symbols_are_those_of_a_library_and_the_c_api() {
 
 #[test]
 fn a_system_librarys_symbols_have_its_prefix() {
-    for (backend, target) in all() {
-        let what = format!("{backend}, {target}");
-        let object = library(backend, target).system_library("demo_").emit().unwrap();
-        let file = read(&object, &what);
+    for (what, _, object) in made() {
+        let file = read(object, what);
         let expected = with([
             "__tvm_ffi_demo_zero",
             "__tvm_ffi_demo_name",
@@ -193,10 +202,8 @@ fn a_system_librarys_symbols_have_its_prefix() {
 
 #[test]
 fn sections_are_what_linkers_and_unwinders_expect() {
-    for (backend, target) in all() {
-        let what = format!("{backend}, {target}");
-        let object = library(backend, target).emit().unwrap();
-        let file = read(&object, &what);
+    for (what, object, _) in made() {
+        let file = read(object, what);
         let code = file.symbols().filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
         let functions = code.filter(|s| s.size() > 0 || file.format() != BinaryFormat::Elf).count() as u64;
         match file.format() {
@@ -240,9 +247,8 @@ fn sections_are_what_linkers_and_unwinders_expect() {
 /// Hash maps have an order of their own each time.
 #[test]
 fn the_same_input_gives_the_same_bytes() {
-    for (backend, target) in all() {
-        let emit = || library(backend, target).system_library("p").emit().unwrap();
-        assert!(emit() == emit(), "{backend}, {target}");
+    for ((backend, target), (what, _, object)) in all().zip(made()) {
+        assert!(library(backend, target).system_library("demo_").emit().unwrap() == *object, "{what}");
     }
 }
 

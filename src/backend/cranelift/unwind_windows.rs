@@ -75,7 +75,7 @@ pub(super) fn unwind_info(info: &UnwindInfo) -> Option<Vec<u8>> {
     out.extend([set_frame, SET_FPREG]);
     match size {
         0 => {}
-        ..=128 => out.extend([set_frame, ((size / 8 - 1) as u8) << 4 | ALLOC_SMALL]),
+        1..=128 => out.extend([set_frame, ((size / 8 - 1) as u8) << 4 | ALLOC_SMALL]),
         _ => {
             out.extend([set_frame, ALLOC_LARGE]);
             out.extend(((size / 8) as u16).to_le_bytes());

@@ -335,7 +335,7 @@ fn check_symbol<'m>(names: &mut HashSet<&'m str>, name: &'m str, report: &mut im
 
 fn check_addresses(module: &Module, data: &Data, report: &mut impl FnMut(Rule, String)) {
     for &(offset, func) in &data.addresses {
-        if !module.functions.get(func).is_some_and(|decl| decl.body.is_some()) {
+        if module.functions.get(func).is_none_or(|decl| decl.body.is_none()) {
             report(Rule::Addresses, format!("{func}, whose address is at {offset}, isn't defined here"));
         }
         let there = offset as usize + 8 <= data.bytes.len();
