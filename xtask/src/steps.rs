@@ -38,6 +38,12 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
     Step {
+        name: "aot",
+        about: "the example aot prints what the README says, in Python, C and Rust",
+        needs: &[CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: hosts::aot,
+    },
+    Step {
         name: "hosts",
         about: "a library of each backend in every host: Python, C, C++, Rust",
         needs: &[LLVM_22, CXX, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],

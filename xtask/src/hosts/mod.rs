@@ -1,6 +1,7 @@
 //! One library, made by every backend, in every host: `tests/hosts`.
 
 mod alone;
+mod aot;
 mod cross;
 mod foreign;
 mod formats;
@@ -14,6 +15,7 @@ use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
 
 pub use alone::alone;
+pub use aot::aot;
 pub use cross::cross;
 pub use foreign::foreign;
 pub use formats::formats;
