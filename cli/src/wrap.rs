@@ -34,7 +34,7 @@ pub struct Wrap {
     #[arg(long, value_name = "FILE")]
     link: Vec<PathBuf>,
     /// The runtime to link a shared library against (for Windows: its import library); unless given, its symbols stay undefined for the host to
-    /// define
+    /// define, or on Windows are those of tvm_ffi.dll
     #[arg(long, value_name = "FILE")]
     runtime: Option<PathBuf>,
     /// What links a shared library: the C compiler's driver (CC_<target> or CC, or the usual one), or, for Linux, a linker of its own

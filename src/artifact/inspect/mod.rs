@@ -121,7 +121,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let bin = blob.map(LibraryBin::parse).transpose();
     let bin = bin.map_err(|source| InspectError::LibraryBin { path: path.to_owned(), source })?;
     let mut functions = symbols.functions();
-    texts::add(&file, blob.unwrap_or_default(), &mut functions);
+    texts::add(&file, blob.map(extent).unwrap_or_default(), &mut functions);
     Ok(Binary {
         format: match &file {
             File::Coff(_) | File::CoffBig(_) => "COFF",
@@ -137,6 +137,13 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
         needed_libraries,
         modules: bin.as_ref().map(modules),
     })
+}
+
+/// A `library_bin` without what lies behind it: its first integer counts the bytes that follow.
+fn extent(blob: &[u8]) -> &[u8] {
+    let (header, rest) = blob.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+    let len = usize::try_from(u64::from_le_bytes(*header)).unwrap_or(usize::MAX).min(rest.len());
+    &blob[..blob.len() - rest.len() + len]
 }
 
 fn modules(bin: &LibraryBin<'_>) -> Vec<BinaryModule> {

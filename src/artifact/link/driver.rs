@@ -6,7 +6,7 @@ use std::process::Command;
 
 use target_lexicon::{Architecture, BinaryFormat, Environment, HOST};
 
-use super::{Input, LinkError, Linker, joined};
+use super::{Input, LinkError, Linker, joined, windows};
 
 pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<(), LinkError> {
     let command = match (linker.format(), linker.target.environment) {
@@ -24,6 +24,7 @@ fn elf(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, L
     // what isn't needed of libc and the like shall not be asked for when the library is loaded
     command.args(["-shared", "-Wl,--as-needed", "-o"]).arg(output);
     command.args(linker.elf_inputs(objects, |option| format!("-Wl,{option}").into()));
+    command.args(linker.last(linker.runtime.as_deref()));
     Ok(command)
 }
 
@@ -41,20 +42,21 @@ fn macho(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command,
             Input::Library(name) => command.arg(format!("-l{name}")),
         };
     }
-    command.args(&linker.runtime).args(&linker.args);
+    command.args(linker.last(linker.runtime.as_deref()));
     Ok(command)
 }
 
 fn mingw(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
-    need_runtime(linker)?;
+    let runtime = windows::runtime(linker, objects, output.parent().unwrap_or(output))?;
     let mut command = driver(linker)?;
     command.args(["-shared", "-o"]).arg(output);
     command.args(linker.elf_inputs(objects, |option| format!("-Wl,{option}").into()));
+    command.args(linker.last(Some(&runtime)));
     Ok(command)
 }
 
 fn msvc(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, LinkError> {
-    need_runtime(linker)?;
+    let runtime = windows::runtime(linker, objects, output.parent().unwrap_or(output))?;
     let architecture = match linker.target.architecture {
         Architecture::X86_64 => "x86_64",
         Architecture::Aarch64(_) => "aarch64",
@@ -72,17 +74,8 @@ fn msvc(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, 
             Input::Library(name) => command.arg(format!("{name}.lib")),
         };
     }
-    command.args(&linker.runtime).args(&linker.args);
+    command.args(linker.last(Some(&runtime)));
     Ok(command)
-}
-
-fn need_runtime(linker: &Linker) -> Result<(), LinkError> {
-    match linker.runtime {
-        Some(_) => Ok(()),
-        None => Err(linker.unsupported(
-            "on Windows no symbol stays undefined: name the import library of a runtime, such as tvm_ffi.lib",
-        )),
-    }
 }
 
 fn no_driver(linker: &Linker, problem: String) -> LinkError {

@@ -12,6 +12,7 @@ use super::output::OutputFolder;
 mod driver;
 #[cfg(feature = "libwild")]
 mod wild;
+mod windows;
 
 /// Why nothing is linked. What was in the output's place before still is.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +64,8 @@ enum Input {
 /// Links objects, archives and libraries into a shared library: `.so`, `.dylib`, `.dll`.
 ///
 /// Symbols of the runtime (`TVMFFI...`) stay undefined, for the host's runtime to define when it loads the library; on Windows, where that
-/// can't be, [`runtime`](Self::runtime) has to name the import library of one. The library has no soname.
+/// can't be, they are those of `tvm_ffi.dll`, upstream's runtime, unless [`runtime`](Self::runtime) names another's import library. The library has
+/// no soname.
 /// ```no_run
 /// use tvm_ffi_codegen::artifact::Linker;
 ///
@@ -185,9 +187,12 @@ impl Linker {
                 Input::Library(name) => args.push(format!("-l{name}").into()),
             }
         }
-        args.extend(self.runtime.iter().map(|path| path.into()));
-        args.extend(self.args.iter().cloned());
         args
+    }
+
+    /// What comes last: the runtime if there is one, and what the caller wants besides.
+    fn last(&self, runtime: Option<&Path>) -> Vec<OsString> {
+        runtime.map(OsString::from).into_iter().chain(self.args.iter().cloned()).collect()
     }
 
     fn format(&self) -> BinaryFormat {

@@ -18,7 +18,7 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
     let mut args: Vec<String> =
         ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed"].map(String::from).into();
     let inputs = linker.elf_inputs(objects, |option| option.into());
-    for arg in inputs.into_iter().chain(["-o".into(), output.into()]) {
+    for arg in inputs.into_iter().chain(linker.last(linker.runtime.as_deref())).chain(["-o".into(), output.into()]) {
         args.push(arg.into_string().map_err(|arg| linker.unsupported(&format!("{} is no UTF-8", arg.display())))?);
     }
     let warnings = Arc::new(Mutex::new(Vec::new()));

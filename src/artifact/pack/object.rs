@@ -16,7 +16,7 @@ use crate::artifact::output::Output;
 /// Upstream's name, `symbol::tvm_ffi_library_bin` of `extra/module.h`.
 const SYMBOL: &str = "__tvm_ffi__library_bin";
 
-/// Of the section, in bytes: payloads may be looked at as words.
+/// Of the section, in bytes: that of the integers that it begins with, and of a vector. Payloads have none, by the format.
 const ALIGN: u64 = 16;
 
 /// What headers, symbols and directives take of a file whose offsets have 32 bits, generously.
