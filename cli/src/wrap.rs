@@ -37,7 +37,7 @@ pub struct Wrap {
     /// define, or on Windows are those of tvm_ffi.dll
     #[arg(long, value_name = "FILE")]
     runtime: Option<PathBuf>,
-    /// What links a shared library: the C compiler's driver (CC_<target> or CC, or the usual one), or, for Linux, a linker of its own
+    /// What links a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own
     #[arg(long, value_enum, default_value_t)]
     linker: LinkerName,
     /// What to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll)

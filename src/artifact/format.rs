@@ -21,7 +21,7 @@ pub(super) fn object_of<'a>(triple: &Triple) -> Option<Object<'a>> {
             object.flags = FileFlags::Elf { os_abi: elf::ELFOSABI_NONE, abi_version: 0, e_flags };
         }
         // Apple's linker asks for the platform. 11.0 is the first macOS on aarch64.
-        (BinaryFormat::MachO, _) => {
+        (BinaryFormat::MachO, _) if is_macos(triple) => {
             let mut version = MachOBuildVersion::default();
             (version.platform, version.minos, version.sdk) = (macho::PLATFORM_MACOS, 11 << 16, 11 << 16);
             object.set_macho_build_version(version);
@@ -29,6 +29,10 @@ pub(super) fn object_of<'a>(triple: &Triple) -> Option<Object<'a>> {
         _ => {}
     }
     Some(object)
+}
+
+fn is_macos(triple: &Triple) -> bool {
+    matches!(triple.operating_system, target::OperatingSystem::Darwin(_) | target::OperatingSystem::MacOSX(_))
 }
 
 /// How the linkers of a target that has COFF spell what to export.
