@@ -3,8 +3,8 @@
 use crate::command::{Cmd, Output, Tests, cargo, root};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, LLVM_19, LLVM_22, LLVM_22_TOOLS, ML_DTYPES, NUMPY,
-    QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
+    APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, ML_DTYPES,
+    NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
 };
 use crate::{hosts, upstream};
 
@@ -46,7 +46,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "hosts",
         about: "a library of each backend in every host: Python, C, C++, Rust",
-        needs: &[LLVM_22, CXX, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
+        needs: &[LLVM_22, CXX, VALGRIND, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
         run: hosts::load,
     },
     Step {
@@ -69,8 +69,8 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "formats",
-        about: "objects for macOS and Windows, as LLVM's tools read them",
-        needs: &[LLVM_22, CXX, LLVM_22_TOOLS],
+        about: "objects for macOS and Windows, as LLVM's tools read and link them",
+        needs: &[LLVM_22, CXX, LLVM_22_TOOLS, LLD_22],
         run: hosts::formats,
     },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },

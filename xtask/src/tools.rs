@@ -61,6 +61,8 @@ pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[]
 /// What reads objects of other systems.
 pub const LLVM_22_TOOLS: Tool =
     Tool { name: "LLVM 22's tools", probe: &["llvm-readobj-22", "--version"], source: Source::Apt("llvm-22") };
+/// What links them.
+pub const LLD_22: Tool = Tool { name: "lld 22", probe: &["ld64.lld-22", "--version"], source: Source::Apt("lld-22") };
 /// An emulator of other machines.
 pub const QEMU: Tool = Tool { name: "qemu", probe: &["qemu-riscv64", "--version"], source: Source::Apt("qemu-user") };
 /// Compilers for them, with their C libraries.

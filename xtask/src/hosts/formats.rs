@@ -173,12 +173,40 @@ impl Object {
             let there = sections.lines().any(|line| line.trim().starts_with(&format!("Name: {section} ")));
             require(there, || format!("there is no section {section}"))?;
         }
+        self.check_link(folder, names)?;
         // each kernel is called by something
         for name in names {
             let symbol = format!("{}{name}", self.mangled);
             let target = |line: &str| line.split_whitespace().nth(2).map(|to| to.split('@').next() == Some(&symbol));
             let called = relocations.lines().filter_map(target).any(|is| is);
             require(called, || format!("no relocation leads to {symbol}"))?;
+        }
+        Ok(())
+    }
+
+    /// A linker takes the objects, and the library exports all. What is undefined stays so, as there is no system to link with.
+    fn check_link(&self, folder: &Path, names: &BTreeSet<String>) -> Result {
+        let [wrappers, packed, library] = ["wrappers.o", "bin.o", "library"].map(|name| text(&folder.join(name)));
+        let (linked, exports) = if self.triple.contains("apple") {
+            let arch = if self.triple.starts_with("aarch64") { "arm64" } else { "x86_64" };
+            let options = ["-dylib", "-arch", arch, "-platform_version", "macos", "12.0", "12.0"];
+            let files = ["-undefined", "dynamic_lookup", &wrappers, &packed, "-o", &library];
+            (cmd("ld64.lld-22", &[&options[..], &files].concat()), ["llvm-objdump-22", "--macho", "--exports-trie"])
+        } else {
+            let options = ["/dll", "/noentry", "/nodefaultlib", "/force:unresolved", "/errorlimit:1"];
+            let output = format!("/out:{library}");
+            let files = [&*wrappers, &packed, &output];
+            (
+                cmd("lld-link-22", &[&options[..], &files].concat()),
+                ["llvm-readobj-22", "--file-headers", "--coff-exports"],
+            )
+        };
+        linked.read()?;
+        let exports = cmd(exports[0], &[&exports[1..], &[&library]].concat()).read()?;
+        let words: BTreeSet<_> = exports.split_whitespace().collect();
+        for name in names.iter().map(|name| format!("__tvm_ffi_{name}")).chain(["__tvm_ffi__library_bin".to_owned()]) {
+            let symbol = format!("{}{name}", self.mangled);
+            require(words.contains(&*symbol), || format!("{library} doesn't export {symbol}"))?;
         }
         Ok(())
     }

@@ -17,6 +17,9 @@ pub fn load() -> Result<Tests> {
         for (host, command) in programs.hosts(&library) {
             expect(&mut tests, &format!("{backend}, {host}"), command, EXPECTED)?;
         }
+        let checks = ["--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite", "--error-exitcode=9"];
+        let checked = cmd("valgrind", &[&checks[..], &[&*programs.c_ours, &library]].concat());
+        expect(&mut tests, &format!("{backend}, C on ours, under valgrind"), checked, EXPECTED)?;
     }
     Ok(tests)
 }
