@@ -7,7 +7,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::UnwindInfo;
 use cranelift_codegen::{CodegenError, ir as clif};
-use cranelift_module::{DataDescription, FuncId, ModuleReloc, ModuleRelocTarget};
+use cranelift_module::{DataDescription, FuncId, Init, ModuleReloc, ModuleRelocTarget};
 
 use super::translate::{self, DataPlace, FUNCTIONS, Scratch, Target};
 use super::{ByLoops, Error};
@@ -70,6 +70,13 @@ impl CompiledData {
 
     fn size(&self) -> usize {
         self.description.init.size()
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        match &self.description.init {
+            Init::Bytes { contents } => contents.iter().all(|byte| *byte == 0),
+            Init::Zeros { .. } | Init::Uninitialized => true,
+        }
     }
 }
 

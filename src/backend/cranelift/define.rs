@@ -156,6 +156,10 @@ impl CompiledModule {
 
 fn place_data<M: Module + ?Sized>(module: &mut M, data: &CompiledData, ids: &[FuncId]) -> Result<DataId, Error> {
     let id = match &data.variable {
+        // COFF's weak symbols can't be exported; `into_object` makes a common one of it
+        Some(name) if module.isa().triple().binary_format == target_lexicon::BinaryFormat::Coff => {
+            return Ok(module.declare_data(name, ClifLinkage::Import, true, false)?);
+        }
         Some(name) => module.declare_data(name, ClifLinkage::Preemptible, true, false)?,
         None => module.declare_anonymous_data(false, false)?,
     };

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_module::default_libcall_names;
 use cranelift_object::{ObjectBuilder, ObjectModule};
-use object::write::{Object, Relocation, SymbolId};
+use object::write::{Object, Relocation, SymbolId, SymbolSection};
 use object::{
     BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, SectionFlags, SectionKind, elf, macho,
 };
@@ -13,6 +13,8 @@ use target_lexicon::{Architecture, Environment, Triple};
 
 use super::unwind::UnwindTables;
 use super::{Bindings, CompiledModule, Error};
+
+const COFF: target_lexicon::BinaryFormat = target_lexicon::BinaryFormat::Coff;
 
 impl CompiledModule {
     /// Makes an object file: ELF, Mach-O or COFF, as the target has it. Unwind tables are in it if the code was compiled with
@@ -48,7 +50,8 @@ impl CompiledModule {
         let mut unwind = UnwindTables::new(&*isa);
         let tables: Vec<_> = self.functions.iter_mut().map(|f| (f.unwind.take(), f.code.len() as u32)).collect();
         let constructors = std::mem::take(&mut self.constructors);
-        let exports: Vec<(String, bool)> = if triple.binary_format == target_lexicon::BinaryFormat::Coff {
+        let variables = if triple.binary_format == COFF { self.zeros(&triple)? } else { Vec::new() };
+        let exports: Vec<(String, bool)> = if triple.binary_format == COFF {
             self.exports().map(|(name, is_data)| (name.to_owned(), is_data)).collect()
         } else {
             Vec::new()
@@ -68,8 +71,24 @@ impl CompiledModule {
         let constructors: Vec<SymbolId> =
             constructors.iter().filter_map(|f| product.functions[ids[f.as_u32() as usize]]).map(|(id, _)| id).collect();
         add_constructors(object, &constructors).map_err(failed)?;
+        share_variables(object, &variables);
         add_exports(object, &triple, &exports);
         object.write().map_err(failed)
+    }
+}
+
+impl CompiledModule {
+    /// Variables with their sizes; they have to be zeros.
+    fn zeros(&self, triple: &Triple) -> Result<Vec<(String, u64)>, Error> {
+        let mut out = Vec::new();
+        for data in &self.data {
+            let Some(name) = &data.variable else { continue };
+            if !data.is_zero() {
+                return Err(refused(triple, format!("the variable `{name}` is not zero")));
+            }
+            out.push((name.clone(), data.description.init.size() as u64));
+        }
+        Ok(out)
     }
 }
 
@@ -105,6 +124,16 @@ fn add_constructors(object: &mut Object<'_>, functions: &[SymbolId]) -> object::
         object.add_relocation(section, Relocation { offset, symbol, addend: 0, flags })?;
     }
     Ok(())
+}
+
+/// Makes COFF's variables common symbols, of which a linker makes one, of zeros, whatever the number of objects that have it.
+fn share_variables(object: &mut Object<'_>, variables: &[(String, u64)]) {
+    for (name, size) in variables {
+        if let Some(symbol) = object.symbol_id(name.as_bytes()) {
+            let symbol = object.symbol_mut(symbol);
+            (symbol.section, symbol.size, symbol.scope) = (SymbolSection::Common, *size, object::SymbolScope::Dynamic);
+        }
+    }
 }
 
 /// Tells the linker what a library exports, as COFF needs it: options in a section for it, by Microsoft's names or GNU's.

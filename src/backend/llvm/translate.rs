@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cranelift_entity::SecondaryMap;
 use inkwell::DLLStorageClass;
+use inkwell::comdat::ComdatSelectionKind;
 use inkwell::context::ContextRef;
 use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
 use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, GlobalValue, PointerValue, UnnamedAddress};
@@ -26,8 +27,9 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
     /// Whether the linker has to be told what a library exports, as on Windows.
     exports: bool,
-    /// Whether the object's format is ELF.
+    /// Whether the object's format is ELF, or COFF.
     elf: bool,
+    coff: bool,
     /// Functions that were defined or declared.
     pub(super) added: Vec<FunctionValue<'ctx>>,
 }
@@ -54,14 +56,15 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             data: SecondaryMap::new(),
             exports: false,
             elf: false,
+            coff: false,
             added: Vec::new(),
         }
     }
 
     /// Translates for an object file of this format; with `exports`, one that tells the linker what a library exports.
     pub(super) fn for_format(self, format: BinaryFormat, exports: bool) -> Self {
-        let exports = exports && format == BinaryFormat::Coff;
-        ModuleTranslator { exports, elf: format == BinaryFormat::Elf, facts: self.facts.for_format(format), ..self }
+        let (elf, coff) = (format == BinaryFormat::Elf, format == BinaryFormat::Coff);
+        ModuleTranslator { exports: exports && coff, elf, coff, facts: self.facts.for_format(format), ..self }
     }
 
     /// Translates every function that has a body.
@@ -203,6 +206,12 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             }
             DataKind::Variable => {
                 global.set_linkage(LlvmLinkage::WeakAny);
+                // COFF's weak symbols can't be exported, but of a section several objects may have one.
+                if self.coff {
+                    let comdat = self.module.get_or_insert_comdat(&content.name);
+                    comdat.set_selection_kind(ComdatSelectionKind::Any);
+                    global.set_comdat(comdat);
+                }
                 if self.exports {
                     global.set_dll_storage_class(DLLStorageClass::Export);
                 }
