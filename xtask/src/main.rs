@@ -1,8 +1,9 @@
 //! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
 
+mod byte_order;
 mod command;
-mod cross;
 mod difference;
+mod hosts;
 mod run;
 mod steps;
 mod tools;

@@ -1,12 +1,13 @@
 //! The tables of steps.
 
+use crate::byte_order;
 use crate::command::{Cmd, Output, Tests, cargo, root};
-use crate::cross;
 use crate::run::{Failure, Step};
 use crate::tools::{
-    CLANG_22, CLIPPY, CXX, LLVM_19, LLVM_22, QEMU_S390X, RUSTFMT, S390X_CC, S390X_LIBC, UPSTREAM, VALGRIND,
+    APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
+    ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
 };
-use crate::upstream;
+use crate::{hosts, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -30,10 +31,10 @@ pub const TEST: &[Step] = &[
         run: upstream::converters,
     },
     Step {
-        name: "cross",
+        name: "byte-order",
         about: "wrappers for a big-endian machine do what they do here",
-        needs: &[S390X_CC, S390X_LIBC, QEMU_S390X, UPSTREAM],
-        run: cross::calls,
+        needs: &[GCC_S390X, QEMU, UPSTREAM],
+        run: byte_order::calls,
     },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
     Step {
@@ -43,6 +44,42 @@ pub const TEST: &[Step] = &[
         run: property,
     },
     Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
+    Step {
+        name: "aot",
+        about: "the example aot prints what the README says, in Python, C and Rust",
+        needs: &[CXX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: hosts::aot,
+    },
+    Step {
+        name: "hosts",
+        about: "a library of each backend in every host: Python, C, C++, Rust",
+        needs: &[LLVM_22, CXX, VALGRIND, UPSTREAM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
+        run: hosts::load,
+    },
+    Step {
+        name: "foreign",
+        about: "import trees and libraries, to upstream's loader and from upstream's tools",
+        needs: &[LLVM_22, CXX, UPSTREAM, APACHE_TVM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
+        run: hosts::foreign,
+    },
+    Step {
+        name: "static",
+        about: "statically linked programs with a system library, with gcc and clang",
+        needs: &[LLVM_22, CLANG_22, CXX, UPSTREAM],
+        run: hosts::alone,
+    },
+    Step {
+        name: "cross",
+        about: "libraries for aarch64 and riscv64, on an emulator",
+        needs: &[LLVM_22, CXX, UPSTREAM, QEMU, GCC_AARCH64, GCC_RISCV64, RUST_AARCH64, RUST_RISCV64],
+        run: hosts::cross,
+    },
+    Step {
+        name: "formats",
+        about: "objects for macOS and Windows, as LLVM's tools read and link them",
+        needs: &[LLVM_22, CXX, LLVM_22_TOOLS, LLD_22],
+        run: hosts::formats,
+    },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },

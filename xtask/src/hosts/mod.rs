@@ -1,0 +1,157 @@
+//! One library, made by every backend, in every host: `tests/hosts`.
+
+mod alone;
+mod aot;
+mod cross;
+mod foreign;
+mod formats;
+mod load;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::command::{Cmd, Tests, cargo, cmd, root};
+use crate::difference::first_difference;
+use crate::run::Failure;
+use crate::tools::{UPSTREAM, python_package};
+
+pub use alone::alone;
+pub use aot::aot;
+pub use cross::cross;
+pub use foreign::foreign;
+pub use formats::formats;
+pub use load::load;
+
+type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// What emits the library.
+const BACKENDS: [&str; 2] = ["cranelift", "llvm"];
+
+/// A path of the tests.
+fn source(name: &str) -> String {
+    format!("tests/hosts/{name}")
+}
+
+/// Where a step writes; made if need be.
+fn folder(name: &str) -> Result<PathBuf> {
+    let folder = root().join("target/hosts").join(name);
+    fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    Ok(folder)
+}
+
+fn failure(what: String) -> Failure {
+    Failure { what, tests: Tests::default() }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Where cargo puts what it builds.
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
+}
+
+/// The folder of upstream's Python package.
+fn upstream() -> PathBuf {
+    python_package(&UPSTREAM).join("tvm_ffi")
+}
+
+/// `cargo`, with a target's linker if it isn't for this machine.
+fn cargo_for(args: &[&str], target: Option<(&str, &str)>) -> Cmd {
+    let Some((triple, gcc)) = target else { return cargo(args) };
+    let variable = format!("CARGO_TARGET_{}_LINKER", triple.replace('-', "_").to_uppercase());
+    cargo(&[args, &["--target", triple]].concat()).env(&variable, gcc)
+}
+
+/// Builds the runtime as a C library, and gives the folder that it is in.
+fn runtime_library(target: Option<(&str, &str)>) -> Result<PathBuf> {
+    cargo_for(&["build", "--package", "tvm-ffi-runtime-c"], target).run()?;
+    let folder = target_folder();
+    Ok(target.map_or(folder.clone(), |(triple, _)| folder.join(triple)).join("debug"))
+}
+
+/// Compiles C, as a part of a shared library or of a program, on upstream's headers.
+fn compile(compiler: &str, options: &[&str], source: &str, object: &Path) -> Result {
+    let include = text(&upstream().join("include"));
+    let fixed = ["-O1", "-fPIC", "-Wall", "-Wextra", "-Werror", "-isystem", &include, "-c"];
+    cmd(compiler, &[&fixed, options, &[source, "-o", &text(object)]].concat()).run().map(|_| ())
+}
+
+/// The host in C, without its libraries: its object files.
+fn c_host(compiler: &str, folder: &Path) -> Result<Vec<String>> {
+    let mut objects = Vec::new();
+    for name in ["main", "values", "prices", "allocator"] {
+        let object = folder.join(format!("{name}.o"));
+        compile(compiler, &[], &source(&format!("c/{name}.c")), &object)?;
+        objects.push(text(&object));
+    }
+    Ok(objects)
+}
+
+/// The kind of module `hosts.prices` for hosts on upstream's runtime: a library to load beforehand.
+fn kind_library(folder: &Path) -> Result<String> {
+    let [prices, allocator, kind] = ["cpp_prices.o", "allocator.o", "kind.so"].map(|name| folder.join(name));
+    compile("g++", &["-std=c++17"], &source("cpp/prices.cc"), &prices)?;
+    compile("cc", &[], &source("c/allocator.c"), &allocator)?;
+    let library = library_in(&upstream().join("lib"), "tvm_ffi");
+    let options = [&["-shared"], &library.each_ref().map(String::as_str)[..]].concat();
+    link_program("g++", &[text(&prices), text(&allocator)], &options, &kind)?;
+    Ok(text(&kind))
+}
+
+/// Links a program.
+fn link_program(compiler: &str, inputs: &[String], options: &[&str], program: &Path) -> Result {
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    cmd(compiler, &[&inputs, options, &["-o", &text(program)]].concat()).run().map(|_| ())
+}
+
+/// How to find a shared library in a folder, when linking and later.
+fn library_in(folder: &Path, name: &str) -> [String; 3] {
+    let folder = text(folder);
+    [format!("-L{folder}"), format!("-l{name}"), format!("-Wl,-rpath,{folder}")]
+}
+
+/// Runs the command line, with both backends.
+fn codegen(args: &[&str]) -> Result {
+    let run = ["run", "--quiet", "--package", "tvm-ffi-codegen-cli", "--features", "llvm22-1", "--"];
+    cargo(&[&run, args].concat()).run().map(|_| ())
+}
+
+/// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options say the target and the prefix.
+fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
+    let [wrappers, packed] = ["wrappers.o", "bin.o"].map(|name| text(&folder.join(name)));
+    fs::create_dir_all(folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    let import = format!("hosts.prices={}", source("prices.txt"));
+    codegen(&[&["pack", "--import", &import, "-o", &packed], options].concat())?;
+    let signatures = source("signatures.txt");
+    codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend, "-o", &wrappers], options].concat())
+}
+
+/// Emits the library, linked with its kernels, and gives its path.
+fn emit_linked(folder: &Path, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
+    emit(folder, backend, options)?;
+    let (library, signatures) = (folder.join("library.so"), source("signatures.txt"));
+    let (packed, kernels, output) = (text(&folder.join("bin.o")), text(kernels), text(&library));
+    let files = ["--link", &packed, "--link", &kernels, "-o", &output];
+    codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend], options, &files].concat())?;
+    Ok(library)
+}
+
+/// What every host of the library prints.
+const EXPECTED: &str = "expected.txt";
+
+/// Runs a host, and counts it as a test: it has to print that file.
+fn expect(tests: &mut Tests, what: &str, host: Cmd, expected: &str) -> Result {
+    let path = source(expected);
+    let expected = fs::read_to_string(root().join(&path)).map_err(|e| failure(format!("{path}: {e}")))?;
+    let printed = host.read().map_err(|failure| Failure { what: failure.what, tests: *tests })?;
+    let Some((line, was, is)) = first_difference(&expected, &printed) else {
+        println!("{what}: {} lines as expected", expected.lines().count());
+        tests.passed += 1;
+        return Ok(());
+    };
+    tests.failed += 1;
+    let what = format!("{what}: expected {path}:{line} `{was}`, got `{is}`");
+    Err(Failure { what, tests: *tests })
+}
