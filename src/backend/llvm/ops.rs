@@ -3,6 +3,8 @@
 //! LLVM leaves more undefined than the IR does: shifts by too much, division that traps, float conversions out of range.
 //! Nothing here sets fast-math flags, and nothing lets a product and a sum be contracted.
 
+use std::num::NonZero;
+
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
 
@@ -49,6 +51,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                 }
                 value
             }
+            Op::SameBytes(a, b, bytes) => self.same_bytes(a, b, bytes)?.into(),
             Op::Store { value, ptr, offset, flags } => {
                 let ty = self.body.type_of(value);
                 let (value, address) = (self.value(value)?, self.address(ptr, offset)?);
@@ -82,6 +85,36 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         // LLVM wants the bits above the type to be zero.
         let mask = u64::MAX >> (64 - ty.bits());
         self.m.types.int(ty).const_int(value as u64 & mask, false)
+    }
+
+    /// In pieces as wide as code generators know how to compare with vectors, where the target has such.
+    fn same_bytes(&self, a: Value, b: Value, bytes: u32) -> Built<IntValue<'ctx>> {
+        let mut same: Option<IntValue<'ctx>> = None;
+        let mut offset = 0;
+        while offset < bytes {
+            let wide = [32, 16].into_iter().find(|size| bytes - offset >= *size);
+            let wide = wide.and_then(|size| Some((size, NonZero::new(size * 8)?)));
+            let wide = wide.and_then(|(size, bits)| Some((size, self.m.context.custom_width_int_type(bits).ok()?)));
+            let (size, ty) = wide.unwrap_or((8, self.m.types.i64));
+            let mut pieces = [a, b].into_iter().map(|base| {
+                let address = self.address(base, offset as i32)?;
+                let value = self.builder.build_load(ty, address, "")?;
+                if let Some(load) = value.as_instruction_value() {
+                    let _ = load.set_alignment(8);
+                }
+                Ok::<_, BuildError>(value.into_int_value())
+            });
+            if let (Some(x), Some(y)) = (pieces.next(), pieces.next()) {
+                let equal = self.builder.build_int_compare(IntPredicate::EQ, x?, y?, "")?;
+                same = Some(match same {
+                    None => equal,
+                    Some(before) => self.builder.build_and(before, equal, "")?,
+                });
+            }
+            offset += size;
+        }
+        // the verifier has seen that there is a piece
+        Ok(same.unwrap_or_else(|| self.m.types.bool.const_int(1, false)))
     }
 
     fn address(&self, ptr: Value, offset: i32) -> Built<PointerValue<'ctx>> {
