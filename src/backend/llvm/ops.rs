@@ -87,31 +87,39 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         self.m.types.int(ty).const_int(value as u64 & mask, false)
     }
 
-    /// In pieces as wide as code generators know how to compare with vectors, where the target has such.
+    /// In vectors as wide as the target compares at once: what differs of all of them, gathered, is nothing.
     fn same_bytes(&self, a: Value, b: Value, bytes: u32) -> Built<IntValue<'ctx>> {
+        let i64 = self.m.types.i64;
+        let widest = self.m.widest_piece;
         let mut same: Option<IntValue<'ctx>> = None;
         let mut offset = 0;
-        while offset < bytes {
-            let wide = [32, 16].into_iter().find(|size| bytes - offset >= *size);
-            let wide = wide.and_then(|size| Some((size, NonZero::new(size * 8)?)));
-            let wide = wide.and_then(|(size, bits)| Some((size, self.m.context.custom_width_int_type(bits).ok()?)));
-            let (size, ty) = wide.unwrap_or((8, self.m.types.i64));
-            let mut pieces = [a, b].into_iter().map(|base| {
-                let address = self.address(base, offset as i32)?;
-                let value = self.builder.build_load(ty, address, "")?;
-                if let Some(load) = value.as_instruction_value() {
-                    let _ = load.set_alignment(8);
-                }
-                Ok::<_, BuildError>(value.into_int_value())
-            });
-            if let (Some(x), Some(y)) = (pieces.next(), pieces.next()) {
-                let equal = self.builder.build_int_compare(IntPredicate::EQ, x?, y?, "")?;
-                same = Some(match same {
-                    None => equal,
-                    Some(before) => self.builder.build_and(before, equal, "")?,
+        for size in [widest, 16, 8] {
+            let (words, bits) = (size / 8, NonZero::new(size * 8));
+            let vector = i64.vec_type(words);
+            let mut all = None;
+            while bytes - offset >= size {
+                let piece = |base| {
+                    let piece = self.builder.build_load(vector, self.address(base, offset as i32)?, "")?;
+                    if let Some(load) = piece.as_instruction_value() {
+                        let _ = load.set_alignment(8);
+                    }
+                    Ok::<_, BuildError>(piece.into_vector_value())
+                };
+                let differs = self.builder.build_xor(piece(a)?, piece(b)?, "")?;
+                all = Some(match all {
+                    None => differs,
+                    Some(before) => self.builder.build_or(before, differs, "")?,
                 });
+                offset += size;
             }
-            offset += size;
+            let Some((all, bits)) = all.zip(bits) else { continue };
+            let whole = self.m.context.custom_width_int_type(bits).map_err(BuildError::Missing)?;
+            let all = self.builder.build_bit_cast(all, whole, "")?.into_int_value();
+            let equal = self.builder.build_int_compare(IntPredicate::EQ, all, whole.const_zero(), "")?;
+            same = Some(match same {
+                None => equal,
+                Some(before) => self.builder.build_and(before, equal, "")?,
+            });
         }
         // the verifier has seen that there is a piece
         Ok(same.unwrap_or_else(|| self.m.types.bool.const_int(1, false)))

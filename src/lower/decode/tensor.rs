@@ -232,8 +232,8 @@ impl<'a> Tensor<'a> {
     /// Contract 2: the address of the first element, which is there and aligned.
     fn data(&self, l: &mut Lowerer<'_>) -> (Value, Option<Value>) {
         let data = self.load(l, Type::Ptr, DATA);
-        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         l.require_there(data);
+        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         let opaque = self.ty.is_opaque();
         let start = if opaque { data } else { l.b.ptr_add(data, byte_offset) };
         let aligned = if opaque { byte_offset } else { start };
@@ -253,8 +253,8 @@ impl<'a> Tensor<'a> {
     /// offset, but for opaque handles.
     fn descriptor(&self, l: &mut Lowerer<'_>) {
         let data = self.load(l, Type::Ptr, DATA);
-        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         l.require_there(data);
+        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         if self.ty.is_opaque() {
             self.aligned(l, byte_offset);
         } else if self.ty.device.kind().is_some() {
