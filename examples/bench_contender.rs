@@ -1,15 +1,18 @@
 //! Enters the comparison with other generators: `bench_contender WORKLOAD OUT.so REPS [--backend cranelift|llvm]` writes a library with
 //! one of four wrappers, and the object that it is linked of beside it; it prints how long compiling takes, as one line of JSON.
 
+#[path = "../benches/support/workloads.rs"]
+mod workloads;
+
 use std::error::Error;
 use std::hint::black_box;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Instant;
 
-use clap::{Parser, ValueEnum};
-use tvm_ffi_codegen::artifact::LibraryBuilder;
-use tvm_ffi_codegen::{Backend, Engine, Kernel, ScalarType, Signature};
+use clap::Parser;
+use tvm_ffi_codegen::artifact::{LibraryBuilder, Linker, Triple};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, Signature};
+use workloads::Workload;
 
 /// Writes a library with a wrapper, and prints the time to compile it
 #[derive(Parser)]
@@ -25,41 +28,6 @@ struct Cli {
     /// The CPU that the library is for, by the backend's name for it, such as LLVM's x86-64-v3
     #[arg(long)]
     cpu: Option<String>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Workload {
-    AddOne,
-    GemmSig,
-    Scalars,
-    Wide,
-}
-
-impl Workload {
-    fn signature(self) -> Result<Signature, Box<dyn Error>> {
-        let tensors: Vec<String> = (0..16).map(|i| format!("t{i}: Tensor([a, b, c, d], float32)")).collect();
-        Ok(match self {
-            Workload::AddOne => "add_one(x: Tensor([n], float32), y: Tensor([n], float32))".parse()?,
-            Workload::GemmSig => {
-                "gemm_sig(A: Tensor([m, k], float32), B: Tensor([k, n], float32), C: Tensor([m, n], float32), \
-                 alpha: float64, flag: bool)"
-                    .parse()?
-            }
-            Workload::Scalars => "scalars(a: int64, b: float64, c: bool, h: handle) -> int64".parse()?,
-            Workload::Wide => format!("wide({})", tensors.join(", ")).parse()?,
-        })
-    }
-
-    fn kernel(self) -> Kernel {
-        match self {
-            Workload::Scalars => Kernel::body(|b| {
-                let int = |name: &str| b.arg(name).cast(ScalarType::Int64);
-                b.ret(int("a") + int("b") + int("c"));
-            }),
-            _ => Kernel::body(|_| {}),
-        }
-    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -92,6 +60,5 @@ fn write(cli: &Cli, signature: &Signature, kernel: &Kernel) -> Result<(), Box<dy
     let library = LibraryBuilder::new().backend(cli.backend).function(signature, kernel);
     let library = cli.cpu.iter().fold(library, |library, cpu| library.cpu(cpu));
     library.emit()?.write(&object)?;
-    let linked = Command::new("cc").args(["-shared", "-o"]).args([&cli.out, &object]).status()?;
-    if linked.success() { Ok(()) } else { Err(format!("cc: {linked}").into()) }
+    Ok(Linker::new(Triple::host()).file(object).link(&cli.out)?)
 }

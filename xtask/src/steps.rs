@@ -238,7 +238,7 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    all(["compile", "call"].map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
+    all(["compile", "call", "workloads"].map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
 }
 
 fn bench_compile() -> Result {
