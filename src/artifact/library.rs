@@ -46,6 +46,7 @@ pub struct LibraryBuilder {
     cpu: Option<String>,
     features: Vec<String>,
     prefix: Option<String>,
+    carries_modules: bool,
     functions: Vec<Function>,
 }
 
@@ -72,6 +73,7 @@ impl LibraryBuilder {
             cpu: None,
             features: Vec::new(),
             prefix: None,
+            carries_modules: false,
             functions: Vec::new(),
         }
     }
@@ -112,6 +114,14 @@ impl LibraryBuilder {
     /// functions, so that a program may have several, each with a prefix of its own.
     pub fn system_library(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// States that the program has modules of this system library, too: an object of a [`LibraryBinBuilder`](super::LibraryBinBuilder) with
+    /// the same [prefix](super::LibraryBinBuilder::symbol_prefix). They are registered with the functions then, and the program doesn't link
+    /// without that object. Not needed where a library is loaded as a file: its loader finds them.
+    pub fn carries_modules(mut self) -> Self {
+        self.carries_modules = true;
         self
     }
 
@@ -159,6 +169,9 @@ impl LibraryBuilder {
                 LibraryLowering::new(endianness)
             }),
         };
+        if self.carries_modules {
+            lowering.carries_modules();
+        }
         for Function { signature, kernel, doc } in &self.functions {
             mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
         }

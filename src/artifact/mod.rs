@@ -23,7 +23,7 @@ pub use self::object::ObjectFile;
 pub use archive::{ArchiveError, ArchiveInput, write_archive};
 #[cfg(feature = "_engine")]
 pub use error::EmitError;
-pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, inspect};
+pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_symbol, inspect};
 #[cfg(feature = "_engine")]
 pub use library::LibraryBuilder;
 pub use link::{LinkError, Linker};

@@ -7,9 +7,11 @@ use object::{File, Object, ObjectKind};
 use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
 
 use super::map::map;
+pub use defines::defines_symbol;
 use symbols::Symbols;
 
 mod bytes;
+mod defines;
 mod needed;
 mod symbols;
 mod texts;

@@ -65,6 +65,10 @@ impl Symbols {
         self.undefined.iter().map(String::as_str)
     }
 
+    pub(super) fn defines(&self, symbol: &str) -> bool {
+        self.defined.contains_key(symbol)
+    }
+
     pub(super) fn has_context(&self) -> bool {
         self.defined.keys().any(|name| name.ends_with(CONTEXT))
     }

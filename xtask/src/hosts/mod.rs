@@ -128,10 +128,10 @@ fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend, "-o", &wrappers], options].concat())
 }
 
-/// Emits the library, linked with its kernels, and gives its path.
-fn emit_linked(folder: &Path, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
+/// Emits the library, with its kernels and the module that it imports, and gives its path. The name says whether it is shared or an archive.
+fn emit_linked(folder: &Path, name: &str, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
     emit(folder, backend, options)?;
-    let (library, signatures) = (folder.join("library.so"), source("signatures.txt"));
+    let (library, signatures) = (folder.join(name), source("signatures.txt"));
     let (packed, kernels, output) = (text(&folder.join("bin.o")), text(kernels), text(&library));
     let files = ["--link", &packed, "--link", &kernels, "-o", &output];
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend], options, &files].concat())?;
