@@ -10,7 +10,7 @@ mod load;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::command::{Cmd, Tests, cargo, cmd, root};
+use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder};
 use crate::difference::first_difference;
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
@@ -45,11 +45,6 @@ fn failure(what: String) -> Failure {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Where cargo puts what it builds.
-fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
 /// The folder of upstream's Python package.
