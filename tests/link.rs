@@ -71,7 +71,7 @@ fn wrappers_link_with_the_runtime_left_open() {
         // SAFETY: the library is the one above.
         let module = unsafe { Module::load_from_file(&output) }.unwrap();
         let twice = module.get_function("twice").unwrap().unwrap();
-        assert_eq!(i64::try_from(twice.call((21,)).unwrap()), Ok(42));
+        assert_eq!(i64::try_from(twice.call((21,)).unwrap()).unwrap(), 42);
         assert!(twice.call(("21",)).unwrap_err().message().contains("expected int64, got str"));
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use target_lexicon::{HOST, Triple};
 use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, ObjectFile, defines_symbol, write_archive};
+use tvm_ffi_codegen::runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_codegen::{Backend, OptLevel};
 
 use crate::error::{CliError, failure};
@@ -136,7 +137,7 @@ impl Wrap {
 
     /// Whether a file to link has the modules of the system library.
     fn links_modules(&self, prefix: &str) -> Result<bool, CliError> {
-        let symbol = format!("{prefix}__tvm_ffi__library_bin");
+        let symbol = format!("{prefix}{LIBRARY_BIN}");
         for path in &self.link {
             if defines_symbol(path, &symbol).map_err(failure)? {
                 return Ok(true);

@@ -14,11 +14,8 @@ use crate::ir::{
 use crate::spec::Signature;
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::TVMFFIByteArray;
+use tvm_ffi_runtime::abi::symbol::{DOC, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 
-/// The variable in which a host puts the address of the library's module.
-const CONTEXT: &str = "__tvm_ffi__library_ctx";
-/// The bytes of the modules that a library carries.
-const BIN: &str = "__tvm_ffi__library_bin";
 /// What a function's name may not begin with, as its symbol would then be one of those that say something else of a library.
 const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc_"];
 
@@ -87,8 +84,7 @@ impl LibraryLowering {
         let name = signature.name();
         let prefix = &self.lowering.prefix;
         let symbol = self.lowering.symbol(signature);
-        let (metadata_symbol, doc_symbol) =
-            (format!("{prefix}__tvm_ffi__metadata_{name}"), format!("{prefix}__tvm_ffi__doc_{name}"));
+        let (metadata_symbol, doc_symbol) = (format!("{prefix}{METADATA}{name}"), format!("{prefix}{DOC}{name}"));
         let full = format!("{prefix}{name}");
         let taken = |symbol: &&String| {
             let known = self.lowering.module.function_named(symbol);
@@ -138,7 +134,7 @@ impl LibraryLowering {
         self.lowering.module.data[self.data].bytes = std::mem::take(&mut self.texts);
         let prefix = if self.system { self.lowering.prefix.as_str() } else { "" };
         let context = self.lowering.module.data.push(Data {
-            name: format!("{prefix}{CONTEXT}"),
+            name: format!("{prefix}{LIBRARY_CTX}"),
             bytes: vec![0; 8],
             align: 8,
             kind: DataKind::Variable,
@@ -148,7 +144,7 @@ impl LibraryLowering {
             if self.carries_modules {
                 let module = &mut self.lowering.module;
                 // Data in truth; what is undefined has no type in an object, and only its address is wanted here.
-                self.exported.push(module.import(&format!("{prefix}{BIN}"), FuncSig::default()));
+                self.exported.push(module.import(&format!("{prefix}{LIBRARY_BIN}"), FuncSig::default()));
             }
             let constructor = self.define_registration(context);
             self.lowering.module.constructors.push(constructor);

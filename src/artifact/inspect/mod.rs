@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use object::{File, Object, ObjectKind};
+use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
 
 use super::map::map;
@@ -116,8 +117,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let blob = match symbols.library_bin() {
         None => None,
         Some(place) => Some(
-            bytes::from(&file, place)
-                .ok_or_else(|| malformed("`__tvm_ffi__library_bin` is not in the file's data".to_owned()))?,
+            bytes::from(&file, place).ok_or_else(|| malformed(format!("`{LIBRARY_BIN}` is not in the file's data")))?,
         ),
     };
     let bin = blob.map(LibraryBin::parse).transpose();
