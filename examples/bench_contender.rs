@@ -22,6 +22,9 @@ struct Cli {
     /// cranelift or llvm
     #[arg(long, default_value_t)]
     backend: Backend,
+    /// The CPU that the library is for, by the backend's name for it, such as LLVM's x86-64-v3
+    #[arg(long)]
+    cpu: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -86,7 +89,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The object and the library linked of it.
 fn write(cli: &Cli, signature: &Signature, kernel: &Kernel) -> Result<(), Box<dyn Error>> {
     let object = cli.out.with_extension("o");
-    LibraryBuilder::new().backend(cli.backend).function(signature, kernel).emit()?.write(&object)?;
+    let library = LibraryBuilder::new().backend(cli.backend).function(signature, kernel);
+    let library = cli.cpu.iter().fold(library, |library, cpu| library.cpu(cpu));
+    library.emit()?.write(&object)?;
     let linked = Command::new("cc").args(["-shared", "-o"]).args([&cli.out, &object]).status()?;
     if linked.success() { Ok(()) } else { Err(format!("cc: {linked}").into()) }
 }

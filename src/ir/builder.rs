@@ -280,6 +280,11 @@ impl<'m> FunctionBuilder<'m> {
         self.value(Op::Element { base, index, ty }, Type::Ptr)
     }
 
+    /// Whether `bytes` bytes at two addresses are the same; see [`Op::SameBytes`].
+    pub fn same_bytes(&mut self, a: Value, b: Value, bytes: u32) -> Value {
+        self.value(Op::SameBytes(a, b, bytes), Type::Bool)
+    }
+
     /// The address of a stack slot.
     pub fn stack_addr(&mut self, slot: StackSlot) -> Value {
         self.value(Op::StackAddr(slot), Type::Ptr)

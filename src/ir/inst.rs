@@ -196,6 +196,9 @@ impl MemFlags {
     pub const UNALIGNED: MemFlags = MemFlags { aligned: false, readonly: false };
 }
 
+/// The most bytes that [`Op::SameBytes`] compares.
+pub const MAX_SAME_BYTES: u32 = 512;
+
 /// What an instruction does. One with a result has exactly one.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
@@ -262,6 +265,9 @@ pub enum Op {
         /// The element's type; its size is the step.
         ty: Type,
     },
+    /// Whether as many bytes at two addresses are the same: a multiple of 8, at most [`MAX_SAME_BYTES`]. Both addresses are
+    /// multiples of 8. The result is `Bool`.
+    SameBytes(Value, Value, u32),
     /// The address of a stack slot.
     StackAddr(StackSlot),
     /// The address of static data plus a number of bytes.
@@ -328,6 +334,7 @@ macro_rules! for_each_operand {
             Op::Binary(_, a, b)
             | Op::ICmp(_, a, b)
             | Op::FCmp(_, a, b)
+            | Op::SameBytes(a, b, _)
             | Op::PtrAdd(a, b)
             | Op::Store { value: a, ptr: b, .. }
             | Op::Element { base: a, index: b, .. } => {

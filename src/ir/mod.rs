@@ -14,8 +14,8 @@ mod verify;
 
 pub use builder::FunctionBuilder;
 pub use inst::{
-    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, MemFlags, Op, SigRef,
-    StackSlot, Terminator, UnaryOp, Value,
+    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, MAX_SAME_BYTES, MemFlags, Op,
+    SigRef, StackSlot, Terminator, UnaryOp, Value,
 };
 pub use module::{
     BlockData, Data, DataKind, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, Module, SlotData, ValueData,

@@ -39,6 +39,18 @@ pub(super) struct Bound {
     pub is_size: bool,
 }
 
+/// What is known of dimensions once a tensor has been checked.
+pub(super) struct KnownDims {
+    pub dims: Vec<Dim>,
+    pub sizes: Vec<Value>,
+    /// The strides of a compact tensor.
+    pub compact: Vec<Value>,
+    /// Where the sizes are.
+    pub shape: Value,
+    /// Where compact strides are.
+    pub strides: Option<Value>,
+}
+
 /// A value that is used later. Where there are many, they wait in the frame, so that a register allocator has nothing to do with them.
 #[derive(Clone, Copy)]
 pub(super) enum Held {
@@ -64,8 +76,10 @@ pub(super) struct Lowerer<'m> {
     pub gathered: Gathered,
     /// Somebody takes what the arguments give.
     pub takes_values: bool,
-    /// Strides of compact tensors, by their dimensions.
-    pub compact: Vec<(Vec<Dim>, Vec<Value>)>,
+    /// Ranks with dtypes as a `DLTensor` has them, and where they have been found.
+    pub kinds: Vec<(i64, Value)>,
+    /// Tensors whose dimensions others may have too.
+    pub known: Vec<KnownDims>,
     /// Where a condition doesn't hold.
     pub doubt: Block,
     pub bound: Vec<Bound>,
@@ -127,7 +141,8 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
             None => !verbatim && !matches!(kernel.0, Kind::CheckOnly),
         },
         gathered: Gathered::default(),
-        compact: Vec::new(),
+        kinds: Vec::new(),
+        known: Vec::new(),
         doubt: entry.doubt,
         bound: Vec::new(),
         many_symbols: signature.names_in_dims().len() > decode::FEW_SYMBOLS,

@@ -39,6 +39,8 @@ pub(super) struct Target {
     /// Whether code has to reach functions elsewhere as if they were near, by way of the linker's table: Cranelift for s390x would
     /// else write their addresses into the code, which is then not independent of its position.
     far_by_table: bool,
+    /// Whether comparing 16 bytes at a time pays.
+    vectors: bool,
 }
 
 impl Target {
@@ -51,6 +53,7 @@ impl Target {
             extend_32: s390x || matches!(architecture, Architecture::Riscv64(_)),
             structs_in_memory: s390x,
             even_addresses: s390x,
+            vectors: matches!(architecture, Architecture::X86_64 | Architecture::Aarch64(_)),
             far_by_table: s390x && isa.flags().is_pic(),
         }
     }
@@ -309,6 +312,7 @@ impl Translator<'_> {
                 let ptr = self.value(ptr);
                 self.pos.ins().load(clif_type(ty), mem_flags(flags), ptr, offset)
             }
+            Op::SameBytes(a, b, bytes) => self.same_bytes(a, b, bytes),
             Op::Store { value, ptr, offset, flags } => {
                 let (value, ptr) = (self.value(value), self.value(ptr));
                 self.pos.ins().store(mem_flags(flags), value, ptr, offset);
@@ -478,6 +482,27 @@ impl Translator<'_> {
             BinaryOp::FMin => ins.fmin(a, b),
             BinaryOp::FMax => ins.fmax(a, b),
         }
+    }
+
+    /// What differs of all pieces, gathered, is nothing.
+    fn same_bytes(&mut self, a: Value, b: Value, bytes: u32) -> clif::Value {
+        let (a, b) = (self.value(a), self.value(b));
+        let ty = if self.cx.target.vectors && bytes.is_multiple_of(16) { clif::types::I64X2 } else { clif::types::I64 };
+        let mut all = None;
+        for offset in (0..bytes as i32).step_by(ty.bytes() as usize) {
+            // 8 bytes are aligned, 16 need not be
+            let flags = if ty.is_vector() { mem_flags(MemFlags::UNALIGNED) } else { mem_flags(MemFlags::ALIGNED) };
+            let [x, y] = [a, b].map(|base| self.pos.ins().load(ty, flags, base, offset));
+            let differs = self.pos.ins().bxor(x, y);
+            all = Some(match all {
+                None => differs,
+                Some(before) => self.pos.ins().bor(before, differs),
+            });
+        }
+        // the verifier has seen that there is a piece
+        let all = all.unwrap_or(a);
+        let any = if ty.is_vector() { self.pos.ins().vany_true(all) } else { all };
+        self.pos.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, any, 0)
     }
 
     fn convert(&mut self, op: ConvertOp, to: Type, a: Value) -> clif::Value {

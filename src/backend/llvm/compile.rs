@@ -124,6 +124,7 @@ impl Compiler {
         module.set_data_layout(&machine.get_target_data().get_data_layout());
 
         let mut translator = ModuleTranslator::new(&ir, &module).for_format(self.target.format(), options.for_linker);
+        translator.widest_piece = self.target.widest_piece();
         let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
         translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
         if options.for_linker {

@@ -3,6 +3,8 @@
 //! LLVM leaves more undefined than the IR does: shifts by too much, division that traps, float conversions out of range.
 //! Nothing here sets fast-math flags, and nothing lets a product and a sum be contracted.
 
+use std::num::NonZero;
+
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
 
@@ -49,6 +51,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                 }
                 value
             }
+            Op::SameBytes(a, b, bytes) => self.same_bytes(a, b, bytes)?.into(),
             Op::Store { value, ptr, offset, flags } => {
                 let ty = self.body.type_of(value);
                 let (value, address) = (self.value(value)?, self.address(ptr, offset)?);
@@ -82,6 +85,44 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         // LLVM wants the bits above the type to be zero.
         let mask = u64::MAX >> (64 - ty.bits());
         self.m.types.int(ty).const_int(value as u64 & mask, false)
+    }
+
+    /// In vectors as wide as the target compares at once: what differs of all of them, gathered, is nothing.
+    fn same_bytes(&self, a: Value, b: Value, bytes: u32) -> Built<IntValue<'ctx>> {
+        let i64 = self.m.types.i64;
+        let widest = self.m.widest_piece;
+        let mut same: Option<IntValue<'ctx>> = None;
+        let mut offset = 0;
+        for size in [widest, 16, 8] {
+            let (words, bits) = (size / 8, NonZero::new(size * 8));
+            let vector = i64.vec_type(words);
+            let mut all = None;
+            while bytes - offset >= size {
+                let piece = |base| {
+                    let piece = self.builder.build_load(vector, self.address(base, offset as i32)?, "")?;
+                    if let Some(load) = piece.as_instruction_value() {
+                        let _ = load.set_alignment(8);
+                    }
+                    Ok::<_, BuildError>(piece.into_vector_value())
+                };
+                let differs = self.builder.build_xor(piece(a)?, piece(b)?, "")?;
+                all = Some(match all {
+                    None => differs,
+                    Some(before) => self.builder.build_or(before, differs, "")?,
+                });
+                offset += size;
+            }
+            let Some((all, bits)) = all.zip(bits) else { continue };
+            let whole = self.m.context.custom_width_int_type(bits).map_err(BuildError::Missing)?;
+            let all = self.builder.build_bit_cast(all, whole, "")?.into_int_value();
+            let equal = self.builder.build_int_compare(IntPredicate::EQ, all, whole.const_zero(), "")?;
+            same = Some(match same {
+                None => equal,
+                Some(before) => self.builder.build_and(before, equal, "")?,
+            });
+        }
+        // the verifier has seen that there is a piece
+        Ok(same.unwrap_or_else(|| self.m.types.bool.const_int(1, false)))
     }
 
     fn address(&self, ptr: Value, offset: i32) -> Built<PointerValue<'ctx>> {

@@ -12,9 +12,9 @@ use inkwell::values::FunctionValue;
 
 use crate::backend::OptLevel;
 
-/// What a wrapper gains from: common subexpressions. Not `simplifycfg`: it merges checks into chains of conditions, which
+/// What a wrapper gains from: common subexpressions, also of memory that is read before and behind a way that joins. Not `simplifycfg`: it merges checks into chains of conditions, which
 /// takes the code generator longer and gives half as many instructions more.
-const SHORT: &str = "function(early-cse)";
+const SHORT: &str = "function(early-cse<memssa>)";
 /// clang's pipeline at `-O3`.
 const FULL: &str = "default<O3>";
 

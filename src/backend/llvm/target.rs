@@ -126,6 +126,14 @@ impl Target {
         &self.cpu
     }
 
+    /// The most bytes that its code compares in one instruction. LLVM's C interface doesn't say what a CPU has, so that of CPUs by name
+    /// these are the ones that stand for it.
+    pub(super) fn widest_piece(&self) -> u32 {
+        let avx = self.features.split(',').any(|feature| feature == "+avx")
+            || ["x86-64-v3", "x86-64-v4"].contains(&&*self.cpu);
+        if avx { 32 } else { 16 }
+    }
+
     /// How much is optimised.
     pub fn opt_level(&self) -> OptLevel {
         self.opt_level

@@ -21,6 +21,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     pub(super) ir: &'a Module,
     pub(super) module: &'a LlvmModule<'ctx>,
     pub(super) context: ContextRef<'ctx>,
+    /// The most bytes that code for the target compares in one instruction.
+    pub(super) widest_piece: u32,
     pub(super) types: Types<'ctx>,
     pub(super) facts: Facts<'ctx>,
     functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
@@ -50,6 +52,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             ir,
             module,
             context,
+            widest_piece: 16,
             types,
             facts: Facts::new(context, &types),
             functions: SecondaryMap::new(),

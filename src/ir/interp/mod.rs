@@ -494,6 +494,16 @@ impl<'a, H: Host> Interpreter<'a, H> {
                 // SAFETY: the module only reads what its caller has promised, its own data and its slots.
                 unsafe { memory::load(*ty, address, flags.aligned)? }
             }
+            Op::SameBytes(a, b, bytes) => {
+                let (a, b) = (self.get(frame, *a), self.get(frame, *b));
+                let mut same = true;
+                for offset in (0..u64::from(*bytes)).step_by(8) {
+                    // SAFETY: as of a load.
+                    let word = |base: u64| unsafe { memory::load(Type::I64, base.wrapping_add(offset), true) };
+                    same &= word(a)? == word(b)?;
+                }
+                u64::from(same)
+            }
             Op::Store { value, ptr, offset, flags } => {
                 let address = self.get(frame, *ptr).wrapping_add_signed(i64::from(*offset));
                 // SAFETY: the module only writes what its caller has promised and its slots.

@@ -1,6 +1,6 @@
 //! What types each operation takes and gives: rules 14, 16, 18, 19 and 20.
 
-use crate::ir::inst::{BinaryOp, ConvertOp, IntCC, Op, UnaryOp, Value};
+use crate::ir::inst::{BinaryOp, ConvertOp, IntCC, MAX_SAME_BYTES, Op, UnaryOp, Value};
 use crate::ir::module::{Function, Module};
 use crate::ir::types::{FuncSig, Type};
 
@@ -55,6 +55,14 @@ pub(super) fn result_type(module: &Module, func: &Function, op: &Op) -> Result<O
             from if converts(*op, from, *to) => *to,
             from => return operand(format!("{a} is {from}, the result {to}")),
         },
+        Op::SameBytes(a, b, bytes) => {
+            expect(*a, Type::Ptr)?;
+            expect(*b, Type::Ptr)?;
+            if *bytes == 0 || *bytes > MAX_SAME_BYTES || !bytes.is_multiple_of(8) {
+                return Err((Rule::Memory, format!("{bytes} bytes are compared")));
+            }
+            Type::Bool
+        }
         Op::Load { ty, ptr, .. } => {
             expect(*ptr, Type::Ptr)?;
             if *ty == Type::Bool {

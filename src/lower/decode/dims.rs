@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::super::wrapper::{Bound, Held, Lowerer};
+use super::super::wrapper::{Bound, Held, KnownDims, Lowerer};
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::division::floor_division;
 use crate::lower::program::TARGET;
@@ -282,15 +282,12 @@ impl Lowerer<'_> {
         }
     }
 
-    /// The strides of a compact tensor of matched sizes. Tensors of equal dimensions share them.
-    pub(super) fn compact_strides(&mut self, dims: &[Dim], sizes: &[Value]) -> Vec<Value> {
-        if let Some((_, strides)) = self.compact.iter().find(|(known, _)| known == dims) {
-            return strides.clone();
-        }
+    /// Notes a tensor's dimensions, whose sizes have been matched.
+    pub(super) fn know(&mut self, dims: &[Dim], sizes: Vec<Value>, shape: Value) -> usize {
         let checked = dims.iter().any(|dim| !matches!(dim, Dim::Const(_)));
-        let strides = self.products(sizes, checked);
-        self.compact.push((dims.to_vec(), strides.clone()));
-        strides
+        let compact = self.products(&sizes, checked);
+        self.known.push(KnownDims { dims: dims.to_vec(), sizes, compact, shape, strides: None });
+        self.known.len() - 1
     }
 
     /// A symbol's value for the kernel; 0 where it has none.

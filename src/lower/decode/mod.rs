@@ -204,7 +204,7 @@ impl Lowerer<'_> {
     /// What is optional: its values, or as many zeros. What comes from inside it is not known behind it.
     fn optional(&mut self, inner: &ParamType, place: Place) -> Vec<Value> {
         let (bound, devices, seen) = (self.bound.len(), self.devices.len(), self.seen_devices.len());
-        let compact = self.compact.len();
+        let (kinds, known) = (self.kinds.len(), self.known.len());
         let type_index = place.type_index(self);
         let absent = self.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::NONE.0));
         let (none, some, join) = (self.b.block(), self.b.block(), self.b.block());
@@ -233,7 +233,8 @@ impl Lowerer<'_> {
         }
         self.bound.truncate(bound);
         self.devices.truncate(devices);
-        self.compact.truncate(compact);
+        self.kinds.truncate(kinds);
+        self.known.truncate(known);
         joined
     }
 

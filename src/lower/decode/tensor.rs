@@ -9,7 +9,7 @@ use std::ptr;
 use super::super::fields::{self, dtype_word, pair};
 use super::super::kernel::convention::TensorForm;
 use super::super::program::SharedId;
-use super::super::wrapper::Lowerer;
+use super::super::wrapper::{Lowerer, TYPE_INDEX};
 use super::{HEADER, Place, SeenDevice};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{Layout, TensorType};
@@ -26,6 +26,15 @@ pub(in crate::lower) const BYTE_OFFSET: i32 = offset_of!(DLTensor, byte_offset) 
 const _: () = assert!(NDIM + 4 == DTYPE && NDIM % 8 == 0);
 const _: () =
     assert!(DEVICE % 8 == 0 && offset_of!(DLDevice, device_type) == 0 && offset_of!(DLDevice, device_id) == 4);
+
+/// From so many dimensions on, a shape is compared with an equal one as a whole.
+const SAME: usize = 4;
+const _: () = assert!(8 * crate::spec::MAX_RANK as u32 <= crate::ir::MAX_SAME_BYTES);
+
+/// One of the numbers of a shape or of strides.
+fn number(l: &mut Lowerer<'_>, base: Value, d: usize) -> Value {
+    l.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED)
+}
 
 /// A `DLTensor` that is there.
 struct Tensor<'a> {
@@ -56,6 +65,9 @@ impl<'a> Tensor<'a> {
         l.b.jump(join, &[payload]);
 
         l.b.switch_to(other);
+        // loaded again, and wider, so that the usual path compares in memory
+        let both = l.b.load(Type::I64, place.base, place.offset + TYPE_INDEX, MemFlags::ALIGNED);
+        let type_index = fields::first(&mut l.b, both);
         let is_pointer = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
         l.b.branch(is_pointer, outside, l.doubt, Hint::Likely);
         l.b.switch_to(outside);
@@ -81,8 +93,14 @@ impl<'a> Tensor<'a> {
             (Some(rank), Some(dtype)) => {
                 let ndim_and_dtype = self.load(l, Type::I64, NDIM);
                 let order = l.b.module().endianness;
-                let expected = l.b.i64(pair(order, rank as u32, dtype_word(order, dtype)));
-                l.require_equal(expected, ndim_and_dtype);
+                let expected = pair(order, rank as u32, dtype_word(order, dtype));
+                // a value at hand takes less than such a number
+                let known = l.kinds.iter().find(|(known, _)| *known == expected).map(|(_, value)| *value);
+                let wanted = known.unwrap_or_else(|| l.b.i64(expected));
+                l.require_equal(wanted, ndim_and_dtype);
+                if known.is_none() {
+                    l.kinds.push((expected, ndim_and_dtype));
+                }
             }
             (Some(rank), None) => {
                 let ndim = self.load(l, Type::I32, NDIM);
@@ -126,43 +144,74 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// The numbers of the shape or the strides, as many as the dimensions. Each is matched as soon as it is loaded.
-    fn numbers(
-        &self,
-        l: &mut Lowerer<'_>,
-        field: i32,
-        count: usize,
-        mut matched: impl FnMut(&mut Lowerer<'_>, usize, Value) -> Value,
-    ) -> Vec<Value> {
-        if count == 0 {
-            return Vec::new();
-        }
+    /// Where the numbers of the shape or the strides are.
+    fn numbers(&self, l: &mut Lowerer<'_>, field: i32) -> Value {
         let base = self.load(l, Type::Ptr, field);
         l.require_there(base);
-        let mut number = |d: usize| {
-            let got = l.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED);
-            matched(l, d, got)
-        };
-        (0..count).map(&mut number).collect()
+        base
     }
 
-    /// Sizes, strides, the data pointer and its alignment. Binds the symbols. Gives what the kernel takes.
-    fn contents(self, l: &mut Lowerer<'_>) -> Vec<Value> {
+    /// Sizes and strides; binds the symbols. That sizes fit, and that strides are there, is required also where nothing is compared
+    /// with them. Gives both as far as they are of use to a kernel.
+    fn dims(&self, l: &mut Lowerer<'_>) -> (Vec<Value>, Vec<Value>) {
         let dims = self.ty.shape.dims().unwrap_or_default();
-        let shape = self.numbers(l, SHAPE, dims.len(), |l, d, size| {
-            l.match_dim(&dims[d], size, true);
-            l.matched(&dims[d], size)
-        });
-        // that sizes fit, and that strides are there, is required also where nothing is compared with them
-        let compact = l.compact_strides(dims, &shape);
-        let strides = self.numbers(l, STRIDES, dims.len(), |l, d, stride| {
-            match &self.ty.layout {
-                Layout::Contiguous => l.require_equal(compact[d], stride),
-                Layout::Strides(wanted) => wanted.get(d).into_iter().for_each(|dim| l.match_dim(dim, stride, false)),
-                Layout::Any => {}
+        if dims.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        let shape = self.numbers(l, SHAPE);
+        let known = l.known.iter().position(|known| known.dims == dims);
+        let known = match known {
+            // as the whole of another tensor's shape, where that takes less than one by one
+            Some(known) if dims.len() >= SAME => {
+                let same = l.b.same_bytes(l.known[known].shape, shape, 8 * dims.len() as u32);
+                l.require(same);
+                known
             }
-            stride
-        });
+            _ => {
+                let sizes = dims.iter().enumerate().map(|(d, dim)| {
+                    let size = number(l, shape, d);
+                    l.match_dim(dim, size, true);
+                    l.matched(dim, size)
+                });
+                let sizes = sizes.collect();
+                known.unwrap_or_else(|| l.know(dims, sizes, shape))
+            }
+        };
+        let strides = self.numbers(l, STRIDES);
+        match (&self.ty.layout, l.known[known].strides) {
+            (Layout::Contiguous, Some(others)) if dims.len() >= SAME => {
+                let same = l.b.same_bytes(others, strides, 8 * dims.len() as u32);
+                l.require(same);
+            }
+            (Layout::Contiguous, _) => {
+                for d in 0..dims.len() {
+                    let stride = number(l, strides, d);
+                    l.require_equal(l.known[known].compact[d], stride);
+                }
+                l.known[known].strides = Some(strides);
+            }
+            (Layout::Strides(wanted), _) => {
+                for (d, dim) in wanted.iter().enumerate() {
+                    let stride = number(l, strides, d);
+                    l.match_dim(dim, stride, false);
+                }
+            }
+            (Layout::Any, _) => {}
+        }
+        let sizes = l.known[known].sizes.clone();
+        let strides = match self.ty.layout {
+            Layout::Contiguous => l.known[known].compact.clone(),
+            _ if l.convention.form(self.ty) == TensorForm::MemRef => {
+                (0..dims.len()).map(|d| number(l, strides, d)).collect()
+            }
+            _ => Vec::new(),
+        };
+        (sizes, strides)
+    }
+
+    /// Sizes, strides, the data pointer and its alignment. Gives what the kernel takes.
+    fn contents(self, l: &mut Lowerer<'_>) -> Vec<Value> {
+        let (shape, strides) = self.dims(l);
         match l.convention.form(self.ty) {
             TensorForm::Data => {
                 let (data, byte_offset) = self.data(l);
@@ -183,8 +232,8 @@ impl<'a> Tensor<'a> {
     /// Contract 2: the address of the first element, which is there and aligned.
     fn data(&self, l: &mut Lowerer<'_>) -> (Value, Option<Value>) {
         let data = self.load(l, Type::Ptr, DATA);
-        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         l.require_there(data);
+        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         let opaque = self.ty.is_opaque();
         let start = if opaque { data } else { l.b.ptr_add(data, byte_offset) };
         let aligned = if opaque { byte_offset } else { start };
@@ -204,8 +253,8 @@ impl<'a> Tensor<'a> {
     /// offset, but for opaque handles.
     fn descriptor(&self, l: &mut Lowerer<'_>) {
         let data = self.load(l, Type::Ptr, DATA);
-        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         l.require_there(data);
+        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         if self.ty.is_opaque() {
             self.aligned(l, byte_offset);
         } else if self.ty.device.kind().is_some() {
