@@ -96,21 +96,21 @@ impl LibraryBuilder {
         self
     }
 
-    /// The least CPU that the code has to run on, by the backend's name: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
+    /// The least CPU that the code has to run on, by the backend's name for it: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
     /// and `skylake`. Unless stated, any of the architecture.
     pub fn cpu(mut self, name: impl Into<String>) -> Self {
         self.cpu = Some(name.into());
         self
     }
 
-    /// A feature that the CPU has for certain, by the backend's name: LLVM's `+avx2`, Cranelift's `has_avx2`.
+    /// A feature that the CPU has for certain, by the backend's name for it: LLVM's `+avx2`, Cranelift's `has_avx2`.
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
         self
     }
 
     /// Makes a system library: one that is linked into a program, where nothing is loaded, and registers its symbols when the program
-    /// starts. A host finds it by this prefix (`ffi.SystemLib`). All exported C symbols begin with it too, behind `__tvm_ffi_` for
+    /// starts. A host finds it by this prefix (`ffi.SystemLib`, [`Module::system_lib`](tvm_ffi_runtime::Module::system_lib)). All exported C symbols begin with it too, behind `__tvm_ffi_` for
     /// functions, so that a program may have several, each with a prefix of its own.
     pub fn system_library(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());

@@ -84,7 +84,7 @@ pub struct BinaryFunction {
     pub metadata: Option<String>,
     /// The text of the signature, from the metadata.
     pub signature: Option<String>,
-    /// The doc, as far as the metadata.
+    /// The doc; known where the metadata is.
     pub doc: Option<String>,
 }
 
