@@ -49,8 +49,8 @@ fn in_folder(folder: &Path) -> Result<Tests, Failure> {
         peak_kib = peak_kib.max(peak);
     }
     println!("cp: {copies:.2?}; pack: {packs:.2?}");
-    let (copied, packed) = (median(copies), median(packs));
-    println!("medians: cp {copied:.2?}, pack {packed:.2?}: {:.2} of the speed of cp", copied.div_duration_f64(packed));
+    let (copied, packed) = (least(&copies), least(&packs));
+    println!("least: cp {copied:.2?}, pack {packed:.2?}, {:.2} of the speed of cp", copied.div_duration_f64(packed));
     println!("peak resident memory of pack: {peak_kib} KiB");
     if peak_kib >= MAX_PEAK_KIB {
         return Err(failure(format!("packing takes {peak_kib} KiB, expected less than {MAX_PEAK_KIB}")));
@@ -98,7 +98,7 @@ fn settle(output: &str) -> Result<(), Failure> {
     cmd("sync", &[]).read().map(drop)
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
+/// A disk that is busy only ever adds to a time, by several times itself.
+fn least(times: &[Duration]) -> Duration {
+    times.iter().copied().min().unwrap_or_default()
 }
