@@ -12,7 +12,7 @@
 //! ```text
 //! spec ──► lower ──► ir ◄── backend (cranelift | llvm) ◄── engine   runs code in this process
 //!                                                      ◄── embed    adds wrappers to a module of the caller's
-//!                                                      ◄── artifact puts them into object files
+//!                                                      ◄── artifact puts them into objects and libraries
 //! runtime: the TVM FFI C API in Rust; runtime::abi is the ground that all stand on
 //! ```
 //!
@@ -22,7 +22,8 @@
 //! | name or build what it does | [`Kernel`], [`Body`] |
 //! | compile it and call it | [`Engine`], [`runtime::Function`] |
 //! | add it to a module of one's own | [`embed`] |
-//! | put it into an object file | [`artifact::LibraryBuilder`] |
+//! | put it into an object file or a library, with modules of other kinds | [`artifact`] |
+//! | load libraries | [`runtime::Module`] |
 //! | look inside | [`explain`](mod@explain), [`ir`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]
@@ -54,7 +55,8 @@
 //! ```
 //!
 //! What a wrapper promises is in [the contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/contract.md) (`docs/contract.md`): it never
-//! crashes on bad input, whatever is passed. No panic leaves the library.
+//! crashes on bad input, whatever is passed. No panic leaves the library. All about libraries, from objects to loading and the command line, is in
+//! [artifacts](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/artifacts.md) (`docs/artifacts.md`).
 
 // Without a backend there is no engine to link to.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
@@ -89,6 +91,11 @@ pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 struct Readme;
 
 /// The same of what it links to.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../docs/artifacts.md")]
+struct Artifacts;
+
+/// Needs no backend.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/signatures.md")]
 struct Signatures;

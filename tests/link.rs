@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, LinkError, Linker, Payload, Triple, inspect};
+use tvm_ffi_codegen::runtime::Module;
 use tvm_ffi_codegen::runtime::library_bin::{LibraryBin, Node};
 use tvm_ffi_codegen::{Kernel, Signature};
 
@@ -54,11 +55,11 @@ fn a_linked_library_loads_and_carries_its_modules() {
 #[test]
 fn wrappers_link_with_the_runtime_left_open() {
     let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("twice.so");
     compile(folder.path(), "twice.o", "long long twice(long long n) { return 2 * n; }");
     let signature: Signature = "twice(n: int64) -> int64".parse().unwrap();
     let object = LibraryBuilder::new().documented(&signature, &Kernel::symbol("twice"), "Doubles.").emit().unwrap();
-    for link in LINKS {
+    for (number, link) in LINKS.iter().enumerate() {
+        let output = folder.path().join(format!("twice{number}.so"));
         let linker = Linker::new(Triple::host()).object(object.as_bytes()).file(folder.path().join("twice.o"));
         link(&linker, &output).unwrap();
         let seen = inspect(&output).unwrap();
@@ -67,6 +68,11 @@ fn wrappers_link_with_the_runtime_left_open() {
         assert_eq!(seen.functions[0].signature.as_deref(), Some("twice(n: int64) -> int64"));
         assert_eq!(seen.functions[0].doc.as_deref(), Some("Doubles."));
         assert!(seen.needed_symbols.iter().any(|symbol| symbol.starts_with("TVMFFI")));
+        // SAFETY: the library is the one above.
+        let module = unsafe { Module::load_from_file(&output) }.unwrap();
+        let twice = module.get_function("twice").unwrap().unwrap();
+        assert_eq!(i64::try_from(twice.call((21,)).unwrap()).unwrap(), 42);
+        assert!(twice.call(("21",)).unwrap_err().message().contains("expected int64, got str"));
     }
 }
 

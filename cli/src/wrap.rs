@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use target_lexicon::{HOST, Triple};
-use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, ObjectFile, write_archive};
+use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, ObjectFile, defines_symbol, write_archive};
+use tvm_ffi_codegen::runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_codegen::{Backend, OptLevel};
 
 use crate::error::{CliError, failure};
@@ -30,6 +31,10 @@ pub struct Wrap {
     /// Makes a system library of that prefix, which registers its functions when the program that it is linked into starts
     #[arg(long, value_name = "PREFIX")]
     system_lib: Option<String>,
+    /// The program has modules of the system library, too, made by `pack --system-lib PREFIX`: they are registered with the functions. Unless given, that
+    /// is so where a --link file has them
+    #[arg(long, requires = "system_lib")]
+    carries_modules: bool,
     /// An object, archive or library to link, or to put into the archive: kernels, or what `pack` has made
     #[arg(long, value_name = "FILE")]
     link: Vec<PathBuf>,
@@ -117,6 +122,9 @@ impl Wrap {
         }
         if let Some(prefix) = &self.system_lib {
             builder = builder.system_library(prefix);
+            if self.carries_modules || self.links_modules(prefix)? {
+                builder = builder.carries_modules();
+            }
         }
         for function in self.functions.read()? {
             builder = match &function.doc {
@@ -125,6 +133,17 @@ impl Wrap {
             };
         }
         builder.emit().map_err(failure)
+    }
+
+    /// Whether a file to link has the modules of the system library.
+    fn links_modules(&self, prefix: &str) -> Result<bool, CliError> {
+        let symbol = format!("{prefix}{LIBRARY_BIN}");
+        for path in &self.link {
+            if defines_symbol(path, &symbol).map_err(failure)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn archive(&self, object: ObjectFile) -> Result<(), CliError> {

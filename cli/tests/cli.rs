@@ -193,6 +193,34 @@ fn a_library_has_wrappers_kernels_and_modules() {
 }
 
 #[test]
+fn a_system_library_registers_the_modules_that_are_there() {
+    const BIN: &str = "s___tvm_ffi__library_bin";
+    let place = Place::new();
+    place.write("a.bin", "bytes");
+    place.ok(&["pack", "--import", "a=a.bin", "--system-lib", "s_", "-o", "bin.o"]);
+    place.ok(&["pack", "--import", "a=a.bin", "--system-lib", "t_", "-o", "another.o"]);
+    let wrap = |args: &[&str]| {
+        place.ok(&[&["wrap", "--signature", "f(n: int64)", "--system-lib", "s_"], args].concat());
+    };
+    let asks = |file: &str| place.inspect(file)["needed_symbols"].as_array().unwrap().contains(&BIN.into());
+    wrap(&["-o", "plain.o"]);
+    wrap(&["--carries-modules", "-o", "with.o"]);
+    assert_eq!((asks("plain.o"), asks("with.o")), (false, true));
+    // an archive that is put into another brings its members
+    wrap(&["--link", "bin.o", "-o", "one.a"]);
+    wrap(&["--link", "another.o", "-o", "none.a"]);
+    wrap(&["--link", "one.a", "-o", "two.a"]);
+    for (archive, expected) in [("one.a", true), ("none.a", false), ("two.a", true)] {
+        let bytes = fs::read(place.path(archive)).unwrap();
+        let first = ArchiveFile::parse(&*bytes).unwrap().members().next().unwrap().unwrap();
+        place.write("first.o", first.data(&*bytes).unwrap());
+        assert_eq!(asks("first.o"), expected, "{archive}");
+    }
+    let (code, said) = place.err(&["wrap", "--signature", "f(n: int64)", "--carries-modules", "-o", "f.o"]);
+    assert!(code == 2 && said.contains("--system-lib"), "{said}");
+}
+
+#[test]
 fn failures_say_what_is_wrong_and_leave_nothing() {
     let place = Place::new();
     place.write("s.txt", "f(x: int8)\n\nf(x: Tensr)\n");

@@ -46,6 +46,7 @@ pub struct LibraryBuilder {
     cpu: Option<String>,
     features: Vec<String>,
     prefix: Option<String>,
+    carries_modules: bool,
     functions: Vec<Function>,
 }
 
@@ -72,6 +73,7 @@ impl LibraryBuilder {
             cpu: None,
             features: Vec::new(),
             prefix: None,
+            carries_modules: false,
             functions: Vec::new(),
         }
     }
@@ -94,24 +96,32 @@ impl LibraryBuilder {
         self
     }
 
-    /// The least CPU that the code has to run on, by the backend's name: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
+    /// The least CPU that the code has to run on, by the backend's name for it: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
     /// and `skylake`. Unless stated, any of the architecture.
     pub fn cpu(mut self, name: impl Into<String>) -> Self {
         self.cpu = Some(name.into());
         self
     }
 
-    /// A feature that the CPU has for certain, by the backend's name: LLVM's `+avx2`, Cranelift's `has_avx2`.
+    /// A feature that the CPU has for certain, by the backend's name for it: LLVM's `+avx2`, Cranelift's `has_avx2`.
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
         self
     }
 
     /// Makes a system library: one that is linked into a program, where nothing is loaded, and registers its symbols when the program
-    /// starts. A host finds it by this prefix (`ffi.SystemLib`). All exported C symbols begin with it too, behind `__tvm_ffi_` for
+    /// starts. A host finds it by this prefix (`ffi.SystemLib`, [`Module::system_lib`](tvm_ffi_runtime::Module::system_lib)). All exported C symbols begin with it too, behind `__tvm_ffi_` for
     /// functions, so that a program may have several, each with a prefix of its own.
     pub fn system_library(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// States that the program has modules of this system library, too: an object of a [`LibraryBinBuilder`](super::LibraryBinBuilder) with
+    /// the same [prefix](super::LibraryBinBuilder::symbol_prefix). They are registered with the functions then, and the program doesn't link
+    /// without that object. Not needed where a library is loaded as a file: its loader finds them.
+    pub fn carries_modules(mut self) -> Self {
+        self.carries_modules = true;
         self
     }
 
@@ -159,6 +169,9 @@ impl LibraryBuilder {
                 LibraryLowering::new(endianness)
             }),
         };
+        if self.carries_modules {
+            lowering.carries_modules();
+        }
         for Function { signature, kernel, doc } in &self.functions {
             mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
         }

@@ -25,7 +25,7 @@ impl ObjectFile {
         &self.bytes
     }
 
-    /// The file's contents.
+    /// The file's contents, taken out.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -61,7 +61,8 @@ pub struct Data {
     pub align: u32,
     /// Whether it changes, and who sees it.
     pub kind: DataKind,
-    /// Where in it the addresses of which functions stand, 8 bytes each. In object files only.
+    /// Where in it the addresses of which functions stand, 8 bytes each. An import may be data in truth: an address says nothing of what is there.
+    /// In object files only.
     pub addresses: Vec<(u32, FuncRef)>,
 }
 

@@ -14,9 +14,8 @@ use crate::ir::{
 use crate::spec::Signature;
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::TVMFFIByteArray;
+use tvm_ffi_runtime::abi::symbol::{DOC, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 
-/// The variable in which a host puts the address of the library's module.
-const CONTEXT: &str = "__tvm_ffi__library_ctx";
 /// What a function's name may not begin with, as its symbol would then be one of those that say something else of a library.
 const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc_"];
 
@@ -25,12 +24,13 @@ const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc
 pub struct LibraryLowering {
     lowering: Lowering,
     system: bool,
+    carries_modules: bool,
     /// Texts that functions return, and the data that they will be: of each function its metadata, and its doc behind that.
     texts: Vec<u8>,
     data: DataRef,
     /// Makes a str of a part of the texts.
     string: Option<FuncRef>,
-    /// Exported functions, in order.
+    /// What is exported, in order: functions, and in a system library what it registers besides its context.
     exported: Vec<FuncRef>,
 }
 
@@ -59,7 +59,21 @@ impl LibraryLowering {
         lowering.prefix = prefix.unwrap_or_default().to_owned();
         let data = lowering.module.add_data("__tvm_ffi_codegen_texts", Vec::new(), 1);
         let (texts, exported) = (Vec::new(), Vec::new());
-        LibraryLowering { lowering, system: prefix.is_some(), texts, data, string: None, exported }
+        LibraryLowering {
+            lowering,
+            system: prefix.is_some(),
+            carries_modules: false,
+            texts,
+            data,
+            string: None,
+            exported,
+        }
+    }
+
+    /// Lets a system library register `<prefix>__tvm_ffi__library_bin` too, which another object has to define then. Any other library is
+    /// asked for that symbol when it is loaded.
+    pub fn carries_modules(&mut self) {
+        self.carries_modules = true;
     }
 
     /// Adds a wrapper, its metadata, and its doc if there is one.
@@ -70,8 +84,7 @@ impl LibraryLowering {
         let name = signature.name();
         let prefix = &self.lowering.prefix;
         let symbol = self.lowering.symbol(signature);
-        let (metadata_symbol, doc_symbol) =
-            (format!("{prefix}__tvm_ffi__metadata_{name}"), format!("{prefix}__tvm_ffi__doc_{name}"));
+        let (metadata_symbol, doc_symbol) = (format!("{prefix}{METADATA}{name}"), format!("{prefix}{DOC}{name}"));
         let full = format!("{prefix}{name}");
         let taken = |symbol: &&String| {
             let known = self.lowering.module.function_named(symbol);
@@ -121,20 +134,25 @@ impl LibraryLowering {
         self.lowering.module.data[self.data].bytes = std::mem::take(&mut self.texts);
         let prefix = if self.system { self.lowering.prefix.as_str() } else { "" };
         let context = self.lowering.module.data.push(Data {
-            name: format!("{prefix}{CONTEXT}"),
+            name: format!("{prefix}{LIBRARY_CTX}"),
             bytes: vec![0; 8],
             align: 8,
             kind: DataKind::Variable,
             addresses: Vec::new(),
         });
         if self.system {
+            if self.carries_modules {
+                let module = &mut self.lowering.module;
+                // Data in truth; what is undefined has no type in an object, and only its address is wanted here.
+                self.exported.push(module.import(&format!("{prefix}{LIBRARY_BIN}"), FuncSig::default()));
+            }
             let constructor = self.define_registration(context);
             self.lowering.module.constructors.push(constructor);
         }
         self.lowering.finish()
     }
 
-    /// Defines a function that registers all exported symbols.
+    /// Defines a function that registers the context and all of `exported`.
     fn define_registration(&mut self, context: DataRef) -> FuncRef {
         let module = &mut self.lowering.module;
         let mut names = Vec::new();

@@ -24,6 +24,7 @@ mod wrapper;
 use crate::ir;
 use crate::spec::Signature;
 use target_lexicon::Endianness;
+use tvm_ffi_runtime::abi::symbol;
 
 pub use body::{Body, Expr, Operand, TensorRef};
 pub use error::{BodyMistake, LowerError};
@@ -77,7 +78,7 @@ impl Lowering {
     fn symbol(&self, signature: &Signature) -> String {
         match self.prefix.as_str() {
             "" => signature.symbol(),
-            prefix => format!("__tvm_ffi_{prefix}{}", signature.name()),
+            prefix => format!("{}{prefix}{}", symbol::FUNCTION, signature.name()),
         }
     }
 

@@ -7,6 +7,7 @@ use super::builder::SignatureBuilder;
 use super::dim::{Constraint, Dim};
 use super::param::{Param, ParamType};
 use super::policy::DTypePolicy;
+use tvm_ffi_runtime::abi::symbol;
 
 /// A function's interface, free of mistakes. Made by [`Signature::builder`], or read from its text.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -42,7 +43,7 @@ impl Signature {
 
     /// The exported symbol, by the convention of `tvm/ffi/function.h`.
     pub fn symbol(&self) -> String {
-        format!("__tvm_ffi_{}", self.name)
+        format!("{}{}", symbol::FUNCTION, self.name)
     }
 
     /// Parameters, in order.

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use libloading::Library;
-use tvm_ffi_codegen::artifact::{EmitError, LibraryBuilder};
+use tvm_ffi_codegen::artifact::{ArchiveInput, EmitError, LibraryBinBuilder, LibraryBuilder, Triple, write_archive};
 use tvm_ffi_codegen::lower::{LowerError, metadata};
 use tvm_ffi_codegen::runtime::{Function, Tensor, abi::TVMFFISafeCallType, capi};
 use tvm_ffi_codegen::{Backend, Kernel, Signature};
@@ -87,9 +87,12 @@ fn system_libraries_register_at_start_up() {
     for (backend, prefix) in [(Backend::ALL[0], "a_"), (last, "b_")] {
         let (one, body) = add("one", 1.0);
         let (two, _) = add("two", 2.0);
-        let library = LibraryBuilder::new().backend(backend).system_library(prefix);
+        let library = LibraryBuilder::new().backend(backend).system_library(prefix).carries_modules();
         let library = library.documented(&one, &body, "Doc.").function(&two, &Kernel::check_only());
         library.emit().unwrap().write(path(&format!("{prefix}.o"))).unwrap();
+        let mut bin = LibraryBinBuilder::new();
+        bin.library();
+        bin.symbol_prefix(prefix).write_object(&Triple::host(), path(&format!("{prefix}bin.o"))).unwrap();
     }
     // every function of the C API that objects may refer to, and the one that is called
     let mut main = String::from("#include <stdio.h>\n");
@@ -101,7 +104,10 @@ fn system_libraries_register_at_start_up() {
              extern int __tvm_ffi_a_two(void*, void*, int, void*);\n\
              int main(void) { printf(\"main %d\\n\", __tvm_ffi_a_two(0, 0, 0, 0)); return 0; }\n";
     std::fs::write(path("main.c"), main).unwrap();
-    cc(&[Path::new("-o"), &path("main"), &path("main.c"), &path("a_.o"), &path("b_.o")]);
+    // of an archive, what is referred to is linked: the modules, as the constructor wants them
+    let inputs = ["a_bin.o", "b_bin.o"].map(|name| ArchiveInput::File(path(name)));
+    write_archive(&Triple::host(), &inputs, path("libs.a")).unwrap();
+    cc(&[Path::new("-o"), &path("main"), &path("main.c"), &path("a_.o"), &path("b_.o"), &path("libs.a")]);
     let out = Command::new(path("main")).output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
@@ -114,6 +120,7 @@ fn system_libraries_register_at_start_up() {
             format!("{prefix}__tvm_ffi__doc_one 1"),
             format!("__tvm_ffi_{prefix}two 1"),
             format!("{prefix}__tvm_ffi__metadata_two 1"),
+            format!("{prefix}__tvm_ffi__library_bin 1"),
         ]
     });
     lines.sort_unstable();

@@ -2,8 +2,11 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
+#[cfg(target_os = "linux")]
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::run::Failure;
 
@@ -56,10 +59,22 @@ pub fn root() -> PathBuf {
     own.parent().unwrap_or(own).to_owned()
 }
 
+/// Where cargo puts what it builds.
+pub fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
+}
+
 /// What a command printed.
 pub struct Output {
     pub stdout: String,
     pub tests: Tests,
+}
+
+/// What a command took.
+pub struct Usage {
+    pub time: Duration,
+    /// The most memory that its process, or a larger one that it waited for, had resident at once, in KiB.
+    pub peak_kib: u64,
 }
 
 /// A command under construction.
@@ -139,6 +154,34 @@ impl Cmd {
             Ok(status) => Err(failure(format!("`{text}`: {status}"), output.tests)),
             Err(e) => Err(failure(format!("`{text}`: {e}"), output.tests)),
         }
+    }
+
+    /// Runs it, and says what it took.
+    #[cfg(target_os = "linux")]
+    pub fn measure(mut self) -> Result<Usage, Failure> {
+        let text = self.text();
+        println!("$ {text}");
+        let failure = |what: String| Failure { what, tests: Tests::default() };
+        let start = std::time::Instant::now();
+        let child = self.0.spawn().map_err(|e| failure(format!("`{text}` did not start: {e}")))?;
+        // SAFETY: all fields are integers, for which 0 is a value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let mut status = 0;
+        // SAFETY: the child is this one's, and nobody else waits for it; the places that are written to are there.
+        let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
+        let time = start.elapsed();
+        let status = std::process::ExitStatus::from_raw(status);
+        match waited {
+            -1 => Err(failure(format!("`{text}`: {}", std::io::Error::last_os_error()))),
+            _ if status.success() => Ok(Usage { time, peak_kib: usage.ru_maxrss as u64 }),
+            _ => Err(failure(format!("`{text}`: {status}"))),
+        }
+    }
+
+    /// Only Linux counts in KiB, and waits so.
+    #[cfg(not(target_os = "linux"))]
+    pub fn measure(self) -> Result<Usage, Failure> {
+        Err(Failure { what: format!("`{}`: memory is measured on Linux alone", self.text()), tests: Tests::default() })
     }
 
     /// Runs it, showing nothing, and says whether it succeeded.

@@ -4,6 +4,7 @@ mod byte_order;
 mod command;
 mod difference;
 mod hosts;
+mod payload;
 mod run;
 mod steps;
 mod tools;
@@ -31,7 +32,7 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
-    /// The long soaks: 100,000 compilations on one engine, two threads, LLVM, and longer runs under valgrind.
+    /// The long soaks: 100,000 compilations on one engine, two threads, LLVM, longer runs under valgrind, a module of 2 GiB.
     Soak {
         /// Only this step; may be given more than once.
         #[arg(long, value_name = "STEP")]

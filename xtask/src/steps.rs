@@ -7,7 +7,7 @@ use crate::tools::{
     APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
     ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
 };
-use crate::{hosts, upstream};
+use crate::{hosts, payload, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -35,6 +35,12 @@ pub const TEST: &[Step] = &[
         about: "wrappers for a big-endian machine do what they do here",
         needs: &[GCC_S390X, QEMU, UPSTREAM],
         run: byte_order::calls,
+    },
+    Step {
+        name: "wild",
+        about: "lints, and libraries linked in this process, without a toolchain",
+        needs: &[CLIPPY],
+        run: wild,
     },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
     Step {
@@ -96,6 +102,12 @@ pub const SOAK: &[Step] = &[
         run: soak_llvm_long,
     },
     Step { name: "helgrind", about: "no data races, longer", needs: &[VALGRIND], run: soak_helgrind },
+    Step {
+        name: "payload",
+        about: "a module of 2 GiB: packed in little memory, linked, loaded",
+        needs: &[],
+        run: payload::payload,
+    },
 ];
 
 /// `cargo xtask bench`.
@@ -164,14 +176,25 @@ fn test_minimal() -> Result {
     all([cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features"])])
 }
 
+/// The linker is one for Linux.
+fn wild() -> Result {
+    let packages = ["-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli"];
+    let with = ["--features", "libwild"];
+    all([
+        cargo(&[&["clippy", "--all-targets"], &packages[..], &with, &DENY].concat()),
+        cargo(&[&["test", "-p", "tvm-ffi-codegen", "--test", "main"], &with[..], &["link::"]].concat()),
+        cargo(&[&["test", "-p", "tvm-ffi-codegen-cli"], &with[..]].concat()),
+    ])
+}
+
 fn llvm() -> Result {
-    let all_targets = ["clippy", "-p", "tvm-ffi-codegen", "--all-targets"];
+    let all_targets = ["clippy", "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli", "--all-targets"];
     let sets: [&[&str]; 2] = [&["--features", "llvm22-1"], &["--no-default-features", "--features", "llvm22-1"]];
     let lints = sets.map(|set| cargo(&[&all_targets, set, &DENY].concat()));
     let rest = [
         cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
-        cargo(&["test", "-p", "tvm-ffi-codegen", "--features", "llvm22-1"]),
+        cargo(&["test", "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli", "--features", "llvm22-1"]),
         soak_llvm(&["--compile-cycles", "2000"]),
         soak_llvm(&["--threads", "2", "--loop", "200"]),
     ];

@@ -7,6 +7,7 @@ mod cells;
 mod device;
 mod dlpack;
 mod reflection;
+pub mod symbol;
 mod type_index;
 
 pub use any::{TVMFFIAny, TVMFFIAnyValue, TVMFFIByteArray, TVMFFIVersion};

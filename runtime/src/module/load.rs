@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Module;
+use crate::abi::symbol::LIBRARY_BIN;
 use crate::any::Any;
 use crate::error::{Result, runtime_error, value_error};
 use crate::registry::{get_global, set_global, with_args};
@@ -31,7 +32,7 @@ pub(super) fn load_from_bytes(kind: &str, bytes: Bytes) -> Result<Module> {
     let loader = get_global(&name).ok_or_else(|| {
         runtime_error(&format!(
             "The library has a module of kind `{kind}` in its {}, and no loader is registered for it: the global function `{name}`",
-            super::library::LIBRARY_BIN
+            LIBRARY_BIN
         ))
     })?;
     loader.call((bytes,))?.cast()

@@ -4,12 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use object::{File, Object, ObjectKind};
+use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
 
 use super::map::map;
+pub use defines::defines_symbol;
 use symbols::Symbols;
 
 mod bytes;
+mod defines;
 mod needed;
 mod symbols;
 mod texts;
@@ -81,7 +84,7 @@ pub struct BinaryFunction {
     pub metadata: Option<String>,
     /// The text of the signature, from the metadata.
     pub signature: Option<String>,
-    /// The doc, as far as the metadata.
+    /// The doc; known where the metadata is.
     pub doc: Option<String>,
 }
 
@@ -114,8 +117,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let blob = match symbols.library_bin() {
         None => None,
         Some(place) => Some(
-            bytes::from(&file, place)
-                .ok_or_else(|| malformed("`__tvm_ffi__library_bin` is not in the file's data".to_owned()))?,
+            bytes::from(&file, place).ok_or_else(|| malformed(format!("`{LIBRARY_BIN}` is not in the file's data")))?,
         ),
     };
     let bin = blob.map(LibraryBin::parse).transpose();

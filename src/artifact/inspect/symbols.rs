@@ -5,14 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use object::{BinaryFormat, File, Object, ObjectKind, ObjectSymbol, SectionIndex};
 
+use tvm_ffi_runtime::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
+
 use super::BinaryFunction;
 use super::texts::Named;
-
-const FUNCTION: &str = "__tvm_ffi_";
-const METADATA: &str = "__tvm_ffi__metadata_";
-const DOC: &str = "__tvm_ffi__doc_";
-const CONTEXT: &str = "__tvm_ffi__library_ctx";
-const BIN: &str = "__tvm_ffi__library_bin";
 
 /// Where a symbol is.
 #[derive(Clone, Copy)]
@@ -65,17 +61,22 @@ impl Symbols {
         self.undefined.iter().map(String::as_str)
     }
 
+    pub(super) fn defines(&self, symbol: &str) -> bool {
+        self.defined.contains_key(symbol)
+    }
+
     pub(super) fn has_context(&self) -> bool {
-        self.defined.keys().any(|name| name.ends_with(CONTEXT))
+        self.defined.keys().any(|name| name.ends_with(LIBRARY_CTX))
     }
 
     pub(super) fn library_bin(&self) -> Option<Place> {
-        self.defined.iter().find(|(name, _)| name.ends_with(BIN)).map(|(_, &place)| place)
+        self.defined.iter().find(|(name, _)| name.ends_with(LIBRARY_BIN)).map(|(_, &place)| place)
     }
 
     pub(super) fn functions(&self) -> Vec<Named> {
         let (metadata, docs) = (self.described(METADATA), self.described(DOC));
-        let special = |name: &str| [METADATA, DOC, CONTEXT, BIN].iter().any(|prefix| name.starts_with(prefix));
+        let special =
+            |name: &str| [METADATA, DOC, LIBRARY_CTX, LIBRARY_BIN].iter().any(|prefix| name.starts_with(prefix));
         let names = self.defined.keys().filter(|name| !special(name));
         let names = names.filter_map(|symbol| symbol.strip_prefix(FUNCTION)).filter(|name| !name.is_empty());
         let function = |name: &str| BinaryFunction {

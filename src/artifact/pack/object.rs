@@ -6,15 +6,13 @@ use memmap2::{MmapMut, MmapOptions};
 use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, SectionFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope, elf};
 use target_lexicon::Triple;
+use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_runtime::library_bin::Layout;
 
 use super::stream::ObjectFile;
 use super::{PackError, Payload};
 use crate::artifact::format;
 use crate::artifact::output::Output;
-
-/// Upstream's name, `symbol::tvm_ffi_library_bin` of `extra/module.h`.
-const SYMBOL: &str = "__tvm_ffi__library_bin";
 
 /// Of the section, in bytes: that of the integers that it begins with, and of a vector. Payloads have none, by the format.
 const ALIGN: u64 = 16;
@@ -45,7 +43,7 @@ pub(super) fn write(
     // The object's writer wants the section's bytes as a slice. It gets one of untouched pages, which take no memory, and hands it on to
     // `ObjectFile`, which knows it by its address and writes the layout's segments in its place.
     let stand_in = stand_in(size)?;
-    fill(&mut object, &stand_in, &format!("{prefix}{SYMBOL}"), target);
+    fill(&mut object, &stand_in, &format!("{prefix}{LIBRARY_BIN}"), target);
     let failed = |source| PackError::Output { path: path.to_owned(), source };
     let mut output = Output::create(path).map_err(failed)?;
     let mut file = ObjectFile::new(output.file(), path, &stand_in, layout, payloads);

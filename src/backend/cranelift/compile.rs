@@ -111,7 +111,7 @@ impl CompiledModule {
         self.data.iter().map(CompiledData::size).sum()
     }
 
-    /// Imports that the code refers to.
+    /// Imports that the code or the data refers to.
     pub fn imports(&self) -> impl Iterator<Item = &CompiledFunction> {
         self.functions.iter().filter(|f| f.linkage == Linkage::Import && f.used)
     }
@@ -387,7 +387,7 @@ impl Compiler {
 }
 
 impl CompiledModule {
-    /// Notes which functions and library calls the code needs.
+    /// Notes which functions and library calls are needed by the code, and functions by the data.
     fn note_references(&mut self) {
         let mut used = vec![false; self.functions.len()];
         for reloc in self.functions.iter().flat_map(|f| &f.relocs) {
@@ -397,6 +397,7 @@ impl CompiledModule {
                 _ => {}
             }
         }
+        self.data.iter().flat_map(|data| &data.addresses).for_each(|&(_, func)| used[func.as_u32() as usize] = true);
         for (function, used) in self.functions.iter_mut().zip(used) {
             function.used = used;
         }

@@ -5,10 +5,9 @@
 //! a call always passes.
 //!
 //! Some signatures leave the checks to `bind` alone ([`needs_bind`]): those with containers whose elements are checked, with symbols that only
-//! optional tensors carry, and the like. Then a first condition says that the arguments are what `bind` has made of the caller's, and the
-//! values are taken from these.
+//! optional tensors carry, and the like. Then `bind` is asked before all else, and the values are taken from what it has made.
 //!
-//! No load here may count as of memory that doesn't change: the second time around, it is what `bind` has just written.
+//! No load here may count as of memory that doesn't change: it may be what `bind` has just written.
 
 mod dims;
 mod scalar;

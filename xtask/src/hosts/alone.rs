@@ -7,8 +7,8 @@ pub fn alone() -> Result<Tests> {
     let folder = folder("alone")?;
     let runtime = runtime_library(None)?.join("libtvm_ffi_runtime.a");
     let host = c_host("cc", &folder)?;
-    let system = folder.join("system.o");
-    compile("cc", &[], &source("c/system.c"), &system)?;
+    let no_dlopen = folder.join("no_dlopen.o");
+    compile("cc", &[], &source("c/no_dlopen.c"), &no_dlopen)?;
     let mut tests = Tests::default();
     for compiler in ["gcc", "clang-22"] {
         let kernels = folder.join(format!("kernels_{compiler}.o"));
@@ -16,11 +16,12 @@ pub fn alone() -> Result<Tests> {
         compile(compiler, &["-D__tvm_ffi__library_ctx=shop___tvm_ffi__library_ctx"], &source("kernels.c"), &kernels)?;
         for backend in BACKENDS {
             let objects = folder.join(backend);
-            emit(&objects, backend, &["--system-lib", "shop_"])?;
-            let parts = [&kernels, &system, &objects.join("wrappers.o"), &objects.join("bin.o"), &runtime];
-            let inputs = [host.clone(), parts.map(|path| text(path)).to_vec()].concat();
+            let library = emit_linked(&objects, "library.a", backend, &["--system-lib", "shop_"], &kernels)?;
+            // nothing in the program names the library
+            let whole = ["-Wl,--whole-archive".to_owned(), text(&library), "-Wl,--no-whole-archive".to_owned()];
+            let inputs = [&host[..], &[text(&no_dlopen)], &whole, &[text(&runtime)]].concat();
             let program = folder.join(format!("{backend}_{compiler}"));
-            // the C library's dlopen isn't linked: system.c has one that ends the program
+            // the C library's dlopen isn't linked: no_dlopen.c has one that ends the program
             link_program("cc", &inputs, &["-static", "-Wl,--wrap=dlopen"], &program)?;
             let program = text(&program);
             let headers = cmd("readelf", &["--program-headers", "--wide", &program]).read()?;

@@ -26,7 +26,7 @@ pub fn cross() -> Result<Tests> {
         let kernels = folder.join("kernels.o");
         compile(&gcc, &[], &source("kernels.c"), &kernels)?;
         for backend in BACKENDS {
-            let library = emit_linked(&folder.join(backend), backend, &["--target", triple], &kernels)?;
+            let library = emit_linked(&folder.join(backend), "library.so", backend, &["--target", triple], &kernels)?;
             let system = format!("/usr/{name}-linux-gnu");
             let emulated = cmd(&format!("qemu-{name}"), &["-L", &system, &text(&host), &text(&library)]);
             expect(&mut tests, &format!("{backend} on {name}"), emulated, EXPECTED)?;

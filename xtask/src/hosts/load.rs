@@ -13,7 +13,7 @@ pub fn load() -> Result<Tests> {
     compile("cc", &[], &source("kernels.c"), &kernels)?;
     let mut tests = Tests::default();
     for backend in BACKENDS {
-        let library = text(&emit_linked(&folder.join(backend), backend, &[], &kernels)?);
+        let library = text(&emit_linked(&folder.join(backend), "library.so", backend, &[], &kernels)?);
         for (host, command) in programs.hosts(&library) {
             expect(&mut tests, &format!("{backend}, {host}"), command, EXPECTED)?;
         }

@@ -10,7 +10,7 @@ mod load;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::command::{Cmd, Tests, cargo, cmd, root};
+use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder};
 use crate::difference::first_difference;
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
@@ -45,11 +45,6 @@ fn failure(what: String) -> Failure {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Where cargo puts what it builds.
-fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
 /// The folder of upstream's Python package.
@@ -128,10 +123,10 @@ fn emit(folder: &Path, backend: &str, options: &[&str]) -> Result {
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend, "-o", &wrappers], options].concat())
 }
 
-/// Emits the library, linked with its kernels, and gives its path.
-fn emit_linked(folder: &Path, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
+/// Emits the library, with its kernels and the module that it imports, and gives its path. The name says whether it is shared or an archive.
+fn emit_linked(folder: &Path, name: &str, backend: &str, options: &[&str], kernels: &Path) -> Result<PathBuf> {
     emit(folder, backend, options)?;
-    let (library, signatures) = (folder.join("library.so"), source("signatures.txt"));
+    let (library, signatures) = (folder.join(name), source("signatures.txt"));
     let (packed, kernels, output) = (text(&folder.join("bin.o")), text(kernels), text(&library));
     let files = ["--link", &packed, "--link", &kernels, "-o", &output];
     codegen(&[&["wrap", "--signatures", &signatures, "--backend", backend], options, &files].concat())?;

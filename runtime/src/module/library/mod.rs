@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{Module, ModuleImpl, PropertyMask};
 use crate::abi::TVMFFISafeCallType;
+use crate::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 
@@ -20,17 +21,6 @@ use context::Context;
 pub(crate) use context::register as register_context_symbol;
 pub(crate) use system::register as register_system_symbol;
 pub(super) use system::system_lib;
-
-/// Begins the symbol of a function; its name follows.
-const FUNCTION: &str = "__tvm_ffi_";
-/// Begins the symbol of what returns a function's metadata; the function's name follows.
-const METADATA: &str = "__tvm_ffi__metadata_";
-/// Begins the symbol of what returns a function's doc text; the function's name follows.
-const DOC: &str = "__tvm_ffi__doc_";
-/// The symbol of the modules that a library carries.
-pub(super) const LIBRARY_BIN: &str = "__tvm_ffi__library_bin";
-/// The symbol of the variable that points at the library's module.
-const LIBRARY_CTX: &str = "__tvm_ffi__library_ctx";
 
 /// The address of code or data.
 #[derive(Copy, Clone, PartialEq, Eq)]

@@ -1,0 +1,28 @@
+//! Whether files to link bring a symbol.
+
+use std::path::Path;
+
+use object::File;
+use object::read::archive::ArchiveFile;
+
+use super::InspectError;
+use super::symbols::Symbols;
+use crate::artifact::map::map;
+
+/// Whether an object, a shared library or a member of an archive defines an exported symbol, by its C name. What is none of these, such as a linker's
+/// script or a member for a compiler's own use, defines none.
+///
+/// # Errors
+/// The file can't be read.
+pub fn defines_symbol(path: impl AsRef<Path>, symbol: &str) -> Result<bool, InspectError> {
+    let path = path.as_ref();
+    let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
+    let Ok(archive) = ArchiveFile::parse(&*mapped) else { return Ok(object_defines(&mapped, symbol)) };
+    let mut members = archive.members().flatten().filter_map(|member| member.data(&*mapped).ok());
+    Ok(members.any(|member| object_defines(member, symbol)))
+}
+
+fn object_defines(bytes: &[u8], symbol: &str) -> bool {
+    let symbols = File::parse(bytes).and_then(|file| Symbols::read(&file));
+    symbols.is_ok_and(|symbols| symbols.defines(symbol))
+}
