@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 use target_lexicon::Endianness;
 
+use super::program::Features;
+
 /// What a part prints. The discriminant is the part's tag. All but the first take their value from the report's context, whose
 /// field the operand names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,17 +56,22 @@ pub(super) const MAX_PARTS: usize = 24;
 /// Operands have 24 bits.
 pub(super) const MAX_OPERAND: u32 = (1 << 24) - 1;
 
+/// More than the texts and rows of the shared routines take.
+const ROOM_FOR_ROUTINES: usize = 1 << 16;
+
 #[derive(Debug)]
 pub(super) struct Messages {
     /// The byte order of words.
     endianness: Endianness,
     bytes: Vec<u8>,
     texts: HashMap<String, u32>,
+    /// What all that is written here makes use of.
+    pub features: Features,
 }
 
 impl Messages {
     pub(super) fn new(endianness: Endianness) -> Self {
-        Messages { endianness, bytes: Vec::new(), texts: HashMap::new() }
+        Messages { endianness, bytes: Vec::new(), texts: HashMap::new(), features: Features::default() }
     }
 
     pub(super) fn endianness(&self) -> Endianness {
@@ -108,7 +115,10 @@ impl Messages {
             let (tag, operand) = match part {
                 Part::Text("") => continue,
                 Part::Text(text) => (Tag::Text, self.text(text)),
-                Part::Value(tag, field) => (*tag, *field),
+                Part::Value(tag, field) => {
+                    self.features.add(*tag);
+                    (*tag, *field)
+                }
             };
             if operand <= MAX_OPERAND {
                 words.push((tag as u32) << 24 | operand);
@@ -118,9 +128,9 @@ impl Messages {
         self.words(&words)
     }
 
-    /// Whether operands reach all of it.
+    /// Whether operands reach all of it, the shared routines' own texts with it.
     pub(super) fn is_in_reach(&self) -> bool {
-        self.bytes.len() <= MAX_OPERAND as usize
+        self.bytes.len() <= MAX_OPERAND as usize - ROOM_FOR_ROUTINES
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

@@ -122,7 +122,8 @@ impl Compiler {
             OptLevel::Full => Vec::new(),
             _ => translator.without_loops(),
         };
-        pipeline::run(&module, machine, level, &brief).map_err(|message| refused(&message, &module))?;
+        pipeline::run(&module, machine, level, &brief, &translator.cold_with_loops())
+            .map_err(|message| refused(&message, &module))?;
         let llvm_ir = before.map(|before| (before, module.print_to_string().to_string()));
         // Generating code changes the module, so that the text comes from a copy.
         let asm = match options.asm {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::rpn::{self, Rpn, TARGET};
 use super::{
-    Devices, Entry, Kind, ResultKind, SharedId, constant, constraint, default, flag, header, note, object, place_size,
-    result, scalar, shape, waiting,
+    Aspect, Devices, Entry, Kind, ResultKind, SharedId, constant, constraint, default, flag, header, note, object,
+    place_size, result, scalar, shape, waiting,
 };
 use crate::lower::fields::{dtype_word, pair};
 use crate::lower::messages::Messages;
@@ -49,6 +49,9 @@ pub(in crate::lower) fn encode(
     devices: &Devices,
     options: Options,
 ) -> Encoded {
+    if options.verbatim {
+        texts.features.add(Aspect::Verbatim);
+    }
     let symbols: HashMap<&str, u32> = signature.names_in_dims().into_iter().zip(0..).collect();
     let mut e = Encoder {
         texts,
@@ -127,6 +130,9 @@ pub(in crate::lower) fn encode_result(texts: &mut Messages, signature: &Signatur
         // the others are no results
         P::Any | P::Optional(_) | P::EnvStream => (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, ""),
     };
+    if kind == ResultKind::Key {
+        texts.features.add(Aspect::ResultKey);
+    }
     let words = [
         kind as u32,
         texts.text(&expected(ty)),
@@ -181,6 +187,7 @@ impl<'a> Encoder<'a, '_> {
     fn record(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
         let start = self.words.len();
         let (name_text, text_offset) = (self.texts.text(name), self.texts.text(text));
+        self.texts.features.add(kind(ty));
         self.words.extend([kind(ty) as u32, 0, name_text, text_offset]);
         self.own(name, ty, text, symbol);
         self.words[start + super::record::SIZE as usize] = (self.words.len() - start) as u32;
@@ -198,6 +205,9 @@ impl<'a> Encoder<'a, '_> {
             }
             ParamType::Shape(dims) => {
                 let rank = dims.as_ref().map(Vec::len);
+                if rank.is_some() {
+                    self.uses(Aspect::ShapeRank);
+                }
                 self.words.push(rank.map_or(-1, |rank| rank as i32) as u32);
                 debug_assert_eq!(shape::SIZE, super::record::OWN + 1);
                 self.memory += HEADER + size_of::<TVMFFIShapeCell>() + 8 * rank.unwrap_or(MAX_RANK);
@@ -234,19 +244,33 @@ impl<'a> Encoder<'a, '_> {
         let range =
             ty.narrow_range().map(|(least, greatest)| self.texts.text(&format!("{ty} ({least} to {greatest})")));
         let symbol = symbol.filter(|name| ty.is_int() && self.symbols.contains_key(name));
+        if symbol.is_some() {
+            self.uses(Aspect::IntSymbol);
+        }
+        if ty.bits() < 64 {
+            self.uses(if ty.is_int() { Aspect::Narrow } else { Aspect::Float32 });
+        }
         self.words.extend([64 - ty.bits(), range.unwrap_or(0), u32::from(symbol.is_some())]);
-        self.entry(&Dim::Symbol(symbol.unwrap_or_default().to_owned()));
+        let name = self.texts.text(symbol.unwrap_or_default());
+        let number = symbol.and_then(|name| self.symbols.get(name)).copied().unwrap_or(0);
+        self.words.extend([Entry::Symbol as u32, number, name]);
         debug_assert_eq!(scalar::SIZE, super::record::OWN + 6);
     }
 
     fn object(&mut self, type_index: i32, key: &str) {
+        self.uses(if type_index < 0 { Aspect::ObjectKey } else { Aspect::ObjectIndex });
         let text = self.texts.text(key);
         self.words.extend([type_index as u32, text, key.len() as u32]);
         debug_assert_eq!(object::SIZE, super::record::OWN + 3);
     }
 
+    fn uses(&mut self, aspect: Aspect) {
+        self.texts.features.add(aspect);
+    }
+
     /// Elements of a container: their names begin after the element's place.
     fn inside(&mut self, element: &'a ParamType) {
+        self.uses(Aspect::Elements);
         self.containers += 1;
         self.deepest = self.deepest.max(self.containers);
         let waiting = self.waiting;
@@ -288,6 +312,23 @@ impl<'a> Encoder<'a, '_> {
             (device, _) => device.to_string(),
         };
         let rank = tensor.shape.rank();
+        self.uses(if rank.is_some() { Aspect::Ranked } else { Aspect::AnyRank });
+        self.uses(match &tensor.layout {
+            Layout::Contiguous => Aspect::Compact,
+            Layout::Strides(_) => Aspect::Strided,
+            Layout::Any => Aspect::AnyStrides,
+        });
+        self.uses(if tensor.device.kind().is_some() { Aspect::DeviceType } else { Aspect::AnyDevice });
+        match id {
+            SharedId::Fixed(_) => self.uses(Aspect::DeviceId),
+            SharedId::OfSlot => self.uses(Aspect::SameDevice),
+            SharedId::Any => {}
+        }
+        for (bits, aspect) in [(opaque, Aspect::Opaque), (fold, Aspect::Fold)] {
+            if bits != 0 {
+                self.uses(aspect);
+            }
+        }
         let words = [
             opaque | dtype_flags | layout_flags | fold,
             rank.map_or(-1, |rank| rank as i32) as u32,
@@ -311,17 +352,34 @@ impl<'a> Encoder<'a, '_> {
     }
 
     /// The word, the other codes that will do, and flags.
-    fn dtype(&self, dtype: &DType) -> (u32, u32, u32) {
-        let DType::Exact(dtype) = dtype else { return (0, 0, flag::ANY_DTYPE) };
+    fn dtype(&mut self, dtype: &DType) -> (u32, u32, u32) {
+        let DType::Exact(dtype) = dtype else {
+            self.uses(Aspect::AnyDType);
+            return (0, 0, flag::ANY_DTYPE);
+        };
+        self.uses(Aspect::DType);
         let word = dtype_word(self.texts.endianness(), *dtype);
         match self.policy.codes(*dtype) {
             // codes of DLPack 1.x are less than 32
-            Some(codes) => (word, codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0),
-            None => (word, 0, flag::SAME_STORAGE),
+            Some(codes) => {
+                if !codes.is_empty() {
+                    self.uses(Aspect::DTypeCodes);
+                }
+                (word, codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0)
+            }
+            None => {
+                self.uses(Aspect::SameStorage);
+                (word, 0, flag::SAME_STORAGE)
+            }
         }
     }
 
     fn entry(&mut self, dim: &Dim) {
+        self.uses(match dim {
+            Dim::Const(_) => Aspect::Const,
+            Dim::Symbol(_) => Aspect::Symbol,
+            Dim::Binary(..) => Aspect::Expr,
+        });
         let words = match dim {
             Dim::Const(value) => [Entry::Const as u32, *value as u32, (*value >> 32) as u32],
             Dim::Symbol(name) => {
@@ -366,6 +424,9 @@ impl<'a> Encoder<'a, '_> {
 
     fn constraints(&mut self, constraints: &[Constraint]) -> u32 {
         let mut all = Vec::new();
+        if !constraints.is_empty() {
+            self.uses(Aspect::Constraint);
+        }
         for c in constraints {
             let expr = self.expr(&c.to_string(), &c.left, &[&c.left, &c.right], false);
             let accepts = match c.op {
@@ -387,6 +448,13 @@ impl<'a> Encoder<'a, '_> {
     fn result(&mut self, signature: &Signature) -> (u32, u32) {
         let Some(ParamType::Tensor(tensor)) = signature.ret() else { return (0, 0) };
         let dims = tensor.shape.dims().unwrap_or_default();
+        if !dims.is_empty() {
+            self.uses(Aspect::ResultDim);
+        }
+        // the wrapper may read the note of a device
+        if self.devices.place(&tensor.device).1 == SharedId::OfSlot {
+            self.uses(Aspect::SameDevice);
+        }
         let words: Vec<u32> = dims.iter().map(|dim| self.expr(&dim.to_string(), dim, &[dim], false)).collect();
         (words.len() as u32, self.texts.words(&words))
     }
@@ -396,6 +464,7 @@ impl<'a> Encoder<'a, '_> {
         let mut all = Vec::new();
         for param in signature.passed() {
             let Some(value) = &param.default else { continue };
+            self.uses(Aspect::Default);
             let (index, payload) = match value {
                 DefaultValue::None => (TypeIndex::NONE, 0),
                 DefaultValue::Bool(value) => (TypeIndex::BOOL, u64::from(*value)),
@@ -404,6 +473,7 @@ impl<'a> Encoder<'a, '_> {
                 DefaultValue::Str(text) => {
                     let bytes = matches!(&param.ty, ParamType::Bytes)
                         || matches!(&param.ty, ParamType::Optional(inner) if **inner == ParamType::Bytes);
+                    self.uses(if bytes { Aspect::DefaultBytes } else { Aspect::DefaultStr });
                     let index = if bytes { TypeIndex::BYTE_ARRAY_PTR } else { TypeIndex::RAW_STR };
                     (index, u64::from(self.texts.text(text)) | (text.len() as u64) << 32)
                 }

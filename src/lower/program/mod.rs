@@ -5,10 +5,12 @@
 
 mod devices;
 mod encode;
+mod features;
 mod rpn;
 
 pub(super) use devices::{Devices, SharedId};
 pub(super) use encode::{Encoded, Options, encode, encode_result};
+pub(super) use features::{Aspect, Feature, Features};
 pub(super) use rpn::{Rpn, TARGET};
 
 use crate::lower::wrapper::ANY_SIZE;

@@ -28,14 +28,16 @@ pub(in super::super) fn signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32))
 }
 
-/// Defines the routine; `table` will hold `texts`.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) -> FuncRef {
+/// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
+    let Some(report) = super::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let decimal = define_decimal(module);
     let set_raised =
         module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
-    let type_info = module.import("TVMFFIGetTypeInfo", FuncSig::c([Type::I32], Some(Type::Ptr)));
-    let report = module.declare(REPORT_SYMBOL, signature(), linkage);
-    module.functions[report].cold = true;
+    let type_info = texts
+        .features
+        .has(Tag::Type)
+        .then(|| module.import("TVMFFIGetTypeInfo", FuncSig::c([Type::I32], Some(Type::Ptr))));
     let mut b = FunctionBuilder::new(module, report);
     let parts = b.slot((8 * CAPACITY) as u32, 8);
     let cells = b.slot(CELL as u32 * CAPACITY as u32, 8);
@@ -53,7 +55,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
         texts,
     };
     printer.run(cells, set_raised);
-    printer.b.finish()
+    printer.b.finish();
 }
 
 /// `const char* decimal(char* cell, int64_t value)`: writes the number at the cell's end and gives its start.
@@ -110,7 +112,7 @@ pub(super) struct Printer<'m, 't> {
     /// The support's own table.
     own: Value,
     decimal: FuncRef,
-    type_info: FuncRef,
+    type_info: Option<FuncRef>,
     /// Finished parts, `count` of them.
     parts: Value,
     count: Var,
@@ -200,6 +202,9 @@ impl Printer<'_, '_> {
     }
 
     pub(super) fn on(&mut self, tag: Value, which: Tag, then: impl FnOnce(&mut Self)) {
+        if !self.texts.features.has(which) {
+            return;
+        }
         let is = self.is(tag, which as i64);
         self.when(is, then);
     }
@@ -346,8 +351,7 @@ impl Printer<'_, '_> {
         let own_wide = self.b.convert(ConvertOp::SExt, Type::I64, own);
         let same = self.b.icmp(IntCC::Eq, own_wide, index);
         go_on_if(self, same);
-        let type_info = self.type_info;
-        if let Some(info) = self.b.call(type_info, &[own]) {
+        if let Some(info) = self.type_info.and_then(|type_info| self.b.call(type_info, &[own])) {
             let found = self.is_not(info, 0);
             go_on_if(self, found);
             let key = self.copy_key(info);

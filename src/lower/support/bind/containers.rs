@@ -44,7 +44,7 @@ impl Binder<'_, '_> {
         self.for_up(count, |r, index| {
             let (from, to) = (r.nth(from, index, ANY_SIZE), r.nth(to, index, ANY_SIZE));
             let item = r.get(rec);
-            r.call_or_fail(r.routines.check, &[r.state, item, from, to]);
+            r.check(item, from, to);
             let next = r.record_after(item);
             r.set(rec, next);
         });
@@ -81,7 +81,7 @@ impl Binder<'_, '_> {
         let memory = self.field(Field::Memory);
         let to = self.b.slot(ANY_SIZE as u32, 8);
         let to = self.b.stack_addr(to);
-        let code = self.b.call(self.routines.check, &[self.state, rec, from, to]);
+        let code = self.routines.check.and_then(|check| self.b.call(check, &[self.state, rec, from, to]));
         self.set_field(Field::Memory, memory);
         code.unwrap_or_else(|| self.b.iconst(Type::I32, 0))
     }

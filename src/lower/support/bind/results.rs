@@ -4,7 +4,7 @@ use super::check::Arg;
 use super::{Binder, EXPECTED_TEXT, Field, GOT_TYPE, TYPE_ERROR, of};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{ResultKind, result};
+use crate::lower::program::{Aspect, ResultKind, result};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
@@ -120,6 +120,9 @@ impl Binder<'_, '_> {
             let (one, other) = (r.b.icmp(IntCC::Eq, index, one), r.b.icmp(IntCC::Eq, index, other));
             r.or(one, other)
         });
+        if !self.has(Aspect::ResultKey) {
+            return self.get(right);
+        }
         decide(self, ResultKind::Key, &|r| {
             let (key, len) = (r.table_text(rec, result::KEY), r.word(rec, result::KEY_LEN));
             let (registered, wanted) = r.type_index_of(key, len);

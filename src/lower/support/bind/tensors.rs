@@ -8,7 +8,7 @@ use crate::lower::decode::HEADER;
 use crate::lower::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::fields::{DTypeField, dtype_word};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{entry, flag, note, place, tensor};
+use crate::lower::program::{Aspect, entry, flag, note, place, tensor};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::spec::MAX_RANK;
@@ -91,9 +91,14 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, ndim);
         self.set_field(Field::Expected, rank);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
-        let same = self.b.icmp(IntCC::Eq, ndim, rank);
-        let ok = self.or(any, same);
-        self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        if self.has(Aspect::Ranked) {
+            let same = self.b.icmp(IntCC::Eq, ndim, rank);
+            let ok = if self.has(Aspect::AnyRank) { self.or(any, same) } else { same };
+            self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        }
+        if !self.has(Aspect::AnyRank) {
+            return ndim;
+        }
         let in_range = self.b.icmp_imm(IntCC::ULe, ndim, MAX_RANK as i64);
         let stated = self.b.unary(UnaryOp::Not, any);
         let ok = self.or(in_range, stated);
@@ -108,17 +113,27 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, dtype);
         let text = self.table_text(t.rec, tensor::DTYPE_TEXT);
         self.set_field(Field::Text, text);
-        let same = self.b.icmp(IntCC::Eq, dtype, wanted);
+        let mut ok = self.b.icmp(IntCC::Eq, dtype, wanted);
+        if self.has(Aspect::DTypeCodes) {
+            let by_code = self.same_but_code(t.rec, dtype, wanted);
+            ok = self.or(ok, by_code);
+        }
+        if self.has(Aspect::SameStorage) {
+            let stored = self.has_flag(t.flags, flag::SAME_STORAGE);
+            let (bits, wanted_bits) = (self.dtype_bits(dtype), self.dtype_bits(wanted));
+            let as_large = self.b.icmp(IntCC::Eq, bits, wanted_bits);
+            let by_storage = self.and(stored, as_large);
+            ok = self.or(ok, by_storage);
+        }
         let any = self.has_flag(t.flags, flag::ANY_DTYPE);
-        let by_code = self.same_but_code(t.rec, dtype, wanted);
-        let stored = self.has_flag(t.flags, flag::SAME_STORAGE);
-        let (bits, wanted_bits) = (self.dtype_bits(dtype), self.dtype_bits(wanted));
-        let as_large = self.b.icmp(IntCC::Eq, bits, wanted_bits);
-        let by_storage = self.and(stored, as_large);
-        let ok = self.or(same, any);
-        let ok = self.or(ok, by_code);
-        let ok = self.or(ok, by_storage);
+        if self.has(Aspect::AnyDType) {
+            ok = self.or(ok, any);
+        }
         self.require_part(ok, ".dtype", &[EXPECTED_TEXT, GOT, of(Tag::DType, Field::Got)]);
+        if !self.has(Aspect::DTypeCodes) && !self.has(Aspect::SameStorage) {
+            // the copy has it
+            return;
+        }
         let accepted = self.b.select(any, dtype, wanted);
         let accepted = self.b.convert(ConvertOp::Truncate, Type::I32, accepted);
         self.b.store(accepted, t.copy, DTYPE, MemFlags::ALIGNED);
@@ -158,20 +173,29 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, device);
         let text = self.table_text(t.rec, tensor::DEVICE_TEXT);
         self.set_field(Field::Text, text);
-        let device_type = self.word(t.from, DEVICE / 4);
-        let id = self.word(t.from, DEVICE / 4 + 1);
         let wanted = self.word(t.rec, tensor::DEVICE_TYPE);
         let stated = self.word(t.rec, tensor::DEVICE_ID);
-        let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
-        let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
-        let type_ok = self.or(any_type, same_type);
-        let any_id = self.b.icmp_imm(IntCC::SLt, stated, 0);
-        let same_id = self.b.icmp(IntCC::Eq, id, stated);
-        let id_ok = self.or(any_id, same_id);
-        let ok = self.and(type_ok, id_ok);
         let got = of(Tag::Device, Field::Got);
-        self.require_part(ok, ".device", &[EXPECTED_TEXT, GOT, got]);
-
+        let mut ok = None;
+        if self.has(Aspect::DeviceType) {
+            let device_type = self.word(t.from, DEVICE / 4);
+            let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
+            let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
+            ok = Some(if self.has(Aspect::AnyDevice) { self.or(any_type, same_type) } else { same_type });
+        }
+        if self.has(Aspect::DeviceId) {
+            let id = self.word(t.from, DEVICE / 4 + 1);
+            let any_id = self.b.icmp_imm(IntCC::SLt, stated, 0);
+            let same_id = self.b.icmp(IntCC::Eq, id, stated);
+            let id_ok = self.or(any_id, same_id);
+            ok = Some(ok.map_or(id_ok, |ok| self.and(ok, id_ok)));
+        }
+        if let Some(ok) = ok {
+            self.require_part(ok, ".device", &[EXPECTED_TEXT, GOT, got]);
+        }
+        if !self.has(Aspect::SameDevice) {
+            return;
+        }
         // only a tensor that may be anywhere says where the others have to be
         let shared = self.is(stated, -1);
         self.when(shared, |r| {
@@ -229,12 +253,14 @@ impl Binder<'_, '_> {
             r.set_here(place::DIM, d);
             let at = r.b.element(shape, d, Type::I64);
             let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            r.when_else(
+            r.either(
+                Aspect::Ranked,
+                Aspect::AnyRank,
                 stated,
                 |r| {
                     let entry = r.entry(t.rec, d);
                     let flags = r.b.i64(IS_SIZE);
-                    r.call_or_fail(r.routines.dim, &[r.state, entry, size, flags]);
+                    r.dim(entry, size, flags);
                 },
                 |r| {
                     r.set_field(Field::Got, size);
@@ -307,19 +333,21 @@ impl Binder<'_, '_> {
             let excused = r.or(empty, single);
             let to = r.b.element(out, d, Type::I64);
             r.set_here(place::DIM, d);
-            r.when_else(
+            r.either_strides(
                 stated,
                 |r| {
                     let index = r.b.binary(BinaryOp::Add, t.rank, d);
                     let entry = r.entry(t.rec, index);
                     let (none, some) = (r.b.i64(0), r.b.i64(EXCUSED));
                     let flags = r.b.select(excused, some, none);
-                    r.call_or_fail(r.routines.dim, &[r.state, entry, stride, flags]);
+                    r.dim(entry, stride, flags);
                     let accepted = r.field(Field::Accepted);
                     r.b.store(accepted, to, 0, MemFlags::ALIGNED);
                 },
                 |r| {
-                    r.when_else(
+                    r.either(
+                        Aspect::AnyStrides,
+                        Aspect::Compact,
                         any,
                         |r| r.b.store(stride, to, 0, MemFlags::ALIGNED),
                         |r| {
@@ -337,6 +365,11 @@ impl Binder<'_, '_> {
         });
     }
 
+    fn either_strides(&mut self, stated: Value, then: impl FnOnce(&mut Self), otherwise: impl FnOnce(&mut Self)) {
+        let free = if self.has(Aspect::Compact) { Aspect::Compact } else { Aspect::AnyStrides };
+        self.either(Aspect::Strided, free, stated, then, otherwise);
+    }
+
     /// Contract 2: the first element's address is there and aligned, unless there are no elements; then the good path gets
     /// an aligned address that nobody may read.
     fn data(&mut self, t: Tensor) {
@@ -351,17 +384,20 @@ impl Binder<'_, '_> {
         let parts = [Part::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Part::Text(" elements, got NULL")];
         self.require_part(ok, ".data", &parts);
 
-        let opaque = self.is_opaque(t);
         let sum = self.b.binary(BinaryOp::Add, data, byte_offset);
-        let address = self.b.select(opaque, byte_offset, sum);
+        let opaque = self.may_be_opaque().then(|| self.is_opaque(t));
+        let address = opaque.map_or(sum, |opaque| self.b.select(opaque, byte_offset, sum));
         let align = self.word(t.rec, tensor::ALIGN);
         let one = self.b.i64(1);
         let mask = self.b.binary(BinaryOp::Sub, align, one);
         let rest = self.and(address, mask);
         self.set_field(Field::Expected, align);
         self.set_field(Field::Got, rest);
-        let (offset_alone, whole) = (self.own_text("byte_offset"), self.own_text("data + byte_offset"));
-        let text = self.b.select(opaque, offset_alone, whole);
+        let mut text = self.own_text("data + byte_offset");
+        if let Some(opaque) = opaque {
+            let offset_alone = self.own_text("byte_offset");
+            text = self.b.select(opaque, offset_alone, text);
+        }
         self.set_field(Field::Text, text);
         let aligned = self.is(rest, 0);
         let ok = self.or(aligned, empty);
@@ -376,12 +412,17 @@ impl Binder<'_, '_> {
 
         let zero = self.b.i64(0);
         let fine = self.and(there, aligned);
-        let fold = self.has_flag(t.flags, flag::FOLD);
-        let direct = self.b.unary(UnaryOp::Not, opaque);
-        let fold = self.and(fold, direct);
         self.when_else(
             fine,
             |r| {
+                if !r.has(Aspect::Fold) {
+                    return;
+                }
+                let mut fold = r.has_flag(t.flags, flag::FOLD);
+                if let Some(opaque) = opaque {
+                    let direct = r.b.unary(UnaryOp::Not, opaque);
+                    fold = r.and(fold, direct);
+                }
                 r.when(fold, |r| {
                     r.b.store(sum, t.copy, DATA, MemFlags::ALIGNED);
                     r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
@@ -392,6 +433,10 @@ impl Binder<'_, '_> {
                 r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
             },
         );
+    }
+
+    fn may_be_opaque(&self) -> bool {
+        self.has(Aspect::Opaque) || self.has(Aspect::AnyDevice)
     }
 
     /// Whether the data pointer is no address: as the signature says, or by the device that came.
