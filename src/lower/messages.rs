@@ -65,13 +65,21 @@ pub(super) struct Messages {
     endianness: Endianness,
     bytes: Vec<u8>,
     texts: HashMap<String, u32>,
+    /// Runs of words.
+    runs: HashMap<Box<[u32]>, u32>,
     /// What all that is written here makes use of.
     pub features: Features,
 }
 
 impl Messages {
     pub(super) fn new(endianness: Endianness) -> Self {
-        Messages { endianness, bytes: Vec::new(), texts: HashMap::new(), features: Features::default() }
+        Messages {
+            endianness,
+            bytes: Vec::new(),
+            texts: HashMap::new(),
+            runs: HashMap::new(),
+            features: Features::default(),
+        }
     }
 
     pub(super) fn endianness(&self) -> Endianness {
@@ -94,8 +102,22 @@ impl Messages {
         offset
     }
 
-    /// Adds words, aligned, and gives their offset.
+    /// The offset of texts one behind the other, and an empty one.
+    pub(super) fn list(&mut self, texts: &[&str]) -> u32 {
+        let offset = self.bytes.len() as u32;
+        for text in texts {
+            self.bytes.extend(text.bytes());
+            self.bytes.push(0);
+        }
+        self.bytes.push(0);
+        offset
+    }
+
+    /// The offset of words, aligned; equal runs of them are stored once.
     pub(super) fn words(&mut self, words: &[u32]) -> u32 {
+        if let Some(offset) = self.runs.get(words) {
+            return *offset;
+        }
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         let offset = self.bytes.len() as u32;
         let bytes = match self.endianness {
@@ -103,6 +125,7 @@ impl Messages {
             Endianness::Big => u32::to_be_bytes,
         };
         self.bytes.extend(words.iter().copied().flat_map(bytes));
+        self.runs.insert(words.into(), offset);
         offset
     }
 

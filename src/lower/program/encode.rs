@@ -66,10 +66,10 @@ pub(in crate::lower) fn encode(
         containers: 0,
     };
     let passed = signature.passed().count();
+    let mut params = Vec::with_capacity(passed * super::named::SIZE as usize);
     for param in signature.passed() {
-        e.record(&param.name, &param.ty, &expected(&param.ty), Some(&param.name));
+        params.extend(e.named(&param.name, &param.ty, &expected(&param.ty), Some(&param.name)));
     }
-    let records = std::mem::take(&mut e.words);
     let constraints = e.constraints(signature.constraints());
     let (result_dims, first_result_dim) = e.result(signature);
     let defaults = e.defaults(signature);
@@ -93,7 +93,7 @@ pub(in crate::lower) fn encode(
         u32::from(options.verbatim),
     ];
     debug_assert_eq!(words.len() as i32, header::SIZE);
-    words.extend(records);
+    words.extend(params);
     let waiting = e.waiting as i64 * (i64::from(waiting::PLACE) + place_size(e.deepest));
     let bytes = super::notes_offset(passed)
         + (e.symbols.len() + devices.slots()) as i64 * note_size
@@ -183,14 +183,21 @@ struct Encoder<'a, 't> {
 }
 
 impl<'a> Encoder<'a, '_> {
-    /// A record: common words, then what `own` writes, then the size is known. `symbol` is the parameter's name where it may be one.
-    fn record(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
-        let start = self.words.len();
-        let (name_text, text_offset) = (self.texts.text(name), self.texts.text(text));
+    /// A name, and where the record of its type is. `symbol` is the parameter's name where it may be one.
+    fn named(
+        &mut self,
+        name: &str,
+        ty: &'a ParamType,
+        text: &str,
+        symbol: Option<&str>,
+    ) -> [u32; super::named::SIZE as usize] {
         self.texts.features.add(kind(ty));
-        self.words.extend([kind(ty) as u32, 0, name_text, text_offset]);
+        let outer = std::mem::take(&mut self.words);
+        let text_offset = self.texts.text(text);
+        self.words.extend([kind(ty) as u32, text_offset]);
         self.own(name, ty, text, symbol);
-        self.words[start + super::record::SIZE as usize] = (self.words.len() - start) as u32;
+        let words = std::mem::replace(&mut self.words, outer);
+        [self.texts.text(name), self.texts.words(&words)]
     }
 
     fn own(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
@@ -216,12 +223,16 @@ impl<'a> Encoder<'a, '_> {
             ParamType::Function => self.object(TypeIndex::FUNCTION.0, ""),
             ParamType::Module => self.object(TypeIndex::MODULE.0, ""),
             ParamType::Object(key) => self.object(-1, key),
-            ParamType::Optional(inner) => self.record(name, inner, text, None),
+            ParamType::Optional(inner) => {
+                let inner = self.named(name, inner, text, None);
+                self.words.extend(inner);
+            }
             ParamType::Tuple(items) => {
                 self.words.push(items.len() as u32);
                 self.memory += HEADER + size_of::<TVMFFISeqCell>() + items.len() * size_of::<TVMFFIAny>();
                 for (i, item) in items.iter().enumerate() {
-                    self.record(&format!("{name}[{i}]"), item, &expected(item), None);
+                    let item = self.named(&format!("{name}[{i}]"), item, &expected(item), None);
+                    self.words.extend(item);
                 }
             }
             ParamType::Array(element) => self.sequence(TypeIndex::ARRAY, true, element),
@@ -274,7 +285,8 @@ impl<'a> Encoder<'a, '_> {
         self.containers += 1;
         self.deepest = self.deepest.max(self.containers);
         let waiting = self.waiting;
-        self.record("", element, &expected(element), None);
+        let inside = self.named("", element, &expected(element), None);
+        self.words.extend(inside);
         // in a container no dimension waits
         self.waiting = waiting;
         self.containers -= 1;

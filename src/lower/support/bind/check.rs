@@ -4,7 +4,7 @@ use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALU
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::fields::before_zeros;
 use crate::lower::messages::Part;
-use crate::lower::program::{Aspect, Kind, constant, entry, note, place, record, scalar};
+use crate::lower::program::{Aspect, Kind, constant, entry, named, note, place, record, scalar};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
@@ -25,26 +25,27 @@ pub(super) struct Arg {
 }
 
 pub(super) fn check(r: &mut Binder<'_, '_>) {
-    let (rec, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
-    r.look_at_argument(rec, from, to);
+    let (named, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
+    r.look_at_argument(named, from, to);
     r.succeed();
 }
 
 impl Binder<'_, '_> {
     /// Checks an argument, or what is inside of one.
-    pub(super) fn check(&mut self, rec: Value, from: Value, to: Value) {
+    pub(super) fn check(&mut self, named: Value, from: Value, to: Value) {
         match self.routines.check {
-            Some(check) => self.call_or_fail(check, &[self.state, rec, from, to]),
-            None => self.look_at_argument(rec, from, to),
+            Some(check) => self.call_or_fail(check, &[self.state, named, from, to]),
+            None => self.look_at_argument(named, from, to),
         }
     }
 
-    fn look_at_argument(&mut self, rec: Value, from: Value, to: Value) {
+    fn look_at_argument(&mut self, named: Value, from: Value, to: Value) {
         let (index, payload) = seen_through(self, from);
+        let rec = self.table_text(named, named::TYPE);
         let arg = Arg { rec, from, to, index, payload };
         self.set_field(Field::Got, index);
         self.set_field(Field::Payload, payload);
-        let name = self.table_text(rec, record::NAME);
+        let name = self.table_text(named, named::NAME);
         self.set_here(place::NAME, name);
         let nothing = self.b.ptr_const(0);
         self.set_here(place::PART, nothing);

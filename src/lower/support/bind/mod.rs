@@ -43,7 +43,7 @@ pub(in crate::lower) fn take_result_signature() -> FuncSig {
 #[derive(Clone, Copy)]
 struct Routines {
     report: FuncRef,
-    /// `int32_t check(State*, const uint32_t* record, const TVMFFIAny* from, TVMFFIAny* to)`
+    /// `int32_t check(State*, const uint32_t* named, const TVMFFIAny* from, TVMFFIAny* to)`
     check: Option<FuncRef>,
     /// `int32_t dim(State*, const uint32_t* entry, int64_t got, int64_t flags)`; see [`dims`].
     dim: Option<FuncRef>,

@@ -3,7 +3,7 @@
 use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{Aspect, default, header, note, place, waiting};
+use crate::lower::program::{Aspect, default, header, named, note, place, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
@@ -21,9 +21,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     arity(r, program, args, num_args, count, scratch);
     lay_out(r, program, count, scratch);
 
-    let rec = Var::new(&mut r.b, Type::Ptr);
     let first = r.b.ptr_add_imm(program, i64::from(4 * header::SIZE));
-    r.set(rec, first);
     let defaults = r.has(Aspect::Default).then(|| {
         let filled = r.b.slot(ANY_SIZE as u32, 8);
         (r.b.stack_addr(filled), Var::new(&mut r.b, Type::Ptr))
@@ -43,8 +41,8 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
             );
             from = r.get(place);
         }
-        let (rec_now, to) = (r.get(rec), r.nth(scratch, index, ANY_SIZE));
-        r.check(rec_now, from, to);
+        let (named, to) = (r.nth(first, index, 4 * named::SIZE), r.nth(scratch, index, ANY_SIZE));
+        r.check(named, from, to);
         if r.has(Aspect::Verbatim) {
             let verbatim = r.word(program, header::VERBATIM);
             let verbatim = r.is_not(verbatim, 0);
@@ -55,8 +53,6 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
                 }
             });
         }
-        let next = r.record_after(rec_now);
-        r.set(rec, next);
     });
     finish::finish(r, program);
     r.succeed();
