@@ -280,9 +280,18 @@ impl Printer<'_, '_> {
         self.note(|p, note| p.b.store(string, note, 0, MemFlags::ALIGNED));
     }
 
+    /// An address in the table that has the routine's own texts.
+    fn own(&mut self, offset: u32) -> Value {
+        if self.table.is_callers {
+            let base = self.b.param(0);
+            return self.b.ptr_add_imm(base, i64::from(offset));
+        }
+        self.b.data_addr(self.table.data, offset)
+    }
+
     pub(super) fn push_text(&mut self, text: &str) {
         let offset = self.texts.text(text);
-        let string = self.b.data_addr(self.table, offset);
+        let string = self.own(offset);
         self.push(string);
     }
 
@@ -302,7 +311,7 @@ impl Printer<'_, '_> {
         // behind the last is an empty one
         let len = self.b.i64(names.len);
         let index = self.b.binary(BinaryOp::UMin, index, len);
-        let first = self.b.data_addr(self.table, names.offset);
+        let first = self.own(names.offset);
         self.b.jump(head, &[first, index]);
         self.b.switch_to(head);
         let more = self.is_not(rest, 0);

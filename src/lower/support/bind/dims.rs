@@ -62,7 +62,7 @@ impl Binder<'_, '_> {
         let excused = self.is_not(excused, 0);
         let d = Dim { entry, got, size, excused };
         self.set_field(Field::Got, got);
-        self.set_field(Field::Accepted, got);
+        self.accept_dim(got);
         let kind = self.word(entry, entry::KIND);
         let is_const = self.is(kind, Entry::Const as i64);
         let named = self.has(Aspect::Symbol) || self.has(Aspect::Expr);
@@ -102,6 +102,13 @@ impl Binder<'_, '_> {
         }
     }
 
+    /// What the good path expects in place of the dimension, which only strides may be other than.
+    fn accept_dim(&mut self, value: Value) {
+        if self.has(Aspect::Strided) {
+            self.set_field(Field::Accepted, value);
+        }
+    }
+
     /// Copies a place. Where there are no containers it has no steps.
     pub(super) fn copy_place(&mut self, from: Value, to: Value) {
         match self.routines.copy_place {
@@ -117,7 +124,7 @@ impl Binder<'_, '_> {
     fn constant(&mut self, d: Dim) {
         let (low, high) = (self.word(d.entry, entry::VALUE), self.word(d.entry, entry::HIGH_OR_NAME));
         let value = self.halves(low, high);
-        self.set_field(Field::Accepted, value);
+        self.accept_dim(value);
         self.set_field(Field::Expected, value);
         let ok = self.b.icmp(IntCC::Eq, d.got, value);
         let ok = self.or(ok, d.excused);
@@ -132,7 +139,7 @@ impl Binder<'_, '_> {
             bound,
             |r| {
                 let value = r.expect_symbol(d.entry, note);
-                r.set_field(Field::Accepted, value);
+                r.accept_dim(value);
                 let ok = r.b.icmp(IntCC::Eq, d.got, value);
                 let ok = r.or(ok, d.excused);
                 r.require_dim(ok, &[&expected_symbol()[..], &[GOT, GOT_NUMBER]].concat());
@@ -215,7 +222,7 @@ impl Binder<'_, '_> {
         let (value, has_value) = self.value_of(expr, expr::CODE, d.got);
         let in_64_bits = [text, Part::Text(" in 64 bits ("), bindings, Part::Text("), got "), GOT_NUMBER];
         self.require_dim(has_value, &in_64_bits);
-        self.set_field(Field::Accepted, value);
+        self.accept_dim(value);
         self.set_field(Field::Expected, value);
         let same = self.b.icmp(IntCC::Eq, value, d.got);
         let parts =
@@ -262,9 +269,13 @@ impl Binder<'_, '_> {
         let pass = self.field(Field::Pass);
         let last = self.is(pass, Pass::Last as i64);
         let here = self.here();
-        let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
-        let inside = self.is_not(depth, 0);
-        let never = self.or(last, inside);
+        let never = if self.has(Aspect::Elements) {
+            let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
+            let inside = self.is_not(depth, 0);
+            self.or(last, inside)
+        } else {
+            last
+        };
         let may_wait = self.b.unary(UnaryOp::Not, never);
         let text = of(Tag::String, Field::Text);
         // "of which n has", "of which n and k have"
@@ -323,9 +334,11 @@ pub(super) fn copy_place(r: &mut Binder<'_, '_>) {
     r.b.ret(None);
 }
 
-/// Copies all of a place but the steps.
+/// Copies all of a place but the steps; their number only where there are some.
 fn copy_words(r: &mut Binder<'_, '_>, from: Value, to: Value) {
-    for offset in [place::NAME, place::PART, place::DIM, place::DEPTH] {
+    let words = [place::NAME, place::PART, place::DIM, place::DEPTH];
+    let words = if r.has(Aspect::Elements) { &words[..] } else { &words[..3] };
+    for &offset in words {
         let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
         r.b.store(word, to, offset, MemFlags::ALIGNED);
     }

@@ -159,11 +159,20 @@ impl Binder<'_, '_> {
     fn finish(mut self) {
         if let Some((fail, row)) = self.fail {
             self.b.switch_to(fail);
-            let own = self.b.data_addr(self.own, 0);
+            let own = self.own(0);
             let code = self.b.call(self.routines.report, &[own, row, self.state]);
             self.b.ret(code);
         }
         self.b.finish();
+    }
+
+    /// An address in the table that has the routines' own texts.
+    fn own(&mut self, offset: u32) -> Value {
+        if self.own.is_callers {
+            let base = self.field_ptr(Field::Table);
+            return self.b.ptr_add_imm(base, i64::from(offset));
+        }
+        self.b.data_addr(self.own.data, offset)
     }
 
     /// Goes on where `cond` holds, else raises.

@@ -224,6 +224,6 @@ impl Binder<'_, '_> {
     /// The address of a text in the support's own table.
     pub(super) fn own_text(&mut self, text: &str) -> Value {
         let offset = self.texts.text(text);
-        self.b.data_addr(self.own, offset)
+        self.own(offset)
     }
 }

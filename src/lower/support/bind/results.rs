@@ -49,7 +49,7 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.b.switch_to(yes);
     // the message is made before its subject is released
     let row = r.texts.row(TYPE_ERROR, &[&got[..], &[Part::Text(", got "), GOT_TYPE]].concat());
-    let table = r.b.data_addr(r.own, 0);
+    let table = r.own(0);
     let row = r.b.iconst(Type::I32, i64::from(row));
     let code = r.b.call(r.routines.report, &[table, row, r.state]);
     let there = r.is_not(payload, 0);

@@ -88,7 +88,9 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value)
     let here = r.here();
     r.set_field(Field::Here, here);
     let zero = r.b.i64(0);
-    r.set_here(place::DEPTH, zero);
+    if r.has(Aspect::Elements) {
+        r.set_here(place::DEPTH, zero);
+    }
     for (field, aspect) in
         [(Field::WaitingCount, Aspect::Expr), (Field::Strict, Aspect::Elements), (Field::Pass, Aspect::Expr)]
     {

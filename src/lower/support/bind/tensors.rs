@@ -30,6 +30,9 @@ struct Tensor {
     /// The accepted one.
     copy: Value,
     rank: Value,
+    /// Whether an extent is 0, and the product of sizes so far.
+    empty: Var,
+    product: Var,
 }
 
 impl Binder<'_, '_> {
@@ -58,7 +61,8 @@ impl Binder<'_, '_> {
         let end = self.nth(strides, rank, 8);
         self.set_field(Field::Memory, end);
 
-        let t = Tensor { rec: arg.rec, flags, from, copy, rank };
+        let (empty, product) = (Var::new(&mut self.b, Type::I64), Var::new(&mut self.b, Type::I64));
+        let t = Tensor { rec: arg.rec, flags, from, copy, rank, empty, product };
         self.tensor_dtype(t);
         self.device(t);
         let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
@@ -243,9 +247,11 @@ impl Binder<'_, '_> {
 
     /// Sizes; notes whether any is 0, and requires every product of trailing sizes to fit.
     fn sizes(&mut self, t: Tensor, shape: Value) {
-        self.set_number(Field::Empty, 0);
-        self.set_number(Field::Overflow, 0);
-        self.set_number(Field::Product, 1);
+        let overflow = Var::new(&mut self.b, Type::I64);
+        let (zero, one) = (self.b.i64(0), self.b.i64(1));
+        self.set(t.empty, zero);
+        self.set(overflow, zero);
+        self.set(t.product, one);
         self.set_part(".shape[");
         let stated = self.word(t.rec, tensor::RANK);
         let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
@@ -270,23 +276,23 @@ impl Binder<'_, '_> {
             );
             let is_zero = r.is(size, 0);
             let is_zero = r.b.convert(ConvertOp::ZExt, Type::I64, is_zero);
-            let before = r.field(Field::Empty);
+            let before = r.get(t.empty);
             let empty = r.or(before, is_zero);
-            r.set_field(Field::Empty, empty);
+            r.set(t.empty, empty);
         });
         self.for_down(t.rank, |r, d| {
             let at = r.b.element(shape, d, Type::I64);
             let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let before = r.field(Field::Product);
+            let before = r.get(t.product);
             let (product, fits) = r.product_fits(before, size);
-            r.set_field(Field::Product, product);
-            let overflow = r.b.unary(UnaryOp::Not, fits);
-            let overflow = r.b.convert(ConvertOp::ZExt, Type::I64, overflow);
-            let before = r.field(Field::Overflow);
-            let mark = r.or(before, overflow);
-            r.set_field(Field::Overflow, mark);
+            r.set(t.product, product);
+            let now = r.b.unary(UnaryOp::Not, fits);
+            let now = r.b.convert(ConvertOp::ZExt, Type::I64, now);
+            let before = r.get(overflow);
+            let mark = r.or(before, now);
+            r.set(overflow, mark);
         });
-        let overflow = self.field(Field::Overflow);
+        let overflow = self.get(overflow);
         let fits = self.is(overflow, 0);
         let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
         self.require_part(fits, ".shape", &parts);
@@ -306,20 +312,21 @@ impl Binder<'_, '_> {
     /// Contract 3 and 4: no strides mean compact ones; a size of 1 takes any stride, and an empty tensor any strides. Writes to
     /// `out` what the good path expects.
     fn strides(&mut self, t: Tensor, shape: Value, out: Value) {
-        self.set_number(Field::Product, 1);
+        let one = self.b.i64(1);
+        self.set(t.product, one);
         self.for_down(t.rank, |r, d| {
-            let compact = r.field(Field::Product);
+            let compact = r.get(t.product);
             let to = r.b.element(out, d, Type::I64);
             r.b.store(compact, to, 0, MemFlags::ALIGNED);
             let at = r.b.element(shape, d, Type::I64);
             let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
             let product = r.b.binary(BinaryOp::Mul, compact, size);
-            r.set_field(Field::Product, product);
+            r.set(t.product, product);
         });
         let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
         let has = self.is_not(given, 0);
         let source = self.b.select(has, given, out);
-        let empty = self.field(Field::Empty);
+        let empty = self.get(t.empty);
         let empty = self.is_not(empty, 0);
         let stated = self.has_flag(t.flags, flag::STRIDED);
         let any = self.has_flag(t.flags, flag::ANY_STRIDES);
@@ -375,9 +382,9 @@ impl Binder<'_, '_> {
     fn data(&mut self, t: Tensor) {
         let data = self.b.load(Type::I64, t.copy, DATA, MemFlags::ALIGNED);
         let byte_offset = self.b.load(Type::I64, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
-        let empty = self.field(Field::Empty);
+        let empty = self.get(t.empty);
         let empty = self.is_not(empty, 0);
-        let count = self.field(Field::Product);
+        let count = self.get(t.product);
         self.set_field(Field::Expected, count);
         let there = self.is_not(data, 0);
         let ok = self.or(there, empty);
