@@ -2,7 +2,7 @@
 //!
 //! [`bind`] decides exactly on a call's arguments where a wrapper's good path has a doubt; [`report`] makes an error's text
 //! and raises it. Both are data-driven, so that a wrapper is little more than its good path. A JIT has one copy of
-//! them, an object one of its own.
+//! them, an object one of its own, with those parts that its programs and messages make use of ([`Features`]).
 
 pub(super) mod bind;
 mod emit;
