@@ -5,11 +5,13 @@
 
 mod devices;
 mod encode;
+mod encode_rest;
 mod features;
 mod rpn;
 
 pub(super) use devices::{Devices, SharedId};
-pub(super) use encode::{Encoded, Options, encode, encode_result};
+pub(super) use encode::{Encoded, Options, encode};
+pub(super) use encode_rest::encode_result;
 pub(super) use features::{Aspect, Feature, Features};
 pub(super) use rpn::{Rpn, TARGET};
 
@@ -72,10 +74,9 @@ pub(super) mod scalar {
     pub const UNUSED_BITS: i32 = 2;
     /// For a narrow integer, its type and range as text.
     pub const RANGE: i32 = 3;
-    /// For an integer, an entry that says the symbol it is, or 0 bits.
+    /// Not 0 for an integer that is a symbol; the entry that says which follows.
     pub const HAS_SYMBOL: i32 = 4;
     pub const SYMBOL: i32 = 5;
-    pub const SIZE: i32 = SYMBOL + super::entry::SIZE;
 }
 
 /// Words of a constant integer.

@@ -10,6 +10,7 @@ mod names;
 mod places;
 pub(super) mod report;
 mod state;
+mod values;
 
 use super::messages::Messages;
 use super::program::Features;

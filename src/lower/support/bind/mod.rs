@@ -12,6 +12,7 @@ mod check;
 mod containers;
 mod dims;
 mod eval;
+mod extents;
 mod finish;
 mod objects;
 mod results;
