@@ -102,7 +102,11 @@ fn write(cli: &Cli, signature: &Signature, kernel: &Kernel) -> Result<(), Box<dy
             m.finish().emit()?
         }
         #[cfg(feature = "_llvm")]
-        Backend::Llvm => backend::llvm::compile(&module, &backend::llvm::Target::host(&Default::default())?)?.object,
+        Backend::Llvm => {
+            let target = backend::llvm::Target::host(&Default::default())?;
+            let options = backend::llvm::Options { for_linker: true, ..Default::default() };
+            backend::llvm::Compiler::new(target).compile(&module, options)?.object
+        }
         _ => unreachable!(),
     };
     let o = cli.out.with_extension("o");
