@@ -102,13 +102,13 @@ pub(super) mod object {
     pub const SIZE: i32 = 5;
 }
 
-/// Words of a tuple, then a [`super::named`] for each item.
+/// Words of a tuple, then a [`named`] for each item.
 pub(super) mod tuple {
     pub const COUNT: i32 = 2;
     pub const SIZE: i32 = 3;
 }
 
-/// Words of an Array or List, then a [`super::named`] for the elements.
+/// Words of an Array or List, then a [`named`] for the elements.
 pub(super) mod sequence {
     /// Not 0 where a List will do for an Array.
     pub const OR_LIST: i32 = 2;
