@@ -1,6 +1,7 @@
-//! Wrappers of many tensors: their code grows with their number, and no faster.
+//! Wrappers of many tensors: their code grows with their number, and no faster. Objects: what they carry beside wrappers is what these use.
 
-use tvm_ffi_codegen::{Backend, Engine, Kernel};
+use tvm_ffi_codegen::lower::{Routines, lower};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, ir};
 
 use crate::support::sig;
 
@@ -35,5 +36,64 @@ fn code_and_data_grow_with_the_number_of_tensors() {
                 }
             }
         }
+    }
+}
+
+/// A module that stands alone, as for an object.
+fn alone(signature: &str) -> ir::Module {
+    lower(&sig(signature), &Kernel::check_only(), Routines::Define).unwrap()
+}
+
+#[test]
+fn objects_have_the_routines_that_their_signatures_use() {
+    for (signature, expected) in [
+        ("f(a: int64, b: float64, c: bool, h: handle)", &[][..]),
+        ("f(x: Tensor([n], float32), y: Tensor([n], float32))", &[]),
+        ("f(x: Tensor([n], float32, strides=[s]))", &["dim"]),
+        ("f(x: Tensor([n], float32), y: Tensor([2 * n], float32))", &["copy_place", "dim", "eval"]),
+        ("f(n: int64, m: int64) where n < m", &["eval"]),
+        ("f(x: Optional[int64])", &["check"]),
+        ("f(xs: Array[int64])", &["check", "copy_place"]),
+    ] {
+        let module = alone(signature);
+        let defined = module.functions.values().filter(|f| f.body.is_some());
+        let mut names: Vec<_> = defined.filter_map(|f| f.name.strip_prefix("__tvm_ffi_codegen_")).collect();
+        names.sort_unstable();
+        let mut expected = [&["bind", "report"], expected].concat();
+        expected.sort_unstable();
+        assert_eq!(names, expected, "{signature}");
+    }
+}
+
+#[test]
+fn objects_have_the_names_that_their_messages_may_tell() {
+    let has = |module: &ir::Module, name: &str| {
+        module.data.values().any(|data| data.bytes.windows(name.len()).any(|bytes| bytes == name.as_bytes()))
+    };
+    let (scalars, tensors) = (alone("f(a: int64)"), alone("f(x: Tensor([n], float32))"));
+    for (name, of_scalars) in [("VisitInterrupt", true), ("bfloat", false), ("vulkan", false)] {
+        assert_eq!(has(&scalars, name), of_scalars, "{name}");
+        assert!(has(&tensors, name), "{name}");
+    }
+}
+
+/// Bytes of code and data with Cranelift, for this machine; bounds have some head-room.
+#[cfg(feature = "cranelift")]
+#[test]
+fn objects_are_small() {
+    use tvm_ffi_codegen::OptLevel;
+    use tvm_ffi_codegen::backend::cranelift::{IsaOptions, compile, host_isa};
+
+    let isa = host_isa(&IsaOptions { opt_level: OptLevel::Full, pic: true, ..IsaOptions::default() }).unwrap();
+    for (signature, most) in [
+        ("scalars(a: int64, b: float64, c: bool, h: handle)".to_owned(), 4_000),
+        ("add_one(x: Tensor([n], float32), y: Tensor([n], float32))".to_owned(), 8_000),
+        (signature(16, true), 13_500),
+    ] {
+        let module = ir::verify(alone(&signature)).unwrap();
+        let compiled = compile(&module, &*isa).unwrap();
+        let [code, data] = [compiled.code_size(), compiled.data_size()];
+        println!("{signature}: {code} bytes of code, {data} of data");
+        assert!(code + data < most, "{signature}: {code} bytes of code, {data} of data");
     }
 }

@@ -216,6 +216,12 @@ fn one_symbol_has_one_prototype() {
     let Err(error) = engine.compile_code([(&one, &Kernel::check_only()), (&two_args, &own)]) else { panic!() };
     assert!(error.to_string().ends_with("already has as a function that it defines"), "{error}");
 
+    // nor a routine that wrappers share, whatever its prototype
+    for routine in ["__tvm_ffi_codegen_bind", "__tvm_ffi_codegen_check"] {
+        let Err(error) = engine.compile_code([(&two_args, &Kernel::symbol(routine))]) else { panic!() };
+        assert!(matches!(error, EngineError::Lower(LowerError::SymbolConflict { .. })), "{error}");
+    }
+
     // what bodies import from libm
     let exp = Kernel::symbol("exp");
     let body = Kernel::body(|b| {

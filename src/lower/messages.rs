@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 use target_lexicon::Endianness;
 
+use super::program::Features;
+
 /// What a part prints. The discriminant is the part's tag. All but the first take their value from the report's context, whose
 /// field the operand names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,17 +56,30 @@ pub(super) const MAX_PARTS: usize = 24;
 /// Operands have 24 bits.
 pub(super) const MAX_OPERAND: u32 = (1 << 24) - 1;
 
+/// More than the texts and rows of the shared routines take.
+const ROOM_FOR_ROUTINES: usize = 1 << 16;
+
 #[derive(Debug)]
 pub(super) struct Messages {
     /// The byte order of words.
     endianness: Endianness,
     bytes: Vec<u8>,
     texts: HashMap<String, u32>,
+    /// Runs of words.
+    runs: HashMap<Box<[u32]>, u32>,
+    /// What all that is written here makes use of.
+    pub features: Features,
 }
 
 impl Messages {
     pub(super) fn new(endianness: Endianness) -> Self {
-        Messages { endianness, bytes: Vec::new(), texts: HashMap::new() }
+        Messages {
+            endianness,
+            bytes: Vec::new(),
+            texts: HashMap::new(),
+            runs: HashMap::new(),
+            features: Features::default(),
+        }
     }
 
     pub(super) fn endianness(&self) -> Endianness {
@@ -87,8 +102,22 @@ impl Messages {
         offset
     }
 
-    /// Adds words, aligned, and gives their offset.
+    /// The offset of texts one behind the other, and an empty one.
+    pub(super) fn list(&mut self, texts: &[&str]) -> u32 {
+        let offset = self.bytes.len() as u32;
+        for text in texts {
+            self.bytes.extend(text.bytes());
+            self.bytes.push(0);
+        }
+        self.bytes.push(0);
+        offset
+    }
+
+    /// The offset of words, aligned; equal runs of them are stored once.
     pub(super) fn words(&mut self, words: &[u32]) -> u32 {
+        if let Some(offset) = self.runs.get(words) {
+            return *offset;
+        }
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         let offset = self.bytes.len() as u32;
         let bytes = match self.endianness {
@@ -96,6 +125,7 @@ impl Messages {
             Endianness::Big => u32::to_be_bytes,
         };
         self.bytes.extend(words.iter().copied().flat_map(bytes));
+        self.runs.insert(words.into(), offset);
         offset
     }
 
@@ -108,7 +138,10 @@ impl Messages {
             let (tag, operand) = match part {
                 Part::Text("") => continue,
                 Part::Text(text) => (Tag::Text, self.text(text)),
-                Part::Value(tag, field) => (*tag, *field),
+                Part::Value(tag, field) => {
+                    self.features.add(*tag);
+                    (*tag, *field)
+                }
             };
             if operand <= MAX_OPERAND {
                 words.push((tag as u32) << 24 | operand);
@@ -118,9 +151,9 @@ impl Messages {
         self.words(&words)
     }
 
-    /// Whether operands reach all of it.
+    /// Whether operands reach all of it, the shared routines' own texts with it.
     pub(super) fn is_in_reach(&self) -> bool {
-        self.bytes.len() <= MAX_OPERAND as usize
+        self.bytes.len() <= MAX_OPERAND as usize - ROOM_FOR_ROUTINES
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {

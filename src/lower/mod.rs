@@ -34,7 +34,6 @@ pub use metadata::{metadata, type_schema};
 pub use support::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
 
 use messages::Messages;
-use support::Support;
 
 /// Where the routines come from that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,7 +41,7 @@ pub enum Routines {
     /// Imported as [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
     #[default]
     Import,
-    /// Defined in the module itself, unseen outside: for objects and modules that stand alone.
+    /// Defined in the module itself once it is complete, as far as its wrappers use them, and unseen outside: for objects and modules that stand alone.
     Define,
 }
 
@@ -50,7 +49,7 @@ pub enum Routines {
 #[derive(Debug)]
 pub struct Lowering {
     module: ir::Module,
-    support: Support,
+    routines: Routines,
     messages: ir::DataRef,
     texts: Messages,
     /// What stands before each function's name in its symbol.
@@ -66,12 +65,9 @@ impl Lowering {
     /// An empty module for a target of this byte order (`Triple::endianness` tells it).
     pub fn for_endianness(routines: Routines, endianness: Endianness) -> Self {
         let mut module = ir::Module::for_endianness(endianness);
-        let support = match routines {
-            Routines::Import => Support::import(&mut module),
-            Routines::Define => Support::define(&mut module, ir::Linkage::Local),
-        };
         let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        Lowering { module, support, messages, texts: Messages::new(endianness), prefix: String::new() }
+        let texts = Messages::new(endianness);
+        Lowering { module, routines, messages, texts, prefix: String::new() }
     }
 
     /// The symbol of a wrapper.
@@ -109,6 +105,9 @@ impl Lowering {
 
     /// The module, complete.
     pub fn finish(mut self) -> ir::Module {
+        if self.routines == Routines::Define {
+            support::define(&mut self.module, ir::Linkage::Local, self.messages, &mut self.texts);
+        }
         self.module.data[self.messages].bytes = self.texts.into_bytes();
         self.module
     }

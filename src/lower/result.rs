@@ -5,6 +5,7 @@ use super::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRID
 use super::fields::{dtype_word, pair};
 use super::kernel::convention::TensorForm;
 use super::program::{self, SharedId, note};
+use super::support;
 use super::wrapper::{ANY_SIZE, Lowerer, PAYLOAD, TYPE_INDEX, store_any, succeed};
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::spec::{DType, Device, ParamType, Signature, TensorType};
@@ -189,7 +190,8 @@ impl Lowerer<'_> {
                 let record = self.b.iconst(Type::I32, i64::from(record));
                 // nothing is returned where it stands: the caller's None stays as it was
                 let result = if *ret == ParamType::None { slot } else { self.b.param(3) };
-                let code = self.b.call(self.support.take_result, &[table, record, slot, result]);
+                let take_result = support::take_result(self.b.module());
+                let code = self.b.call(take_result, &[table, record, slot, result]);
                 self.b.ret(code);
             }
             None => self.success(allocated),

@@ -12,7 +12,7 @@ use super::kernel::{Convention, Kernel, KernelReturn, Kind};
 use super::messages::{Messages, Part};
 use super::program::{self, Devices, Options};
 use super::result::Allocated;
-use super::support::Support;
+use super::support;
 use crate::ir::{
     AbiParam, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     PointerFacts, SigRef, StackSlot, Type, Value,
@@ -63,7 +63,6 @@ pub(super) enum Held {
 pub(super) struct Lowerer<'m> {
     pub b: FunctionBuilder<'m>,
     pub texts: &'m mut Messages,
-    pub support: Support,
     pub messages: DataRef,
     /// The packed arguments: the caller's, or those that `bind` has made of them.
     pub args: Value,
@@ -116,9 +115,9 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     };
     let func = into.module.declare(into.symbol(signature), sig, Linkage::Export);
     into.module.functions[func].param_facts = facts(signature);
-    let Lowering { module, support, messages, texts, .. } = into;
+    let Lowering { module, messages, texts, .. } = into;
     let passed = signature.passed().count();
-    let doubt = Doubt { program, messages: *messages, bind: support.bind, passed };
+    let doubt = Doubt { program, messages: *messages, bind: support::bind(module), passed };
     let way = match (decode::needs_bind(signature), verbatim) {
         (true, _) => Way::AskFirst,
         (false, true) => Way::AskInside,
@@ -129,7 +128,6 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     let mut l = Lowerer {
         b,
         texts,
-        support: *support,
         messages: *messages,
         args: entry.given.args,
         from_bind: entry.asked,
@@ -260,7 +258,8 @@ impl Lowerer<'_> {
         let table = self.b.data_addr(self.messages, 0);
         let row = self.b.iconst(Type::I32, i64::from(row));
         // the row takes nothing from a context
-        let code = self.b.call(self.support.report, &[table, row, table]);
+        let report = support::report(self.b.module());
+        let code = self.b.call(report, &[table, row, table]);
         self.b.ret(code);
         self.b.switch_to(next);
     }

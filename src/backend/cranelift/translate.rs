@@ -101,7 +101,7 @@ fn clif_type(ty: Type) -> clif::Type {
 pub(super) struct Scratch {
     values: SecondaryMap<Value, PackedOption<clif::Value>>,
     funcs: SecondaryMap<FuncRef, PackedOption<clif::FuncRef>>,
-    slots: Vec<clif::StackSlot>,
+    slots: SecondaryMap<StackSlot, PackedOption<clif::StackSlot>>,
     signatures: SecondaryMap<SigRef, PackedOption<clif::SigRef>>,
     blocks: SecondaryMap<Block, BlockState>,
     pending: Vec<Block>,
@@ -153,12 +153,15 @@ pub(super) struct DataPlace {
 pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Function, scratch: &mut Scratch) {
     scratch.clear();
     let Some(entry) = body.entry() else { return };
-    for slot in body.slots.values() {
+    // the smallest first: they are used most, and what is near the frame's end has the shorter displacements
+    let mut slots: Vec<_> = body.slots.iter().collect();
+    slots.sort_by_key(|(_, slot)| slot.size);
+    for (index, slot) in slots {
         // Cranelift aligns slots within the frame, not the frame itself: beyond that, room to align the address.
         let room = if slot.align > FRAME_ALIGN { slot.align } else { 0 };
         let shift = slot.align.min(FRAME_ALIGN).trailing_zeros() as u8;
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, slot.size.saturating_add(room), shift);
-        scratch.slots.push(func.create_sized_stack_slot(data));
+        scratch.slots[index] = func.create_sized_stack_slot(data).into();
     }
     let by_address = func.signature.uses_struct_return_param();
     let mut result_to = None;
@@ -379,7 +382,8 @@ impl Translator<'_> {
     }
 
     fn stack_addr(&mut self, slot: StackSlot) -> clif::Value {
-        let address = self.pos.ins().stack_addr(types::I64, self.s.slots[slot.index()], 0);
+        let known = self.s.slots[slot].expand().unwrap_or(clif::StackSlot::new(0));
+        let address = self.pos.ins().stack_addr(types::I64, known, 0);
         let align = self.body.slots[slot].align;
         if align <= FRAME_ALIGN {
             return address;

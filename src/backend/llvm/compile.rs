@@ -17,9 +17,9 @@ use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
 use target_lexicon::Endianness;
 
-use super::pipeline;
 use super::translate::{ModuleTranslator, Surroundings};
 use super::{Error, Target};
+use super::{pipeline, target};
 use crate::backend::OptLevel;
 use crate::ir::VerifiedModule;
 
@@ -39,7 +39,7 @@ pub struct Options {
     /// Keep the assembly.
     pub asm: bool,
     /// For an object file that is linked: loops don't become calls of the C library (`strlen`, `memset`), and where a linker
-    /// has to be told what a library exports, it is told.
+    /// has to be told what a library exports, it is told. Code is better by a little, and takes a little longer.
     pub for_linker: bool,
 }
 
@@ -116,6 +116,8 @@ impl Compiler {
             Some(machine) => &*machine,
             none => none.insert(self.target.machine(level)?),
         };
+        // what goes to a file is compiled once
+        target::select_fast(machine, level == OptLevel::Speed && !options.for_linker);
 
         let context = Context::create();
         let diagnostics = Diagnostics::of(&context);
@@ -141,9 +143,10 @@ impl Compiler {
             OptLevel::Full => Vec::new(),
             _ => translator.without_loops(),
         };
+        let small = translator.cold_with_loops();
         drop(translator);
         drop(ir);
-        pipeline::run(&module, machine, level, &brief).map_err(|message| refused(&message, &module))?;
+        pipeline::run(&module, machine, level, &brief, &small).map_err(|message| refused(&message, &module))?;
         let llvm_ir = before.map(|before| (before, module.print_to_string().to_string()));
         // Generating code changes the module, so that the text comes from a copy.
         let asm = match options.asm {

@@ -4,30 +4,38 @@ use std::ffi::{CStr, CString};
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
-use inkwell::llvm_sys::transforms::pass_builder::LLVMRunPasses;
+use inkwell::llvm_sys::transforms::pass_builder::{LLVMRunPasses, LLVMRunPassesOnFunction};
 use inkwell::module::Module as LlvmModule;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::TargetMachine;
-use inkwell::values::FunctionValue;
+use inkwell::values::{AsValueRef, FunctionValue};
 
 use crate::backend::OptLevel;
 
-/// What a wrapper gains from: common subexpressions, also of memory that is read before and behind a way that joins. Not `simplifycfg`: it merges checks into chains of conditions, which
-/// takes the code generator longer and gives half as many instructions more.
+/// What a wrapper gains from: common subexpressions, also of memory that is read before and behind a way that joins. Not
+/// `simplifycfg`: it merges checks into chains of conditions, which takes the code generator longer and gives half as many
+/// instructions more.
 const SHORT: &str = "function(early-cse<memssa>)";
+/// What makes routines smaller that are hardly ever called.
+const SMALL: &str = "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg";
 /// clang's pipeline at `-O3`.
 const FULL: &str = "default<O3>";
 
-/// Optimises a module; `brief` are the functions of it that gain nothing from the full pipeline, and get the short one.
+/// Optimises a module; `brief` are the functions of it that gain nothing from the full pipeline, and get the short one; `cold` are
+/// those that had better be small.
 pub(super) fn run(
     module: &LlvmModule<'_>,
     machine: &TargetMachine,
     level: OptLevel,
     brief: &[FunctionValue<'_>],
+    cold: &[FunctionValue<'_>],
 ) -> Result<(), String> {
     match level {
         OptLevel::None => Ok(()),
-        OptLevel::Speed => passes(module, machine, SHORT),
+        OptLevel::Speed => {
+            passes(module, machine, SHORT)?;
+            cold.iter().try_for_each(|function| function_passes(*function, machine, SMALL))
+        }
         OptLevel::Full if brief.is_empty() => passes(module, machine, FULL),
         OptLevel::Full => {
             passes(module, machine, SHORT)?;
@@ -47,6 +55,16 @@ pub(super) fn run(
             result
         }
     }
+}
+
+fn function_passes(function: FunctionValue<'_>, machine: &TargetMachine, passes: &str) -> Result<(), String> {
+    let options = PassBuilderOptions::create();
+    let passes = CString::new(passes).map_err(|e| e.to_string())?;
+    // SAFETY: function, machine and options are alive; the function's module passed LLVM's verifier.
+    let error = unsafe {
+        LLVMRunPassesOnFunction(function.as_value_ref(), passes.as_ptr(), machine.as_mut_ptr(), options.as_mut_ptr())
+    };
+    take_error(error)
 }
 
 fn passes(module: &LlvmModule<'_>, machine: &TargetMachine, passes: &str) -> Result<(), String> {

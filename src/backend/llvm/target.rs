@@ -150,16 +150,16 @@ impl Target {
             OptLevel::Speed => OptimizationLevel::Less,
             OptLevel::Full => OptimizationLevel::Aggressive,
         };
-        let machine = target
+        target
             .create_target_machine(&triple, &self.cpu, &self.features, generation, RelocMode::PIC, CodeModel::Default)
-            .ok_or_else(|| unsupported("LLVM can't make a code generator for it".to_owned()))?;
-        if level == OptLevel::Speed {
-            // A quarter less time for a wrapper, at the price of an instruction in twenty.
-            // SAFETY: the machine is alive and ours.
-            unsafe { LLVMSetTargetMachineFastISel(machine.as_mut_ptr(), 1) };
-        }
-        Ok(machine)
+            .ok_or_else(|| unsupported("LLVM can't make a code generator for it".to_owned()))
     }
+}
+
+/// Has a machine select instructions one by one: a quarter less time for a wrapper, at the price of an instruction in twenty.
+pub(super) fn select_fast(machine: &TargetMachine, fast: bool) {
+    // SAFETY: the machine is alive, and used by nobody else meanwhile.
+    unsafe { LLVMSetTargetMachineFastISel(machine.as_mut_ptr(), fast.into()) };
 }
 
 /// Makes the architecture's code generator known to LLVM. Doing so again is harmless, and inkwell holds a lock.

@@ -14,7 +14,7 @@ use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
 use crate::backend::OptLevel;
-use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Linkage, Module, Op};
+use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Function, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
 pub(super) struct ModuleTranslator<'a, 'ctx> {
@@ -156,6 +156,13 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             decl.linkage == Linkage::Export && !decl.cold && decl.body.is_some() && !OptLevel::gains(decl)
         };
         let wanted = self.ir.functions.iter().filter(|(_, decl)| straight(decl));
+        wanted.filter_map(|(func, _)| self.functions[func]).collect()
+    }
+
+    /// Functions that are hardly ever called, and more than a call of another.
+    pub(super) fn cold_with_loops(&self) -> Vec<FunctionValue<'ctx>> {
+        let loops = |decl: &FuncDecl| decl.cold && decl.body.as_ref().is_some_and(Function::has_loop);
+        let wanted = self.ir.functions.iter().filter(|(_, decl)| loops(decl));
         wanted.filter_map(|(func, _)| self.functions[func]).collect()
     }
 

@@ -12,7 +12,7 @@ use crate::lower::division::total_division;
 use crate::lower::kernel::convention::{TensorForm, has_null};
 use crate::lower::kernel::{Convention, KernelReturn, flat_signature};
 use crate::lower::messages::Messages;
-use crate::lower::support::Support;
+use crate::lower::support;
 use crate::lower::wrapper;
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
 
@@ -28,7 +28,6 @@ pub(super) struct Failure {
 pub(super) struct Lowerer<'m> {
     pub b: FunctionBuilder<'m>,
     pub texts: &'m mut Messages,
-    support: Support,
     messages: DataRef,
     symbols: HashMap<String, Value>,
     /// Where the result goes, if the function has one.
@@ -124,7 +123,6 @@ pub(super) fn define<R>(
     let mut l = Lowerer {
         b: FunctionBuilder::new(&mut into.module, func),
         texts: &mut into.texts,
-        support: into.support,
         messages: into.messages,
         symbols: HashMap::new(),
         result: None,
@@ -306,7 +304,8 @@ impl Lowerer<'_> {
             self.b.store(value, context, 8 * i as i32, MemFlags::ALIGNED);
         }
         let messages = self.b.data_addr(self.messages, 0);
-        let code = self.b.call(self.support.report, &[messages, row, context]);
+        let report = support::report(self.b.module());
+        let code = self.b.call(report, &[messages, row, context]);
         self.b.ret(code);
         self.b.switch_to(here);
         self.fail = Some(fail);

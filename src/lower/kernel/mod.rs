@@ -263,11 +263,17 @@ impl fmt::Debug for Kernel {
 }
 
 const DEFINED: &str = "a function that it defines";
+/// What the names of routines begin with that wrappers share.
+const ROUTINES: &str = "__tvm_ffi_codegen_";
 
 /// What stands in the way of importing a symbol: something else of that name.
 pub(super) fn import_conflict(module: &ir::Module, name: &str, signature: &FuncSig) -> Option<String> {
     if module.data.values().any(|data| data.name == name) {
         return Some("data".to_owned());
+    }
+    // the routines that wrappers share are defined once all that uses them is there
+    if name.starts_with(ROUTINES) {
+        return Some(DEFINED.to_owned());
     }
     let (_, known) = module.function_named(name)?;
     match known.linkage {

@@ -4,15 +4,11 @@ use std::collections::HashMap;
 
 use super::rpn::{self, Rpn, TARGET};
 use super::{
-    Devices, Entry, Kind, ResultKind, SharedId, constant, constraint, default, flag, header, note, object, place_size,
-    result, scalar, shape, waiting,
+    Aspect, Devices, Entry, Kind, SharedId, constant, flag, header, note, object, place_size, scalar, shape, waiting,
 };
-use crate::lower::fields::{dtype_word, pair};
+use crate::lower::fields::dtype_word;
 use crate::lower::messages::Messages;
-use crate::spec::{
-    CompareOp, Constraint, DType, DTypePolicy, DefaultValue, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType,
-    Signature, TensorType,
-};
+use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{
     DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
 };
@@ -49,6 +45,9 @@ pub(in crate::lower) fn encode(
     devices: &Devices,
     options: Options,
 ) -> Encoded {
+    if options.verbatim {
+        texts.features.add(Aspect::Verbatim);
+    }
     let symbols: HashMap<&str, u32> = signature.names_in_dims().into_iter().zip(0..).collect();
     let mut e = Encoder {
         texts,
@@ -63,10 +62,10 @@ pub(in crate::lower) fn encode(
         containers: 0,
     };
     let passed = signature.passed().count();
+    let mut params = Vec::with_capacity(passed * super::named::SIZE as usize);
     for param in signature.passed() {
-        e.record(&param.name, &param.ty, &expected(&param.ty), Some(&param.name));
+        params.extend(e.named(&param.name, &param.ty, &expected(&param.ty), Some(&param.name)));
     }
-    let records = std::mem::take(&mut e.words);
     let constraints = e.constraints(signature.constraints());
     let (result_dims, first_result_dim) = e.result(signature);
     let defaults = e.defaults(signature);
@@ -90,7 +89,7 @@ pub(in crate::lower) fn encode(
         u32::from(options.verbatim),
     ];
     debug_assert_eq!(words.len() as i32, header::SIZE);
-    words.extend(records);
+    words.extend(params);
     let waiting = e.waiting as i64 * (i64::from(waiting::PLACE) + place_size(e.deepest));
     let bytes = super::notes_offset(passed)
         + (e.symbols.len() + devices.slots()) as i64 * note_size
@@ -100,52 +99,12 @@ pub(in crate::lower) fn encode(
     Encoded { offset: e.texts.words(&words), scratch, note_size }
 }
 
-/// Writes what a kernel that writes its result has to write; gives the offset.
-pub(in crate::lower) fn encode_result(texts: &mut Messages, signature: &Signature, ty: &ParamType) -> u32 {
-    use ParamType as P;
-    let one_of = |index: TypeIndex, other: TypeIndex| (ResultKind::OneOf, index, other, "");
-    let one = |index: TypeIndex| one_of(index, index);
-    let (kind, index, other, key) = match ty {
-        P::Scalar(ScalarType::Bool) | P::Bool(_) => one(TypeIndex::BOOL),
-        P::Scalar(ScalarType::Handle) => one(TypeIndex::OPAQUE_PTR),
-        P::Scalar(ty) if ty.is_float() => one(TypeIndex::FLOAT),
-        P::Scalar(_) | P::Int(_) => one(TypeIndex::INT),
-        P::Str => one_of(TypeIndex::STR, TypeIndex::SMALL_STR),
-        P::Bytes => one_of(TypeIndex::BYTES, TypeIndex::SMALL_BYTES),
-        P::DType => one(TypeIndex::DATA_TYPE),
-        P::Device => one(TypeIndex::DEVICE),
-        P::Tensor(_) => one(TypeIndex::TENSOR),
-        P::Shape(_) => one(TypeIndex::SHAPE),
-        P::Function => one(TypeIndex::FUNCTION),
-        P::Module => one(TypeIndex::MODULE),
-        P::Tuple(_) | P::Array(_) => one(TypeIndex::ARRAY),
-        P::List(_) => one(TypeIndex::LIST),
-        P::Map(..) => one(TypeIndex::MAP),
-        P::Dict(..) => one(TypeIndex::DICT),
-        P::None => one(TypeIndex::NONE),
-        P::Object(key) => (ResultKind::Key, TypeIndex::NONE, TypeIndex::NONE, key.as_str()),
-        // the others are no results
-        P::Any | P::Optional(_) | P::EnvStream => (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, ""),
-    };
-    let words = [
-        kind as u32,
-        texts.text(&expected(ty)),
-        texts.text(&calling(signature)),
-        index.0 as u32,
-        other.0 as u32,
-        texts.text(key),
-        key.len() as u32,
-    ];
-    debug_assert_eq!(words.len() as i32, result::SIZE);
-    texts.words(&words)
-}
-
-fn calling(signature: &Signature) -> String {
+pub(super) fn calling(signature: &Signature) -> String {
     format!(" when calling: `{signature}`, expected ")
 }
 
 /// What a type is called where something else came.
-fn expected(ty: &ParamType) -> String {
+pub(super) fn expected(ty: &ParamType) -> String {
     match ty {
         ParamType::Tensor(_) => "Tensor".to_owned(),
         ParamType::Shape(_) => "Shape".to_owned(),
@@ -159,16 +118,16 @@ fn expected(ty: &ParamType) -> String {
     }
 }
 
-struct Encoder<'a, 't> {
-    texts: &'t mut Messages,
-    devices: &'a Devices,
+pub(super) struct Encoder<'a, 't> {
+    pub texts: &'t mut Messages,
+    pub devices: &'a Devices,
     options: Options,
     policy: DTypePolicy,
     /// Numbers of symbols.
     symbols: HashMap<&'a str, u32>,
     words: Vec<u32>,
     /// Bytes that `bind` needs for what it makes of arguments.
-    memory: usize,
+    pub memory: usize,
     /// Dimensions that may have to wait.
     waiting: usize,
     /// How many containers there are around the present record, and the most there are around any.
@@ -177,13 +136,21 @@ struct Encoder<'a, 't> {
 }
 
 impl<'a> Encoder<'a, '_> {
-    /// A record: common words, then what `own` writes, then the size is known. `symbol` is the parameter's name where it may be one.
-    fn record(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
-        let start = self.words.len();
-        let (name_text, text_offset) = (self.texts.text(name), self.texts.text(text));
-        self.words.extend([kind(ty) as u32, 0, name_text, text_offset]);
+    /// A name, and where the record of its type is. `symbol` is the parameter's name where it may be one.
+    fn named(
+        &mut self,
+        name: &str,
+        ty: &'a ParamType,
+        text: &str,
+        symbol: Option<&str>,
+    ) -> [u32; super::named::SIZE as usize] {
+        self.texts.features.add(kind(ty));
+        let outer = std::mem::take(&mut self.words);
+        let text_offset = self.texts.text(text);
+        self.words.extend([kind(ty) as u32, text_offset]);
         self.own(name, ty, text, symbol);
-        self.words[start + super::record::SIZE as usize] = (self.words.len() - start) as u32;
+        let words = std::mem::replace(&mut self.words, outer);
+        [self.texts.text(name), self.texts.words(&words)]
     }
 
     fn own(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
@@ -198,6 +165,9 @@ impl<'a> Encoder<'a, '_> {
             }
             ParamType::Shape(dims) => {
                 let rank = dims.as_ref().map(Vec::len);
+                if rank.is_some() {
+                    self.uses(Aspect::ShapeRank);
+                }
                 self.words.push(rank.map_or(-1, |rank| rank as i32) as u32);
                 debug_assert_eq!(shape::SIZE, super::record::OWN + 1);
                 self.memory += HEADER + size_of::<TVMFFIShapeCell>() + 8 * rank.unwrap_or(MAX_RANK);
@@ -206,12 +176,16 @@ impl<'a> Encoder<'a, '_> {
             ParamType::Function => self.object(TypeIndex::FUNCTION.0, ""),
             ParamType::Module => self.object(TypeIndex::MODULE.0, ""),
             ParamType::Object(key) => self.object(-1, key),
-            ParamType::Optional(inner) => self.record(name, inner, text, None),
+            ParamType::Optional(inner) => {
+                let inner = self.named(name, inner, text, None);
+                self.words.extend(inner);
+            }
             ParamType::Tuple(items) => {
                 self.words.push(items.len() as u32);
                 self.memory += HEADER + size_of::<TVMFFISeqCell>() + items.len() * size_of::<TVMFFIAny>();
                 for (i, item) in items.iter().enumerate() {
-                    self.record(&format!("{name}[{i}]"), item, &expected(item), None);
+                    let item = self.named(&format!("{name}[{i}]"), item, &expected(item), None);
+                    self.words.extend(item);
                 }
             }
             ParamType::Array(element) => self.sequence(TypeIndex::ARRAY, true, element),
@@ -234,23 +208,38 @@ impl<'a> Encoder<'a, '_> {
         let range =
             ty.narrow_range().map(|(least, greatest)| self.texts.text(&format!("{ty} ({least} to {greatest})")));
         let symbol = symbol.filter(|name| ty.is_int() && self.symbols.contains_key(name));
+        if ty.bits() < 64 {
+            self.uses(if ty.is_int() { Aspect::Narrow } else { Aspect::Float32 });
+        }
         self.words.extend([64 - ty.bits(), range.unwrap_or(0), u32::from(symbol.is_some())]);
-        self.entry(&Dim::Symbol(symbol.unwrap_or_default().to_owned()));
-        debug_assert_eq!(scalar::SIZE, super::record::OWN + 6);
+        debug_assert_eq!(scalar::SYMBOL, super::record::OWN + 3);
+        if let Some(name) = symbol {
+            self.uses(Aspect::IntSymbol);
+            let number = self.symbols.get(name).copied().unwrap_or(0);
+            let name = self.texts.text(name);
+            self.words.extend([Entry::Symbol as u32, number, name]);
+        }
     }
 
     fn object(&mut self, type_index: i32, key: &str) {
+        self.uses(if type_index < 0 { Aspect::ObjectKey } else { Aspect::ObjectIndex });
         let text = self.texts.text(key);
         self.words.extend([type_index as u32, text, key.len() as u32]);
         debug_assert_eq!(object::SIZE, super::record::OWN + 3);
     }
 
+    pub(super) fn uses(&mut self, aspect: Aspect) {
+        self.texts.features.add(aspect);
+    }
+
     /// Elements of a container: their names begin after the element's place.
     fn inside(&mut self, element: &'a ParamType) {
+        self.uses(Aspect::Elements);
         self.containers += 1;
         self.deepest = self.deepest.max(self.containers);
         let waiting = self.waiting;
-        self.record("", element, &expected(element), None);
+        let inside = self.named("", element, &expected(element), None);
+        self.words.extend(inside);
         // in a container no dimension waits
         self.waiting = waiting;
         self.containers -= 1;
@@ -288,6 +277,23 @@ impl<'a> Encoder<'a, '_> {
             (device, _) => device.to_string(),
         };
         let rank = tensor.shape.rank();
+        self.uses(if rank.is_some() { Aspect::Ranked } else { Aspect::AnyRank });
+        self.uses(match &tensor.layout {
+            Layout::Contiguous => Aspect::Compact,
+            Layout::Strides(_) => Aspect::Strided,
+            Layout::Any => Aspect::AnyStrides,
+        });
+        self.uses(if tensor.device.kind().is_some() { Aspect::DeviceType } else { Aspect::AnyDevice });
+        match id {
+            SharedId::Fixed(_) => self.uses(Aspect::DeviceId),
+            SharedId::OfSlot => self.uses(Aspect::SameDevice),
+            SharedId::Any => {}
+        }
+        for (bits, aspect) in [(opaque, Aspect::Opaque), (fold, Aspect::Fold)] {
+            if bits != 0 {
+                self.uses(aspect);
+            }
+        }
         let words = [
             opaque | dtype_flags | layout_flags | fold,
             rank.map_or(-1, |rank| rank as i32) as u32,
@@ -311,17 +317,34 @@ impl<'a> Encoder<'a, '_> {
     }
 
     /// The word, the other codes that will do, and flags.
-    fn dtype(&self, dtype: &DType) -> (u32, u32, u32) {
-        let DType::Exact(dtype) = dtype else { return (0, 0, flag::ANY_DTYPE) };
+    fn dtype(&mut self, dtype: &DType) -> (u32, u32, u32) {
+        let DType::Exact(dtype) = dtype else {
+            self.uses(Aspect::AnyDType);
+            return (0, 0, flag::ANY_DTYPE);
+        };
+        self.uses(Aspect::DType);
         let word = dtype_word(self.texts.endianness(), *dtype);
         match self.policy.codes(*dtype) {
             // codes of DLPack 1.x are less than 32
-            Some(codes) => (word, codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0),
-            None => (word, 0, flag::SAME_STORAGE),
+            Some(codes) => {
+                if !codes.is_empty() {
+                    self.uses(Aspect::DTypeCodes);
+                }
+                (word, codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0)
+            }
+            None => {
+                self.uses(Aspect::SameStorage);
+                (word, 0, flag::SAME_STORAGE)
+            }
         }
     }
 
     fn entry(&mut self, dim: &Dim) {
+        self.uses(match dim {
+            Dim::Const(_) => Aspect::Const,
+            Dim::Symbol(_) => Aspect::Symbol,
+            Dim::Binary(..) => Aspect::Expr,
+        });
         let words = match dim {
             Dim::Const(value) => [Entry::Const as u32, *value as u32, (*value >> 32) as u32],
             Dim::Symbol(name) => {
@@ -338,7 +361,7 @@ impl<'a> Encoder<'a, '_> {
     }
 
     /// Writes an expression; gives its offset. `dims` are what has its symbols, for which it is solved if need be.
-    fn expr(&mut self, text: &str, dim: &Dim, dims: &[&Dim], solve: bool) -> u32 {
+    pub(super) fn expr(&mut self, text: &str, dim: &Dim, dims: &[&Dim], solve: bool) -> u32 {
         let mut names: Vec<&str> = Vec::new();
         for part in dims {
             part.for_each_symbol(&mut |name| {
@@ -357,70 +380,11 @@ impl<'a> Encoder<'a, '_> {
         self.texts.words(&words)
     }
 
-    fn code(&mut self, dim: &Dim) -> u32 {
+    pub(super) fn code(&mut self, dim: &Dim) -> u32 {
         let mut words = Vec::new();
         rpn::code(dim, &self.symbols, &mut words);
         words.push(Rpn::End as u32);
         self.texts.words(&words)
-    }
-
-    fn constraints(&mut self, constraints: &[Constraint]) -> u32 {
-        let mut all = Vec::new();
-        for c in constraints {
-            let expr = self.expr(&c.to_string(), &c.left, &[&c.left, &c.right], false);
-            let accepts = match c.op {
-                CompareOp::Lt => 1,
-                CompareOp::Eq => 2,
-                CompareOp::Le => 3,
-                CompareOp::Gt => 4,
-                CompareOp::Ne => 5,
-                CompareOp::Ge => 6,
-            };
-            let words = [expr, self.code(&c.right), accepts];
-            debug_assert_eq!(words.len() as i32, constraint::SIZE);
-            all.extend(words);
-        }
-        self.texts.words(&all)
-    }
-
-    /// The sizes of a returned tensor: how many, and where.
-    fn result(&mut self, signature: &Signature) -> (u32, u32) {
-        let Some(ParamType::Tensor(tensor)) = signature.ret() else { return (0, 0) };
-        let dims = tensor.shape.dims().unwrap_or_default();
-        let words: Vec<u32> = dims.iter().map(|dim| self.expr(&dim.to_string(), dim, &[dim], false)).collect();
-        (words.len() as u32, self.texts.words(&words))
-    }
-
-    fn defaults(&mut self, signature: &Signature) -> u32 {
-        let order = self.texts.endianness();
-        let mut all = Vec::new();
-        for param in signature.passed() {
-            let Some(value) = &param.default else { continue };
-            let (index, payload) = match value {
-                DefaultValue::None => (TypeIndex::NONE, 0),
-                DefaultValue::Bool(value) => (TypeIndex::BOOL, u64::from(*value)),
-                DefaultValue::Int(value) => (TypeIndex::INT, *value as u64),
-                DefaultValue::Float(value) => (TypeIndex::FLOAT, value.to_bits()),
-                DefaultValue::Str(text) => {
-                    let bytes = matches!(&param.ty, ParamType::Bytes)
-                        || matches!(&param.ty, ParamType::Optional(inner) if **inner == ParamType::Bytes);
-                    let index = if bytes { TypeIndex::BYTE_ARRAY_PTR } else { TypeIndex::RAW_STR };
-                    (index, u64::from(self.texts.text(text)) | (text.len() as u64) << 32)
-                }
-                DefaultValue::DType(dtype) => (TypeIndex::DATA_TYPE, pair(order, dtype_word(order, *dtype), 0) as u64),
-                DefaultValue::Device(device) => {
-                    let (kind, id) = (device.device_type.0 as u32, device.device_id as u32);
-                    (TypeIndex::DEVICE, pair(order, kind, id) as u64)
-                }
-            };
-            let words = [index.0 as u32, payload as u32, (payload >> 32) as u32];
-            debug_assert_eq!(words.len() as i32, default::SIZE);
-            all.extend(words);
-            if index == TypeIndex::BYTE_ARRAY_PTR {
-                self.memory += size_of::<TVMFFIByteArray>();
-            }
-        }
-        self.texts.words(&all)
     }
 }
 

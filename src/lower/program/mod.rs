@@ -1,21 +1,25 @@
 //! A signature as data: the program that [`super::support::bind`] runs when the good path has a doubt.
 //!
-//! A program is a run of 32-bit words in the module's message table: a header, then a record for each parameter that is passed. Numbers of
-//! 64 bits take two words, low half first. Texts are offsets in the table.
+//! A program is a run of 32-bit words in the module's message table: a header, then a name and the offset of a record for each
+//! parameter that is passed. Equal runs of words are stored once. Numbers of 64 bits take two words, low half first. Texts are offsets in the table.
 
 mod devices;
 mod encode;
+mod encode_rest;
+mod features;
 mod rpn;
 
 pub(super) use devices::{Devices, SharedId};
-pub(super) use encode::{Encoded, Options, encode, encode_result};
+pub(super) use encode::{Encoded, Options, encode};
+pub(super) use encode_rest::encode_result;
+pub(super) use features::{Aspect, Feature, Features};
 pub(super) use rpn::{Rpn, TARGET};
 
 use crate::lower::wrapper::ANY_SIZE;
 
 /// Words of the header.
 pub(super) mod header {
-    /// Number of records.
+    /// Number of parameters.
     pub const PARAMS: i32 = 0;
     /// How many of the arguments a call can't leave out.
     pub const LEAST: i32 = 1;
@@ -31,7 +35,7 @@ pub(super) mod header {
     pub const WAITING: i32 = 6;
     /// Bytes of a note.
     pub const NOTE_SIZE: i32 = 7;
-    /// Offset of the [`super::default`]s, one for each record from number `LEAST` on.
+    /// Offset of the [`super::default`]s, one for each parameter from number `LEAST` on.
     pub const DEFAULTS: i32 = 8;
     /// Number of [`super::constraint`]s, and the offset of the first.
     pub const CONSTRAINTS: i32 = 9;
@@ -41,101 +45,105 @@ pub(super) mod header {
     pub const FIRST_RESULT_DIM: i32 = 12;
     /// Not 0 where the caller's own arguments are passed on.
     pub const VERBATIM: i32 = 13;
-    /// Where the first record is.
+    /// Where the first [`super::named`] is.
     pub const SIZE: i32 = 14;
 }
 
-/// Words that every record begins with.
+/// Words of a parameter, or of what is inside of one.
+pub(super) mod named {
+    /// Its name; of an item what comes after the container's place, such as `[1]`.
+    pub const NAME: i32 = 0;
+    /// The offset of its type's record, which others may share.
+    pub const TYPE: i32 = 1;
+    pub const SIZE: i32 = 2;
+}
+
+/// Words that every record of a type begins with.
 pub(super) mod record {
     /// What follows; see [`super::Kind`].
     pub const KIND: i32 = 0;
-    /// Words of the record, with those inside.
-    pub const SIZE: i32 = 1;
-    /// The parameter's name; inside a container what comes after the element's place, such as `[1]`.
-    pub const NAME: i32 = 2;
     /// What is expected, as text.
-    pub const TEXT: i32 = 3;
+    pub const TEXT: i32 = 1;
     /// Where the kind's own words begin.
-    pub const OWN: i32 = 4;
+    pub const OWN: i32 = 2;
 }
 
 /// Words of a number, after the common ones.
 pub(super) mod scalar {
     /// For a number, 64 less its width in bits.
-    pub const UNUSED_BITS: i32 = 4;
+    pub const UNUSED_BITS: i32 = 2;
     /// For a narrow integer, its type and range as text.
-    pub const RANGE: i32 = 5;
-    /// For an integer, an entry that says the symbol it is, or 0 bits.
-    pub const HAS_SYMBOL: i32 = 6;
-    pub const SYMBOL: i32 = 7;
-    pub const SIZE: i32 = SYMBOL + super::entry::SIZE;
+    pub const RANGE: i32 = 3;
+    /// Not 0 for an integer that is a symbol; the entry that says which follows.
+    pub const HAS_SYMBOL: i32 = 4;
+    pub const SYMBOL: i32 = 5;
 }
 
 /// Words of a constant integer.
 pub(super) mod constant {
-    pub const VALUE: i32 = 4;
-    pub const SIZE: i32 = 6;
+    pub const VALUE: i32 = 2;
+    pub const SIZE: i32 = 4;
 }
 
 /// Words of an `ffi.Shape`, then an entry for each size.
 pub(super) mod shape {
     /// The number of entries, or -1 for any.
-    pub const RANK: i32 = 4;
-    pub const SIZE: i32 = 5;
+    pub const RANK: i32 = 2;
+    pub const SIZE: i32 = 3;
 }
 
 /// Words of an object.
 pub(super) mod object {
     /// The type index, or -1 where only the key is known.
-    pub const TYPE_INDEX: i32 = 4;
+    pub const TYPE_INDEX: i32 = 2;
     /// The key, and its length in bytes.
-    pub const KEY: i32 = 5;
-    pub const KEY_LEN: i32 = 6;
-    pub const SIZE: i32 = 7;
-}
-
-/// Words of a tuple, then its items' records.
-pub(super) mod tuple {
-    pub const COUNT: i32 = 4;
+    pub const KEY: i32 = 3;
+    pub const KEY_LEN: i32 = 4;
     pub const SIZE: i32 = 5;
 }
 
-/// Words of an Array or List, then the elements' record.
+/// Words of a tuple, then a [`named`] for each item.
+pub(super) mod tuple {
+    pub const COUNT: i32 = 2;
+    pub const SIZE: i32 = 3;
+}
+
+/// Words of an Array or List, then a [`named`] for the elements.
 pub(super) mod sequence {
     /// Not 0 where a List will do for an Array.
-    pub const OR_LIST: i32 = 4;
-    pub const TYPE_INDEX: i32 = 5;
-    pub const SIZE: i32 = 6;
+    pub const OR_LIST: i32 = 2;
+    pub const TYPE_INDEX: i32 = 3;
+    pub const SIZE: i32 = 4;
 }
 
 /// Words of a Map or Dict, then the record of keys and that of values.
 pub(super) mod map {
-    pub const TYPE_INDEX: i32 = 4;
+    pub const TYPE_INDEX: i32 = 2;
     /// Names of the runtime's global functions that tell the size and make an iterator, each with its length.
-    pub const SIZE_FUNCTION: i32 = 5;
-    pub const ITER_FUNCTION: i32 = 7;
-    pub const SIZE: i32 = 9;
+    pub const SIZE_FUNCTION: i32 = 3;
+    pub const ITER_FUNCTION: i32 = 5;
+    pub const SIZE: i32 = 7;
 }
 
 /// Words of a tensor's record, after the common ones; then an entry for each dimension, then one for each stated stride.
 pub(super) mod tensor {
     /// See [`super::flag`].
-    pub const FLAGS: i32 = 4;
+    pub const FLAGS: i32 = 2;
     /// The number of dimensions, or -1 for any.
-    pub const RANK: i32 = 5;
+    pub const RANK: i32 = 3;
     /// The `DLDataType`, as a load gives it.
-    pub const DTYPE: i32 = 6;
-    pub const DTYPE_TEXT: i32 = 7;
+    pub const DTYPE: i32 = 4;
+    pub const DTYPE_TEXT: i32 = 5;
     /// A bit for each other code that will do.
-    pub const DTYPE_CODES: i32 = 8;
+    pub const DTYPE_CODES: i32 = 6;
     /// The kind of device, or -1 for any.
-    pub const DEVICE_TYPE: i32 = 9;
+    pub const DEVICE_TYPE: i32 = 7;
     /// The device's id; -1 for that of the first tensor in the same device slot, -2 for any.
-    pub const DEVICE_ID: i32 = 10;
-    pub const DEVICE_TEXT: i32 = 11;
-    pub const DEVICE_SLOT: i32 = 12;
-    pub const ALIGN: i32 = 13;
-    pub const SIZE: i32 = 14;
+    pub const DEVICE_ID: i32 = 8;
+    pub const DEVICE_TEXT: i32 = 9;
+    pub const DEVICE_SLOT: i32 = 10;
+    pub const ALIGN: i32 = 11;
+    pub const SIZE: i32 = 12;
 }
 
 /// What [`tensor::FLAGS`] say.

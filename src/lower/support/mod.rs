@@ -2,7 +2,7 @@
 //!
 //! [`bind`] decides exactly on a call's arguments where a wrapper's good path has a doubt; [`report`] makes an error's text
 //! and raises it. Both are data-driven, so that a wrapper is little more than its good path. A JIT has one copy of
-//! them, an object one of its own.
+//! them, an object one of its own, with those parts that its programs and messages make use of ([`Features`]).
 
 pub(super) mod bind;
 mod emit;
@@ -10,8 +10,10 @@ mod names;
 mod places;
 pub(super) mod report;
 mod state;
+mod values;
 
 use super::messages::Messages;
+use super::program::Features;
 use crate::ir::{DataRef, FuncRef, Linkage, Module};
 
 /// The symbol of the routine that checks exactly, where wrappers import it.
@@ -21,41 +23,57 @@ pub const TAKE_RESULT_SYMBOL: &str = "__tvm_ffi_codegen_take_result";
 /// The symbol of the routine that raises, where wrappers import it.
 pub const REPORT_SYMBOL: &str = "__tvm_ffi_codegen_report";
 
-/// The routines in a module.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Support {
-    pub bind: FuncRef,
-    pub take_result: FuncRef,
-    pub report: FuncRef,
+/// The routine that checks exactly, imported where it isn't yet.
+pub(super) fn bind(module: &mut Module) -> FuncRef {
+    module.import(BIND_SYMBOL, bind::signature())
 }
 
-impl Support {
-    /// Imports them.
-    pub(super) fn import(module: &mut Module) -> Self {
-        Support {
-            bind: module.import(BIND_SYMBOL, bind::signature()),
-            take_result: module.import(TAKE_RESULT_SYMBOL, bind::take_result_signature()),
-            report: module.import(REPORT_SYMBOL, report::signature()),
-        }
-    }
+/// The routine that takes what a kernel has written as its result.
+pub(super) fn take_result(module: &mut Module) -> FuncRef {
+    module.import(TAKE_RESULT_SYMBOL, bind::take_result_signature())
+}
 
-    /// Defines them.
-    pub(super) fn define(module: &mut Module, linkage: Linkage) -> Self {
-        let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
-        let mut texts = Messages::new(module.endianness);
-        let report = report::define(module, linkage, table, &mut texts);
-        let (bind, take_result) = bind::define(module, linkage, table, &mut texts, report);
-        module.data[table].bytes = texts.into_bytes();
-        Support { bind, take_result, report }
-    }
+/// The routine that raises.
+pub(super) fn report(module: &mut Module) -> FuncRef {
+    module.import(REPORT_SYMBOL, report::signature())
+}
+
+/// Defines the routines that a module imports, as far as the features of its programs and messages ask for. All of these are in
+/// `table`, which will hold `texts`, and where the routines have their own too.
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
+    let table = Table { data: table, is_callers: linkage == Linkage::Local };
+    bind::define(module, linkage, table, texts);
+    // last, when it is known which parts messages have
+    report::define(module, linkage, table, texts);
+}
+
+/// The routine of that name that a module imports, to be defined there.
+fn defined_here(module: &mut Module, symbol: &str, linkage: Linkage) -> Option<FuncRef> {
+    let (routine, _) = module.function_named(symbol).filter(|(_, decl)| decl.linkage == Linkage::Import)?;
+    let decl = &mut module.functions[routine];
+    decl.linkage = linkage;
+    decl.cold = true;
+    Some(routine)
 }
 
 /// A module that exports the routines, for a JIT that shares one copy.
 pub fn support_module() -> Module {
     let mut module = Module::new();
-    Support::define(&mut module, Linkage::Export);
+    let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
+    let mut texts = Messages::new(module.endianness);
+    texts.features = Features::ALL;
+    for routine in [bind, take_result, report] {
+        routine(&mut module);
+    }
+    define(&mut module, Linkage::Export, table, &mut texts);
+    module.data[table].bytes = texts.into_bytes();
     module
 }
 
-/// The support routines' own table of texts.
-type Table = DataRef;
+/// The table of texts that the routines have their own in.
+#[derive(Clone, Copy)]
+struct Table {
+    data: DataRef,
+    /// Wrappers have theirs there too: it is the one that callers name.
+    is_callers: bool,
+}

@@ -1,4 +1,4 @@
-//! Names of types, dtypes and devices in messages, and tables of them.
+//! Names of types, dtypes and devices in messages, and lists of them.
 
 use super::super::messages::Messages;
 use tvm_ffi_runtime::abi::{DLDeviceType, TypeIndex};
@@ -64,34 +64,37 @@ pub(super) const BOOL_CODE: i64 = 6;
 /// Device types end here (`DLDeviceType` of DLPack 1.3).
 const LAST_DEVICE_TYPE: i32 = 18;
 
-/// A table of 32-bit text offsets in the support's data; 0 where there is no name.
+/// Names one behind the other, empty where there is none; an empty one is behind the last.
 #[derive(Clone, Copy)]
-pub(super) struct NameTable {
+pub(super) struct NameList {
     pub offset: u32,
     pub len: i64,
 }
 
-fn table(texts: &mut Messages, names: &[Option<&str>]) -> NameTable {
-    let offsets: Vec<u32> = names.iter().map(|name| name.map_or(0, |name| texts.text(name))).collect();
-    NameTable { offset: texts.words(&offsets), len: names.len() as i64 }
+fn list(texts: &mut Messages, names: &[&str]) -> NameList {
+    NameList { offset: texts.list(names), len: names.len() as i64 }
 }
 
-/// Names of types by index.
-pub(super) fn types(texts: &mut Messages) -> NameTable {
-    let mut names = vec![None; TypeIndex::BIG_INT.0 as usize + 1];
-    for (index, name) in TYPES {
-        names[index.0 as usize] = Some(name);
-    }
-    table(texts, &names)
+/// How many types are no objects: those of the first indices. Objects' names come before theirs.
+pub(super) const FEW: i64 = TYPES.len() as i64 - OBJECTS;
+pub(super) const OBJECTS: i64 = (TypeIndex::BIG_INT.0 - TypeIndex::STATIC_OBJECT_BEGIN.0) as i64 + 1;
+const _: () = assert!(TYPES[FEW as usize].0.0 == TypeIndex::STATIC_OBJECT_BEGIN.0);
+const _: () = assert!(TYPES[FEW as usize - 1].0.0 as i64 == FEW - 1);
+
+/// Names of types: of objects in the order of their indices, then of the others.
+pub(super) fn types(texts: &mut Messages) -> NameList {
+    let mut names = TYPES.map(|(_, name)| name);
+    names.rotate_left(FEW as usize);
+    list(texts, &names)
 }
 
 /// Names of dtypes by code.
-pub(super) fn dtypes(texts: &mut Messages) -> NameTable {
-    table(texts, &DTYPES.map(Some))
+pub(super) fn dtypes(texts: &mut Messages) -> NameList {
+    list(texts, &DTYPES)
 }
 
 /// Names of devices by type.
-pub(super) fn devices(texts: &mut Messages) -> NameTable {
-    let names: Vec<_> = (0..=LAST_DEVICE_TYPE).map(|code| DLDeviceType(code).name()).collect();
-    table(texts, &names)
+pub(super) fn devices(texts: &mut Messages) -> NameList {
+    let names: Vec<_> = (0..=LAST_DEVICE_TYPE).map(|code| DLDeviceType(code).name().unwrap_or("")).collect();
+    list(texts, &names)
 }

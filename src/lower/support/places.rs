@@ -5,7 +5,7 @@ use super::report::Printer;
 use super::state::State;
 use crate::ir::{ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::messages::Tag;
-use crate::lower::program::{StepKind, expr, note, place, step, term};
+use crate::lower::program::{Aspect, Kind, StepKind, expr, note, place, step, term};
 
 impl<'m> State<'m> for Printer<'m, '_> {
     fn state(&self) -> Value {
@@ -17,14 +17,24 @@ impl Printer<'_, '_> {
     /// The tags of which this is about.
     pub(super) fn places(&mut self, tag: Value, value: Value) {
         let address = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
-        self.on(tag, Tag::Path, |p| p.path(address));
-        self.on(tag, Tag::Place, |p| p.place(address));
+        self.on_either(tag, Tag::Path, Tag::Place, |p| {
+            p.path(address);
+            p.on(tag, Tag::Place, |p| p.dimension(address));
+        });
         self.on(tag, Tag::Bindings, |p| p.bindings(address));
         self.on(tag, Tag::Unknown, |p| p.unknown(address));
     }
 
     /// `xs[3][1]`
     fn path(&mut self, place: Value) {
+        if self.has(Aspect::Elements) {
+            self.steps(place);
+        }
+        let name = self.b.load(Type::Ptr, place, place::NAME, MemFlags::ALIGNED);
+        self.push(name);
+    }
+
+    fn steps(&mut self, place: Value) {
         let depth = self.b.load(Type::I64, place, place::DEPTH, MemFlags::ALIGNED);
         self.for_up(depth, |p, index| {
             let step = p.nth(place, index, step::SIZE);
@@ -39,6 +49,9 @@ impl Printer<'_, '_> {
                 p.push_text("]");
             };
             p.on_step(kind, StepKind::Index, |p| numbered(p, "["));
+            if !p.has(Kind::Map) {
+                return;
+            }
             p.on_step(kind, StepKind::Key, |p| numbered(p, ".keys()["));
             p.on_step(kind, StepKind::Other, |p| p.push_text("[...]"));
             p.on_step(kind, StepKind::Text, |p| {
@@ -48,8 +61,6 @@ impl Printer<'_, '_> {
                 p.push_text("\"]");
             });
         });
-        let name = self.b.load(Type::Ptr, place, place::NAME, MemFlags::ALIGNED);
-        self.push(name);
     }
 
     fn on_step(&mut self, kind: Value, which: StepKind, then: impl FnOnce(&mut Self)) {
@@ -60,6 +71,10 @@ impl Printer<'_, '_> {
     /// `xs[3].shape[0]`
     fn place(&mut self, place: Value) {
         self.path(place);
+        self.dimension(place);
+    }
+
+    fn dimension(&mut self, place: Value) {
         let part = self.b.load(Type::Ptr, place, place::PART, MemFlags::ALIGNED);
         let has_part = self.is_not(part, 0);
         self.when(has_part, |p| {

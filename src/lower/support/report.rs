@@ -1,121 +1,61 @@
-//! `int32_t report(const void* table, uint32_t row, const uint64_t* context)`: reads a [row](super::super::messages), makes a C
-//! string of each part in its frame, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and
-//! returns -1.
+//! `int32_t report(const void* table, uint32_t row, const uint64_t* context)`: reads a [row](super::super::messages), notes texts and
+//! numbers in its frame, makes a C string of each, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies
+//! them, and returns -1.
 
-use super::super::fields::{self, DTypeField};
 use super::super::messages::{MAX_PARTS, Messages, Tag};
+use super::super::program::{Aspect, Feature, Features};
 use super::emit::{Emit, Var};
-use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE, NameTable};
+use super::names::NameList;
 use super::{REPORT_SYMBOL, Table};
 use crate::ir::{
-    BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, UnaryOp,
-    Value,
+    BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
 };
-use std::mem::offset_of;
-use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIObject, TVMFFITypeInfo, TypeIndex};
 
 /// The most C strings that a message may be made of; what more there is is left out. Long are lists of symbols.
 const CAPACITY: usize = 160;
 const _: () = assert!(CAPACITY > 4 * MAX_PARTS);
+/// Bytes of a note: the address of a text, or NULL and a number. The finished strings take the place of the notes.
+const NOTE: i64 = 16;
 /// Room for a 64-bit number in decimal, its sign and a NUL.
 const CELL: i64 = 24;
-/// Room for a type key or a text that came; longer ones are cut.
-const COPY_ROOM: i64 = 160;
-/// No object lies below: a payload under it is a number, not a pointer.
-const LEAST_ADDRESS: i64 = 4096;
 
 pub(in super::super) fn signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32))
 }
 
-/// Defines the routine; `table` will hold `texts`.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) -> FuncRef {
-    let decimal = define_decimal(module);
+/// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
+    let Some(report) = super::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised =
         module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
-    let type_info = module.import("TVMFFIGetTypeInfo", FuncSig::c([Type::I32], Some(Type::Ptr)));
-    let report = module.declare(REPORT_SYMBOL, signature(), linkage);
-    module.functions[report].cold = true;
+    let features = texts.features;
     let mut b = FunctionBuilder::new(module, report);
-    let parts = b.slot((8 * CAPACITY) as u32, 8);
-    let cells = b.slot(CELL as u32 * CAPACITY as u32, 8);
-    let cells = b.stack_addr(cells);
+    let notes = b.slot((NOTE as usize * CAPACITY) as u32, 8);
     let mut printer = Printer {
-        parts: b.stack_addr(parts),
-        count: Var::new(&mut b, Type::I64),
-        cell: Var::new(&mut b, Type::Ptr),
+        notes: b.stack_addr(notes),
+        next: Var::new(&mut b, Type::Ptr),
         context: b.param(2),
         table,
-        own: b.data_addr(table, 0),
-        decimal,
-        type_info,
         b,
         texts,
+        features,
     };
-    printer.run(cells, set_raised);
-    printer.b.finish()
-}
-
-/// `const char* decimal(char* cell, int64_t value)`: writes the number at the cell's end and gives its start.
-fn define_decimal(module: &mut Module) -> FuncRef {
-    let decimal = module.declare(
-        "__tvm_ffi_codegen_decimal",
-        FuncSig::new([Type::Ptr, Type::I64], Some(Type::Ptr)),
-        Linkage::Local,
-    );
-    module.functions[decimal].cold = true;
-    let mut b = FunctionBuilder::new(module, decimal);
-    let (cell, value) = (b.param(0), b.param(1));
-    let negative = b.icmp_imm(IntCC::SLt, value, 0);
-    let zero = b.i64(0);
-    // the least value is its own negative, and right as an unsigned number
-    let negated = b.binary(BinaryOp::Sub, zero, value);
-    let magnitude = b.select(negative, negated, value);
-    let end = b.ptr_add_imm(cell, CELL - 1);
-    let nul = b.iconst(Type::I8, 0);
-    b.store(nul, end, 0, MemFlags::ALIGNED);
-    let (digits, sign, minus, done) = (b.block(), b.block(), b.block(), b.block());
-    let at = b.block_param(digits, Type::Ptr);
-    let rest = b.block_param(digits, Type::I64);
-    let start = b.block_param(done, Type::Ptr);
-    b.jump(digits, &[end, magnitude]);
-    b.switch_to(digits);
-    let ten = b.i64(10);
-    let quotient = b.binary(BinaryOp::UDiv, rest, ten);
-    let whole = b.binary(BinaryOp::Mul, quotient, ten);
-    let digit = b.binary(BinaryOp::Sub, rest, whole);
-    let ascii_zero = b.i64(i64::from(b'0'));
-    let digit = b.binary(BinaryOp::Add, digit, ascii_zero);
-    let digit = b.convert(ConvertOp::Truncate, Type::I8, digit);
-    let before = b.ptr_add_imm(at, -1);
-    b.store(digit, before, 0, MemFlags::ALIGNED);
-    let more = b.icmp_imm(IntCC::Ne, quotient, 0);
-    b.branch_with(more, (digits, &[before, quotient]), (sign, &[]), Hint::None);
-    b.switch_to(sign);
-    b.branch_with(negative, (minus, &[]), (done, &[before]), Hint::None);
-    b.switch_to(minus);
-    let dash = b.iconst(Type::I8, i64::from(b'-'));
-    let first = b.ptr_add_imm(before, -1);
-    b.store(dash, first, 0, MemFlags::ALIGNED);
-    b.jump(done, &[first]);
-    b.switch_to(done);
-    b.ret(Some(start));
-    b.finish()
+    printer.run();
+    let parts = printer.finish_parts();
+    let kind = printer.kind();
+    let failed = printer.raise(set_raised, kind, parts);
+    printer.b.ret(Some(failed));
+    printer.b.finish();
 }
 
 pub(super) struct Printer<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
-    texts: &'t mut Messages,
+    pub(super) texts: &'t mut Messages,
+    pub(super) features: Features,
     table: Table,
-    /// The support's own table.
-    own: Value,
-    decimal: FuncRef,
-    type_info: FuncRef,
-    /// Finished parts, `count` of them.
-    parts: Value,
-    count: Var,
-    /// The next free cell for a number.
-    cell: Var,
+    /// Notes of what the message is made of, and where the next goes.
+    notes: Value,
+    next: Var,
     pub(super) context: Value,
 }
 
@@ -126,17 +66,13 @@ impl<'m> Emit<'m> for Printer<'m, '_> {
 }
 
 impl Printer<'_, '_> {
-    fn run(&mut self, cells: Value, set_raised: FuncRef) {
-        let (base, row, context) = (self.b.param(0), self.b.param(1), self.b.param(2));
+    /// Goes through the row; then the current block is where it has come to its end.
+    fn run(&mut self) {
         let word = Var::new(&mut self.b, Type::Ptr);
-        let row = self.b.convert(ConvertOp::ZExt, Type::I64, row);
-        let row = self.b.ptr_add(base, row);
-        let kind = self.word(row, 0);
-        let kind = self.b.ptr_add(base, kind);
+        let row = self.row();
         self.set(word, row);
-        self.set(self.cell, cells);
-        let zero = self.b.i64(0);
-        self.set(self.count, zero);
+        let notes = self.notes;
+        self.set(self.next, notes);
         let (head, part, done) = (self.b.block(), self.b.block(), self.b.block());
         self.b.jump(head, &[]);
 
@@ -156,21 +92,118 @@ impl Printer<'_, '_> {
         let (text, value) = (self.b.block(), self.b.block());
         self.b.branch(is_text, text, value, Hint::None);
         self.b.switch_to(text);
+        let base = self.b.param(0);
         let string = self.b.ptr_add(base, operand);
         self.push(string);
         self.b.jump(head, &[]);
         self.b.switch_to(value);
+        let context = self.context;
         let field = self.b.element(context, operand, Type::I64);
         self.value(tag, field);
         self.b.jump(head, &[]);
-
         self.b.switch_to(done);
-        let count = self.get(self.count);
-        let count = self.b.convert(ConvertOp::Truncate, Type::I32, count);
-        let parts = self.parts;
+    }
+
+    fn row(&mut self) -> Value {
+        let (base, row) = (self.b.param(0), self.b.param(1));
+        let row = self.b.convert(ConvertOp::ZExt, Type::I64, row);
+        self.b.ptr_add(base, row)
+    }
+
+    /// The text of the error's kind.
+    fn kind(&mut self) -> Value {
+        let row = self.row();
+        let kind = self.word(row, 0);
+        let base = self.b.param(0);
+        self.b.ptr_add(base, kind)
+    }
+
+    /// Makes C strings of the notes, in their place; gives how many there are.
+    fn finish_parts(&mut self) -> Value {
+        let cells = self.b.slot(CELL as u32 * CAPACITY as u32, 8);
+        let cells = self.b.stack_addr(cells);
+        let (head, one, number, put, done) =
+            (self.b.block(), self.b.block(), self.b.block(), self.b.block(), self.b.block());
+        let (at, to, cell) = (
+            self.b.block_param(head, Type::Ptr),
+            self.b.block_param(head, Type::Ptr),
+            self.b.block_param(head, Type::Ptr),
+        );
+        let (string, free) = (self.b.block_param(put, Type::Ptr), self.b.block_param(put, Type::Ptr));
+        let notes = self.notes;
+        let behind = self.b.ptr_add_imm(cells, CELL * CAPACITY as i64);
+        self.b.jump(head, &[notes, notes, behind]);
+        self.b.switch_to(head);
+        let end = self.get(self.next);
+        let more = self.b.icmp(IntCC::Ne, at, end);
+        self.b.branch(more, one, done, Hint::None);
+        self.b.switch_to(one);
+        let text = self.b.load(Type::Ptr, at, 0, MemFlags::ALIGNED);
+        let is_text = self.is_not(text, 0);
+        self.b.branch_with(is_text, (put, &[text, cell]), (number, &[]), Hint::None);
+        self.b.switch_to(number);
+        let value = self.b.load(Type::I64, at, 8, MemFlags::ALIGNED);
+        let start = self.decimal(cell, value);
+        self.b.jump(put, &[start, start]);
+        self.b.switch_to(put);
+        self.b.store(string, to, 0, MemFlags::ALIGNED);
+        let (next, next_to) = (self.b.ptr_add_imm(at, NOTE), self.b.ptr_add_imm(to, 8));
+        self.b.jump(head, &[next, next_to, free]);
+        self.b.switch_to(done);
+        let [from, to] = [notes, to].map(|address| self.b.convert(ConvertOp::PtrToInt, Type::I64, address));
+        let bytes = self.b.binary(BinaryOp::Sub, to, from);
+        let three = self.b.i64(3);
+        let count = self.b.binary(BinaryOp::LShr, bytes, three);
+        self.b.convert(ConvertOp::Truncate, Type::I32, count)
+    }
+
+    fn raise(&mut self, set_raised: FuncRef, kind: Value, count: Value) -> Value {
+        let parts = self.notes;
         self.b.call(set_raised, &[kind, parts, count]);
-        let failed = self.b.iconst(Type::I32, -1);
-        self.b.ret(Some(failed));
+        self.b.iconst(Type::I32, -1)
+    }
+
+    /// Writes a number in decimal before `end`; gives its start.
+    fn decimal(&mut self, end: Value, value: Value) -> Value {
+        let b = &mut self.b;
+        let negative = b.icmp_imm(IntCC::SLt, value, 0);
+        let zero = b.i64(0);
+        // the least value is its own negative, and right as an unsigned number
+        let negated = b.binary(BinaryOp::Sub, zero, value);
+        let magnitude = b.select(negative, negated, value);
+        let end = b.ptr_add_imm(end, -1);
+        let nul = b.iconst(Type::I8, 0);
+        b.store(nul, end, 0, MemFlags::ALIGNED);
+        let (digits, sign, minus, done) = (b.block(), b.block(), b.block(), b.block());
+        let at = b.block_param(digits, Type::Ptr);
+        let rest = b.block_param(digits, Type::I64);
+        let start = b.block_param(done, Type::Ptr);
+        b.jump(digits, &[end, magnitude]);
+        b.switch_to(digits);
+        let ten = b.i64(10);
+        let quotient = b.binary(BinaryOp::UDiv, rest, ten);
+        let whole = b.binary(BinaryOp::Mul, quotient, ten);
+        let digit = b.binary(BinaryOp::Sub, rest, whole);
+        let ascii_zero = b.i64(i64::from(b'0'));
+        let digit = b.binary(BinaryOp::Add, digit, ascii_zero);
+        let digit = b.convert(ConvertOp::Truncate, Type::I8, digit);
+        let before = b.ptr_add_imm(at, -1);
+        b.store(digit, before, 0, MemFlags::ALIGNED);
+        let more = b.icmp_imm(IntCC::Ne, quotient, 0);
+        b.branch_with(more, (digits, &[before, quotient]), (sign, &[]), Hint::None);
+        b.switch_to(sign);
+        b.branch_with(negative, (minus, &[]), (done, &[before]), Hint::None);
+        b.switch_to(minus);
+        let dash = b.iconst(Type::I8, i64::from(b'-'));
+        let first = b.ptr_add_imm(before, -1);
+        b.store(dash, first, 0, MemFlags::ALIGNED);
+        b.jump(done, &[first]);
+        b.switch_to(done);
+        start
+    }
+
+    pub(super) fn has(&self, feature: impl Into<Feature>) -> bool {
+        self.features.has(feature)
     }
 
     /// Pushes a field of the context as the tag says.
@@ -182,8 +215,7 @@ impl Printer<'_, '_> {
         });
         self.on(tag, Tag::Number, |p| p.push_number(value));
         self.on(tag, Tag::DType, |p| p.dtype(value));
-        self.on(tag, Tag::Device, |p| p.device(value, false));
-        self.on(tag, Tag::NumberedDevice, |p| p.device(value, true));
+        self.on_either(tag, Tag::Device, Tag::NumberedDevice, |p| p.device(value, tag));
         self.on(tag, Tag::Quoted, |p| {
             let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
             let size = p.b.load(Type::I64, field, 8, MemFlags::ALIGNED);
@@ -200,190 +232,94 @@ impl Printer<'_, '_> {
     }
 
     pub(super) fn on(&mut self, tag: Value, which: Tag, then: impl FnOnce(&mut Self)) {
+        if !self.has(which) {
+            return;
+        }
         let is = self.is(tag, which as i64);
         self.when(is, then);
     }
 
+    pub(super) fn on_either(&mut self, tag: Value, one: Tag, other: Tag, then: impl FnOnce(&mut Self)) {
+        match (self.has(one), self.has(other)) {
+            (true, true) => {
+                let (first, second) = (self.is(tag, one as i64), self.is(tag, other as i64));
+                let either = self.or(first, second);
+                self.when(either, then);
+            }
+            (true, false) => self.on(tag, one, then),
+            (false, _) => self.on(tag, other, then),
+        }
+    }
+
+    /// Notes something, where there is room.
+    fn note(&mut self, write: impl FnOnce(&mut Self, Value)) {
+        let write = |p: &mut Self| {
+            let next = p.get(p.next);
+            write(p, next);
+            p.advance_imm(p.next, NOTE);
+        };
+        // without lists of symbols and steps into containers, a row's parts are too few for it to run out
+        if ![Tag::Bindings, Tag::Unknown].into_iter().any(|tag| self.has(tag)) && !self.has(Aspect::Elements) {
+            return write(self);
+        }
+        let (next, notes) = (self.get(self.next), self.notes);
+        let end = self.b.ptr_add_imm(notes, NOTE * CAPACITY as i64);
+        let room = self.b.icmp(IntCC::Ne, next, end);
+        self.when(room, write);
+    }
+
     pub(super) fn push(&mut self, string: Value) {
-        let count = self.get(self.count);
-        let room = self.b.icmp_imm(IntCC::SLt, count, CAPACITY as i64);
-        self.when(room, |p| {
-            let slot = p.b.element(p.parts, count, Type::Ptr);
-            p.b.store(string, slot, 0, MemFlags::ALIGNED);
-            p.advance_imm(p.count, 1);
-        });
+        self.note(|p, note| p.b.store(string, note, 0, MemFlags::ALIGNED));
+    }
+
+    /// An address in the table that has the routine's own texts.
+    fn own(&mut self, offset: u32) -> Value {
+        if self.table.is_callers {
+            let base = self.b.param(0);
+            return self.b.ptr_add_imm(base, i64::from(offset));
+        }
+        self.b.data_addr(self.table.data, offset)
     }
 
     pub(super) fn push_text(&mut self, text: &str) {
         let offset = self.texts.text(text);
-        let string = self.b.data_addr(self.table, offset);
+        let string = self.own(offset);
         self.push(string);
     }
 
-    /// There are as many cells as parts.
     pub(super) fn push_number(&mut self, value: Value) {
-        let count = self.get(self.count);
-        let room = self.b.icmp_imm(IntCC::SLt, count, CAPACITY as i64);
-        self.when(room, |p| {
-            let cell = p.get(p.cell);
-            if let Some(string) = p.b.call(p.decimal, &[cell, value]) {
-                p.push(string);
-            }
-            p.advance_imm(p.cell, CELL);
+        self.note(|p, note| {
+            let none = p.b.ptr_const(0);
+            p.b.store(none, note, 0, MemFlags::ALIGNED);
+            p.b.store(value, note, 8, MemFlags::ALIGNED);
         });
     }
 
-    /// Pushes a name, or what `unknown` pushes where the index has none.
-    pub(super) fn push_name_or(&mut self, names: NameTable, index: Value, unknown: impl FnOnce(&mut Self)) {
-        let inside = self.b.icmp_imm(IntCC::ULt, index, names.len);
-        let zero = self.b.i64(0);
-        let safe = self.b.select(inside, index, zero);
-        let entries = self.b.data_addr(self.table, names.offset);
-        let entry = self.b.element(entries, safe, Type::I32);
-        let offset = self.word(entry, 0);
-        let named = self.is_not(offset, 0);
-        let known = self.and(inside, named);
-        self.when_else(
-            known,
-            |p| {
-                let name = p.b.ptr_add(p.own, offset);
-                p.push(name);
-            },
-            unknown,
-        );
-    }
-
-    /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
-    fn dtype(&mut self, value: Value) {
-        let [code, bits, lanes] =
-            [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes].map(|field| field.of(&mut self.b, value));
-        let names = names::dtypes(self.texts);
-        self.push_name_or(names, code, |p| {
-            p.push_text("code ");
-            p.push_number(code);
-            p.push_text(", ");
-            p.push_number(bits);
-            p.push_text(" bits");
-        });
-        let is_bool = self.is(code, BOOL_CODE);
-        let is_byte = self.is(bits, 8);
-        let plain_bool = self.and(is_bool, is_byte);
-        let is_handle = self.is(code, HANDLE_CODE);
-        let fixed = self.b.icmp_imm(IntCC::SGe, code, FIRST_FIXED_WIDTH_CODE);
-        let silent = self.or(plain_bool, is_handle);
-        let silent = self.or(silent, fixed);
-        let speaking = self.b.unary(UnaryOp::Not, silent);
-        self.when(speaking, |p| p.push_number(bits));
-        let vector = self.is_not(lanes, 1);
-        let unknown = self.b.icmp_imm(IntCC::UGe, code, names.len);
-        let apart = self.and(vector, unknown);
-        self.when(apart, |p| p.push_text(", "));
-        // a scalable vector's lanes are negative, as 16 bits
-        let scalable = self.b.icmp_imm(IntCC::SGe, lanes, 1 << 15);
-        self.when_else(
-            scalable,
-            |p| {
-                p.push_text("xvscalex");
-                let wrapped = p.b.i64(1 << 16);
-                let count = p.b.binary(BinaryOp::Sub, wrapped, lanes);
-                p.push_number(count);
-            },
-            |p| {
-                p.when(vector, |p| {
-                    p.push_text("x");
-                    p.push_number(lanes);
-                });
-            },
-        );
-    }
-
-    /// `cpu`, or `cuda:0`.
-    fn device(&mut self, value: Value, always_numbered: bool) {
-        let (device_type, id) = (fields::first(&mut self.b, value), fields::second(&mut self.b, value));
-        let [device_type, id] = [device_type, id].map(|half| self.b.convert(ConvertOp::SExt, Type::I64, half));
-        let names = names::devices(self.texts);
-        self.push_name_or(names, device_type, |p| {
-            p.push_text("device type ");
-            p.push_number(device_type);
-        });
-        // there is one CPU
-        let not_cpu = self.is_not(device_type, i64::from(DLDeviceType::CPU.0));
-        let has_id = self.is_not(id, 0);
-        let always = self.b.bconst(always_numbered);
-        let numbered = self.or(not_cpu, has_id);
-        let numbered = self.or(numbered, always);
-        self.when(numbered, |p| {
-            p.push_text(":");
-            p.push_number(id);
-        });
-    }
-
-    /// The name of a static type, the key of a registered one, or the bare index.
-    fn type_name(&mut self, index: Value, payload: Value) {
-        let names = names::types(self.texts);
-        self.push_name_or(names, index, |p| p.dynamic_type_name(index, payload));
-    }
-
-    fn dynamic_type_name(&mut self, index: Value, payload: Value) {
-        // Upstream's TVMFFIGetTypeInfo ends the process on an index that it doesn't know, so ask only where the
-        // payload is an object that bears this index: only a registered type has objects.
-        let (unknown, join) = (self.b.block(), self.b.block());
-        let go_on_if = |p: &mut Self, cond: Value| {
-            let yes = p.b.block();
-            p.b.branch(cond, yes, unknown, Hint::None);
-            p.b.switch_to(yes);
-        };
-        let dynamic = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::DYN_OBJECT_BEGIN.0));
-        go_on_if(self, dynamic);
-        let high = self.b.icmp_imm(IntCC::UGe, payload, LEAST_ADDRESS);
-        let mask = self.b.i64(7);
-        let low_bits = self.and(payload, mask);
-        let aligned = self.is(low_bits, 0);
-        let plausible = self.and(high, aligned);
-        go_on_if(self, plausible);
-        let object = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, payload);
-        let own = self.b.load(Type::I32, object, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
-        let own_wide = self.b.convert(ConvertOp::SExt, Type::I64, own);
-        let same = self.b.icmp(IntCC::Eq, own_wide, index);
-        go_on_if(self, same);
-        let type_info = self.type_info;
-        if let Some(info) = self.b.call(type_info, &[own]) {
-            let found = self.is_not(info, 0);
-            go_on_if(self, found);
-            let key = self.copy_key(info);
-            self.push(key);
-        }
-        self.b.jump(join, &[]);
-        self.b.switch_to(unknown);
-        self.push_text("type index ");
-        self.push_number(index);
-        self.b.jump(join, &[]);
-        self.b.switch_to(join);
-    }
-
-    /// The type key of a `TVMFFITypeInfo` as a C string.
-    fn copy_key(&mut self, info: Value) -> Value {
-        let key = offset_of!(TVMFFITypeInfo, type_key) as i32;
-        let data = self.b.load(Type::Ptr, info, key, MemFlags::ALIGNED);
-        let size = self.b.load(Type::I64, info, key + 8, MemFlags::ALIGNED);
-        self.copy(data, size)
-    }
-
-    /// Characters as a C string in the frame, as they need not end with a NUL. There is room for one such string.
-    fn copy(&mut self, data: Value, size: Value) -> Value {
-        let room = self.b.i64(COPY_ROOM - 1);
-        let size = self.b.binary(BinaryOp::UMin, size, room);
-        let slot = self.b.slot(COPY_ROOM as u32, 8);
-        let copy = self.b.stack_addr(slot);
-        self.for_up(size, |e, index| {
-            let from = e.b.ptr_add(data, index);
-            let byte = e.b.load(Type::I8, from, 0, MemFlags::ALIGNED);
-            let to = e.b.ptr_add(copy, index);
-            e.b.store(byte, to, 0, MemFlags::ALIGNED);
-        });
-        let end = self.b.ptr_add(copy, size);
-        let nul = self.b.iconst(Type::I8, 0);
-        self.b.store(nul, end, 0, MemFlags::ALIGNED);
-        copy
+    /// Pushes a name, or what `unknown` pushes where the list has none at that index.
+    pub(super) fn push_name_or(&mut self, names: NameList, index: Value, unknown: impl FnOnce(&mut Self)) {
+        let (head, one, scan, found) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
+        let (at, rest) = (self.b.block_param(head, Type::Ptr), self.b.block_param(head, Type::I64));
+        let character = self.b.block_param(scan, Type::Ptr);
+        // behind the last is an empty one
+        let len = self.b.i64(names.len);
+        let index = self.b.binary(BinaryOp::UMin, index, len);
+        let first = self.own(names.offset);
+        self.b.jump(head, &[first, index]);
+        self.b.switch_to(head);
+        let more = self.is_not(rest, 0);
+        self.b.branch(more, one, found, Hint::None);
+        self.b.switch_to(one);
+        let one_less = self.b.i64(-1);
+        let rest = self.b.binary(BinaryOp::Add, rest, one_less);
+        self.b.jump(scan, &[at]);
+        self.b.switch_to(scan);
+        let byte = self.b.load(Type::I8, character, 0, MemFlags::ALIGNED);
+        let behind = self.b.ptr_add_imm(character, 1);
+        let is_end = self.b.icmp_imm(IntCC::Eq, byte, 0);
+        self.b.branch_with(is_end, (head, &[behind, rest]), (scan, &[behind]), Hint::None);
+        self.b.switch_to(found);
+        let byte = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
+        let named = self.b.icmp_imm(IntCC::Ne, byte, 0);
+        self.when_else(named, |p| p.push(at), unknown);
     }
 }

@@ -48,10 +48,6 @@ pub(super) enum Field {
     HasValue,
     /// What the good path expects in place of the last dimension.
     Accepted,
-    /// Of the present tensor: whether an extent is 0, the product of sizes so far, whether one didn't fit.
-    Empty,
-    Product,
-    Overflow,
 }
 
 /// When a dimension is looked at.
@@ -66,7 +62,7 @@ pub(super) enum Pass {
 }
 
 /// Where the present place is.
-const PLACE: i32 = 8 * (Field::Overflow as i32 + 1);
+const PLACE: i32 = 8 * (Field::Accepted as i32 + 1);
 
 /// Bytes of it all.
 pub(super) const SIZE: u32 = PLACE as u32 + place_size(MAX_CONTAINER_DEPTH) as u32;

@@ -4,7 +4,7 @@ use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALU
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::fields::before_zeros;
 use crate::lower::messages::Part;
-use crate::lower::program::{Kind, constant, entry, note, place, record, scalar};
+use crate::lower::program::{Aspect, Kind, constant, entry, named, note, place, record, scalar};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
@@ -25,70 +25,100 @@ pub(super) struct Arg {
 }
 
 pub(super) fn check(r: &mut Binder<'_, '_>) {
-    let (rec, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
-    let (index, payload) = seen_through(r, from);
-    let arg = Arg { rec, from, to, index, payload };
-    r.set_field(Field::Got, index);
-    r.set_field(Field::Payload, payload);
-    let name = r.table_text(rec, record::NAME);
-    r.set_here(place::NAME, name);
-    let nothing = r.b.ptr_const(0);
-    r.set_here(place::PART, nothing);
-    let text = r.table_text(rec, record::TEXT);
-    r.set_field(Field::Text, text);
-    let kind = r.word(rec, record::KIND);
-    let mut on = |which: Kind, then: fn(&mut Binder<'_, '_>, Arg)| {
-        let is = r.is(kind, which as i64);
-        let (yes, no) = (r.b.block(), r.b.block());
-        r.b.branch(is, yes, no, Hint::None);
-        r.b.switch_to(yes);
-        then(r, arg);
-        r.succeed();
-        r.b.switch_to(no);
-    };
-    on(Kind::Tensor, |r, arg| r.tensor(arg));
-    on(Kind::Optional, |r, arg| {
+    let (named, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
+    r.look_at_argument(named, from, to);
+    r.succeed();
+}
+
+impl Binder<'_, '_> {
+    /// Checks an argument, or what is inside of one.
+    pub(super) fn check(&mut self, named: Value, from: Value, to: Value) {
+        match self.routines.check {
+            Some(check) => self.call_or_fail(check, &[self.state, named, from, to]),
+            None => self.look_at_argument(named, from, to),
+        }
+    }
+
+    fn look_at_argument(&mut self, named: Value, from: Value, to: Value) {
+        let (index, payload) = seen_through(self, from);
+        let rec = self.table_text(named, named::TYPE);
+        let arg = Arg { rec, from, to, index, payload };
+        self.set_field(Field::Got, index);
+        self.set_field(Field::Payload, payload);
+        let name = self.table_text(named, named::NAME);
+        self.set_here(place::NAME, name);
+        let nothing = self.b.ptr_const(0);
+        self.set_here(place::PART, nothing);
+        let text = self.table_text(rec, record::TEXT);
+        self.set_field(Field::Text, text);
+        let kind = self.word(rec, record::KIND);
+        let done = self.b.block();
+        let kinds: Vec<_> = KINDS.iter().filter(|(kind, _)| self.has(*kind)).collect();
+        for (i, (which, then)) in kinds.iter().enumerate() {
+            // the last is what it is if it is no other
+            if i + 1 < kinds.len() {
+                let is = self.is(kind, *which as i64);
+                let (yes, no) = (self.b.block(), self.b.block());
+                self.b.branch(is, yes, no, Hint::None);
+                self.b.switch_to(yes);
+                then(self, arg);
+                self.b.jump(done, &[]);
+                self.b.switch_to(no);
+            } else {
+                then(self, arg);
+            }
+        }
+        self.b.jump(done, &[]);
+        self.b.switch_to(done);
+    }
+}
+
+type Look = fn(&mut Binder<'_, '_>, Arg);
+
+/// What is done with a record of each kind.
+const KINDS: [(Kind, Look); 21] = [
+    (Kind::Tensor, |r, arg| r.tensor(arg)),
+    (Kind::Optional, |r, arg| {
         let none = r.is(arg.index, i64::from(TypeIndex::NONE.0));
         r.when_else(
             none,
             |r| r.accept(arg.to, TypeIndex::NONE, None),
             |r| {
                 let inner = r.b.ptr_add_imm(arg.rec, i64::from(4 * record::OWN));
-                r.call_or_fail(r.routines.check, &[r.state, inner, arg.from, arg.to]);
+                r.check(inner, arg.from, arg.to);
             },
         );
-    });
-    on(Kind::Signed, |r, arg| r.int(arg, true));
-    on(Kind::Unsigned, |r, arg| r.int(arg, false));
-    on(Kind::Float, |r, arg| r.float(arg));
-    on(Kind::Bool, |r, arg| r.bool(arg));
-    on(Kind::Handle, |r, arg| r.handle(arg));
-    on(Kind::Str, |r, arg| r.str(arg));
-    on(Kind::Bytes, |r, arg| r.bytes(arg));
-    on(Kind::DType, |r, arg| r.dtype(arg));
-    on(Kind::Device, |r, arg| {
+    }),
+    (Kind::Signed, |r, arg| r.int(arg, true)),
+    (Kind::Unsigned, |r, arg| r.int(arg, false)),
+    (Kind::Float, |r, arg| r.float(arg)),
+    (Kind::Bool, |r, arg| r.bool(arg)),
+    (Kind::Handle, |r, arg| r.handle(arg)),
+    (Kind::Str, |r, arg| r.str(arg)),
+    (Kind::Bytes, |r, arg| r.bytes(arg)),
+    (Kind::DType, |r, arg| r.dtype(arg)),
+    (Kind::Device, |r, arg| {
         r.require_index(arg, &[TypeIndex::DEVICE]);
         r.accept_same(arg);
-    });
-    on(Kind::Any, |r, arg| {
+    }),
+    (Kind::Any, |r, arg| {
         let ok = r.is_not(arg.index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
         r.require_accepted(ok);
         r.accept_same(arg);
-    });
-    on(Kind::None, |r, arg| {
+    }),
+    (Kind::None, |r, arg| {
         r.require_index(arg, &[TypeIndex::NONE]);
         r.accept(arg.to, TypeIndex::NONE, None);
-    });
-    on(Kind::Int, |r, arg| r.constant_int(arg));
-    on(Kind::True, |r, arg| r.constant_bool(arg, true));
-    on(Kind::False, |r, arg| r.constant_bool(arg, false));
-    on(Kind::Shape, |r, arg| r.shape(arg));
-    on(Kind::Object, |r, arg| r.object(arg));
-    on(Kind::Tuple, |r, arg| r.tuple(arg));
-    on(Kind::Sequence, |r, arg| r.sequence(arg));
-    on(Kind::Map, |r, arg| r.map(arg));
-    r.succeed();
-}
+    }),
+    (Kind::Int, |r, arg| r.constant_int(arg)),
+    (Kind::True, |r, arg| r.constant_bool(arg, true)),
+    (Kind::False, |r, arg| r.constant_bool(arg, false)),
+    (Kind::Shape, |r, arg| r.shape(arg)),
+    (Kind::Object, |r, arg| r.object(arg)),
+    (Kind::Tuple, |r, arg| r.tuple(arg)),
+    (Kind::Sequence, |r, arg| r.sequence(arg)),
+    (Kind::Map, |r, arg| r.map(arg)),
+];
 
 /// The type index and the payload; of an rvalue reference, those of the object behind it, if there is one.
 fn seen_through(r: &mut Binder<'_, '_>, from: Value) -> (Value, Value) {
@@ -183,13 +213,15 @@ impl Binder<'_, '_> {
 
     fn float(&mut self, arg: Arg) {
         self.require_carrier(arg, &[TypeIndex::FLOAT, TypeIndex::INT, TypeIndex::BOOL]);
-        let double = self.b.convert(ConvertOp::SIntToFloat, Type::F64, arg.payload);
-        // rounded once: a `float32` doesn't come by way of `float64`
-        let single = self.b.convert(ConvertOp::SIntToFloat, Type::F32, arg.payload);
-        let single = self.b.convert(ConvertOp::FPromote, Type::F64, single);
-        let unused = self.word(arg.rec, scalar::UNUSED_BITS);
-        let is_double = self.is(unused, 0);
-        let converted = self.b.select(is_double, double, single);
+        let mut converted = self.b.convert(ConvertOp::SIntToFloat, Type::F64, arg.payload);
+        if self.has(Aspect::Float32) {
+            // rounded once: a `float32` doesn't come by way of `float64`
+            let single = self.b.convert(ConvertOp::SIntToFloat, Type::F32, arg.payload);
+            let single = self.b.convert(ConvertOp::FPromote, Type::F64, single);
+            let unused = self.word(arg.rec, scalar::UNUSED_BITS);
+            let is_double = self.is(unused, 0);
+            converted = self.b.select(is_double, converted, single);
+        }
         let converted = self.b.convert(ConvertOp::Bitcast, Type::I64, converted);
         let is_float = self.is(arg.index, i64::from(TypeIndex::FLOAT.0));
         let value = self.b.select(is_float, arg.payload, converted);
@@ -214,18 +246,23 @@ impl Binder<'_, '_> {
 
     fn int(&mut self, arg: Arg, signed: bool) {
         self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
-        // a narrow integer fits where shifting its unused bits out and back changes nothing
-        let unused = self.word(arg.rec, scalar::UNUSED_BITS);
-        let up = self.b.binary(BinaryOp::Shl, arg.payload, unused);
-        let back = self.b.binary(if signed { BinaryOp::AShr } else { BinaryOp::LShr }, up, unused);
-        let fits = self.b.icmp(IntCC::Eq, back, arg.payload);
-        let range = self.table_text(arg.rec, scalar::RANGE);
-        self.set_field(Field::Text, range);
-        self.set_field(Field::Got, arg.payload);
-        self.require_value(fits, &[EXPECTED_TEXT, GOT, GOT_NUMBER]);
-        let is_symbol = self.word(arg.rec, scalar::HAS_SYMBOL);
-        let is_symbol = self.is_not(is_symbol, 0);
-        self.when(is_symbol, |r| r.int_symbol(arg));
+        if self.has(Aspect::Narrow) {
+            // a narrow integer fits where shifting its unused bits out and back changes nothing
+            let unused = self.word(arg.rec, scalar::UNUSED_BITS);
+            let up = self.b.binary(BinaryOp::Shl, arg.payload, unused);
+            let back = self.b.binary(if signed { BinaryOp::AShr } else { BinaryOp::LShr }, up, unused);
+            let fits = self.b.icmp(IntCC::Eq, back, arg.payload);
+            let range = self.table_text(arg.rec, scalar::RANGE);
+            self.set_field(Field::Text, range);
+            self.set_field(Field::Got, arg.payload);
+            self.require_value(fits, &[EXPECTED_TEXT, GOT, GOT_NUMBER]);
+        }
+        if self.has(Aspect::IntSymbol) {
+            self.set_field(Field::Got, arg.payload);
+            let is_symbol = self.word(arg.rec, scalar::HAS_SYMBOL);
+            let is_symbol = self.is_not(is_symbol, 0);
+            self.when(is_symbol, |r| r.int_symbol(arg));
+        }
         self.accept(arg.to, TypeIndex::INT, Some(arg.payload));
     }
 

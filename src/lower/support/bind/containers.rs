@@ -7,7 +7,7 @@ use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, TYPE_ERROR};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::decode::HEADER;
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{StepKind, map, place, record, sequence, step, tuple};
+use crate::lower::program::{StepKind, map, named, place, sequence, step, tuple};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
@@ -38,33 +38,23 @@ impl Binder<'_, '_> {
         self.set_field(Field::Memory, end);
         self.b.store(to, object, CELL_DATA, MemFlags::ALIGNED);
         self.b.store(count, object, CELL_SIZE, MemFlags::ALIGNED);
-        let rec = Var::new(&mut self.b, Type::Ptr);
         let first = self.b.ptr_add_imm(arg.rec, i64::from(4 * tuple::SIZE));
-        self.set(rec, first);
         self.for_up(count, |r, index| {
             let (from, to) = (r.nth(from, index, ANY_SIZE), r.nth(to, index, ANY_SIZE));
-            let item = r.get(rec);
-            r.call_or_fail(r.routines.check, &[r.state, item, from, to]);
-            let next = r.record_after(item);
-            r.set(rec, next);
+            let item = r.nth(first, index, 4 * named::SIZE);
+            r.check(item, from, to);
         });
         let payload = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
         self.accept(arg.to, TypeIndex::ARRAY, Some(payload));
     }
 
-    /// The record behind one.
-    pub(super) fn record_after(&mut self, rec: Value) -> Value {
-        let words = self.word(rec, record::SIZE);
-        self.nth(rec, words, 4)
-    }
-
     /// Runs `inside` one container deeper; gives the step into it.
-    fn enter(&mut self, rec: Value, inside: impl FnOnce(&mut Self, Value)) {
+    fn enter(&mut self, inside: impl FnOnce(&mut Self, Value)) {
         let here = self.here();
         let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
         let steps = self.b.ptr_add_imm(here, i64::from(place::STEPS));
         let step = self.nth(steps, depth, step::SIZE);
-        let name = self.table_text(rec, record::NAME);
+        let name = self.b.load(Type::Ptr, here, place::NAME, MemFlags::ALIGNED);
         self.b.store(name, step, step::NAME, MemFlags::ALIGNED);
         let one = self.b.i64(1);
         let deeper = self.b.binary(BinaryOp::Add, depth, one);
@@ -81,7 +71,7 @@ impl Binder<'_, '_> {
         let memory = self.field(Field::Memory);
         let to = self.b.slot(ANY_SIZE as u32, 8);
         let to = self.b.stack_addr(to);
-        let code = self.b.call(self.routines.check, &[self.state, rec, from, to]);
+        let code = self.routines.check.and_then(|check| self.b.call(check, &[self.state, rec, from, to]));
         self.set_field(Field::Memory, memory);
         code.unwrap_or_else(|| self.b.iconst(Type::I32, 0))
     }
@@ -106,7 +96,7 @@ impl Binder<'_, '_> {
         let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
         let elements = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
         let rec = self.b.ptr_add_imm(arg.rec, i64::from(4 * sequence::SIZE));
-        self.enter(arg.rec, |r, step| {
+        self.enter(|r, step| {
             r.for_up(size, |r, index| {
                 r.set_step(step, StepKind::Index, index);
                 let from = r.nth(elements, index, ANY_SIZE);
@@ -140,7 +130,7 @@ impl Binder<'_, '_> {
         self.require_accepted(ok);
         self.require_there(arg.payload);
         let key_rec = self.b.ptr_add_imm(arg.rec, i64::from(4 * map::SIZE));
-        let value_rec = self.record_after(key_rec);
+        let value_rec = self.b.ptr_add_imm(key_rec, i64::from(4 * named::SIZE));
         let container = self.any_slot();
         self.accept_raw(container, arg.index, arg.payload);
         let (size, iterator) = (self.any_slot(), self.any_slot());
@@ -153,7 +143,7 @@ impl Binder<'_, '_> {
             let code = Var::new(&mut r.b, Type::I32);
             let zero = r.b.iconst(Type::I32, 0);
             r.set(code, zero);
-            r.enter(arg.rec, |r, step| {
+            r.enter(|r, step| {
                 r.for_up(size, |r, index| {
                     r.unless_failed(code, |r| r.pair(iterator, key_rec, value_rec, step, index, code));
                     // the last has none behind it

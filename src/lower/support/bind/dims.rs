@@ -4,7 +4,7 @@ use super::eval::{HAS_VALUE, NO_VALUE, ZERO_DIVISOR};
 use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, VALUE_ERROR, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{Entry, StepKind, entry, expr, note, place, step, term, waiting};
+use crate::lower::program::{Aspect, Entry, StepKind, entry, expr, note, place, step, term, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{Pass, State};
 
@@ -31,32 +31,7 @@ pub(super) fn expected_symbol() -> [Part<'static>; 6] {
 /// `int32_t dim(State*, const uint32_t* entry, int64_t got, int64_t flags)`; writes what the good path expects to [`Field::Accepted`].
 pub(super) fn dim(r: &mut Binder<'_, '_>) {
     let (entry, got, flags) = (r.b.param(1), r.b.param(2), r.b.param(3));
-    let one = r.b.i64(IS_SIZE);
-    let size = r.and(flags, one);
-    let size = r.is_not(size, 0);
-    let two = r.b.i64(EXCUSED);
-    let excused = r.and(flags, two);
-    let excused = r.is_not(excused, 0);
-    let d = Dim { entry, got, size, excused };
-    r.set_field(Field::Got, got);
-    r.set_field(Field::Accepted, got);
-    let kind = r.word(entry, entry::KIND);
-    let is_const = r.is(kind, Entry::Const as i64);
-    r.when(is_const, |r| r.constant(d));
-    let computed = r.b.unary(UnaryOp::Not, is_const);
-    r.when(computed, |r| {
-        // also where a stride has bound the symbol, which may be negative
-        let ok = r.b.icmp_imm(IntCC::SGe, got, 0);
-        let stride = r.b.unary(UnaryOp::Not, size);
-        let ok = r.or(ok, stride);
-        r.require_dim(ok, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER]);
-    });
-    let is_symbol = r.is(kind, Entry::Symbol as i64);
-    r.when(is_symbol, |r| r.symbol(d));
-    let is_expr = r.is(kind, Entry::Expr as i64);
-    let counts = r.b.unary(UnaryOp::Not, excused);
-    let is_expr = r.and(is_expr, counts);
-    r.when(is_expr, |r| r.expr(d));
+    r.look_at_dim(entry, got, flags);
     r.succeed();
 }
 
@@ -70,6 +45,78 @@ struct Dim {
 }
 
 impl Binder<'_, '_> {
+    /// Looks at a dimension.
+    pub(super) fn dim(&mut self, entry: Value, got: Value, flags: Value) {
+        match self.routines.dim {
+            Some(dim) => self.call_or_fail(dim, &[self.state, entry, got, flags]),
+            None => self.look_at_dim(entry, got, flags),
+        }
+    }
+
+    fn look_at_dim(&mut self, entry: Value, got: Value, flags: Value) {
+        let one = self.b.i64(IS_SIZE);
+        let size = self.and(flags, one);
+        let size = self.is_not(size, 0);
+        let two = self.b.i64(EXCUSED);
+        let excused = self.and(flags, two);
+        let excused = self.is_not(excused, 0);
+        let d = Dim { entry, got, size, excused };
+        self.set_field(Field::Got, got);
+        self.accept_dim(got);
+        let kind = self.word(entry, entry::KIND);
+        let is_const = self.is(kind, Entry::Const as i64);
+        let named = self.has(Aspect::Symbol) || self.has(Aspect::Expr);
+        if self.has(Aspect::Const) {
+            match named {
+                true => self.when(is_const, |r| r.constant(d)),
+                false => self.constant(d),
+            }
+        }
+        if !named {
+            return;
+        }
+        let natural = |r: &mut Self| {
+            // also where a stride has bound the symbol, which may be negative
+            let ok = r.b.icmp_imm(IntCC::SGe, got, 0);
+            let stride = r.b.unary(UnaryOp::Not, size);
+            let ok = r.or(ok, stride);
+            r.require_dim(ok, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER]);
+        };
+        let computed = self.b.unary(UnaryOp::Not, is_const);
+        match self.has(Aspect::Const) {
+            true => self.when(computed, natural),
+            false => natural(self),
+        }
+        if self.has(Aspect::Symbol) {
+            let is_symbol = self.is(kind, Entry::Symbol as i64);
+            match self.has(Aspect::Const) || self.has(Aspect::Expr) {
+                true => self.when(is_symbol, |r| r.symbol(d)),
+                false => self.symbol(d),
+            }
+        }
+        if self.has(Aspect::Expr) {
+            let is_expr = self.is(kind, Entry::Expr as i64);
+            let counts = self.b.unary(UnaryOp::Not, excused);
+            let is_expr = self.and(is_expr, counts);
+            self.when(is_expr, |r| r.expr(d));
+        }
+    }
+
+    /// What the good path expects in place of the dimension, which only strides may be other than.
+    fn accept_dim(&mut self, value: Value) {
+        if self.has(Aspect::Strided) {
+            self.set_field(Field::Accepted, value);
+        }
+    }
+
+    /// Copies a place. Where there are no containers it has no steps.
+    pub(super) fn copy_place(&mut self, from: Value, to: Value) {
+        match self.routines.copy_place {
+            Some(copy_place) => _ = self.b.call(copy_place, &[from, to]),
+            None => copy_words(self, from, to),
+        }
+    }
+
     fn require_dim(&mut self, ok: Value, expected: &[Part<'_>]) {
         self.require_of(ok, VALUE_ERROR, &PLACE, expected);
     }
@@ -77,7 +124,7 @@ impl Binder<'_, '_> {
     fn constant(&mut self, d: Dim) {
         let (low, high) = (self.word(d.entry, entry::VALUE), self.word(d.entry, entry::HIGH_OR_NAME));
         let value = self.halves(low, high);
-        self.set_field(Field::Accepted, value);
+        self.accept_dim(value);
         self.set_field(Field::Expected, value);
         let ok = self.b.icmp(IntCC::Eq, d.got, value);
         let ok = self.or(ok, d.excused);
@@ -92,7 +139,7 @@ impl Binder<'_, '_> {
             bound,
             |r| {
                 let value = r.expect_symbol(d.entry, note);
-                r.set_field(Field::Accepted, value);
+                r.accept_dim(value);
                 let ok = r.b.icmp(IntCC::Eq, d.got, value);
                 let ok = r.or(ok, d.excused);
                 r.require_dim(ok, &[&expected_symbol()[..], &[GOT, GOT_NUMBER]].concat());
@@ -117,7 +164,7 @@ impl Binder<'_, '_> {
         self.b.store(value, note, note::VALUE, MemFlags::ALIGNED);
         let here = self.here();
         let to = self.b.ptr_add_imm(note, i64::from(note::PLACE));
-        self.b.call(self.routines.copy_place, &[here, to]);
+        self.copy_place(here, to);
     }
 
     /// Looks at an expression: how many of its symbols have no value, and the last of these.
@@ -145,7 +192,7 @@ impl Binder<'_, '_> {
     /// The value of the code at the offset in a word; whether it has one is in [`Field::HasValue`].
     pub(super) fn value_of(&mut self, base: Value, word: i32, target: Value) -> (Value, Value) {
         let code = self.table_text(base, word);
-        let value = self.b.call(self.routines.eval, &[self.state, code, target]);
+        let value = self.routines.eval.and_then(|eval| self.b.call(eval, &[self.state, code, target]));
         let status = self.field(Field::HasValue);
         let has_value = self.is(status, HAS_VALUE);
         (value.unwrap_or(target), has_value)
@@ -175,7 +222,7 @@ impl Binder<'_, '_> {
         let (value, has_value) = self.value_of(expr, expr::CODE, d.got);
         let in_64_bits = [text, Part::Text(" in 64 bits ("), bindings, Part::Text("), got "), GOT_NUMBER];
         self.require_dim(has_value, &in_64_bits);
-        self.set_field(Field::Accepted, value);
+        self.accept_dim(value);
         self.set_field(Field::Expected, value);
         let same = self.b.icmp(IntCC::Eq, value, d.got);
         let parts =
@@ -222,9 +269,13 @@ impl Binder<'_, '_> {
         let pass = self.field(Field::Pass);
         let last = self.is(pass, Pass::Last as i64);
         let here = self.here();
-        let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
-        let inside = self.is_not(depth, 0);
-        let never = self.or(last, inside);
+        let never = if self.has(Aspect::Elements) {
+            let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
+            let inside = self.is_not(depth, 0);
+            self.or(last, inside)
+        } else {
+            last
+        };
         let may_wait = self.b.unary(UnaryOp::Not, never);
         let text = of(Tag::String, Field::Text);
         // "of which n has", "of which n and k have"
@@ -249,7 +300,7 @@ impl Binder<'_, '_> {
             let size = r.b.convert(ConvertOp::ZExt, Type::I64, d.size);
             r.b.store(size, to, waiting::IS_SIZE, MemFlags::ALIGNED);
             let place = r.b.ptr_add_imm(to, i64::from(waiting::PLACE));
-            r.b.call(r.routines.copy_place, &[here, place]);
+            r.copy_place(here, place);
             let one = r.b.i64(1);
             let count = r.b.binary(BinaryOp::Add, count, one);
             r.set_field(Field::WaitingCount, count);
@@ -261,9 +312,9 @@ impl Binder<'_, '_> {
 /// `void copy_place(const Place* from, Place* to)`. A key that is a text may not outlive the check, so that it is told by `[...]`.
 pub(super) fn copy_place(r: &mut Binder<'_, '_>) {
     let (from, to) = (r.b.param(0), r.b.param(1));
-    for offset in [place::NAME, place::PART, place::DIM, place::DEPTH] {
-        let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
-        r.b.store(word, to, offset, MemFlags::ALIGNED);
+    copy_words(r, from, to);
+    if !r.has(Aspect::Elements) {
+        return r.b.ret(None);
     }
     let depth = r.b.load(Type::I64, from, place::DEPTH, MemFlags::ALIGNED);
     r.for_up(depth, |r, index| {
@@ -281,4 +332,14 @@ pub(super) fn copy_place(r: &mut Binder<'_, '_>) {
         });
     });
     r.b.ret(None);
+}
+
+/// Copies all of a place but the steps; their number only where there are some.
+fn copy_words(r: &mut Binder<'_, '_>, from: Value, to: Value) {
+    let words = [place::NAME, place::PART, place::DIM, place::DEPTH];
+    let words = if r.has(Aspect::Elements) { &words[..] } else { &words[..3] };
+    for &offset in words {
+        let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
+        r.b.store(word, to, offset, MemFlags::ALIGNED);
+    }
 }

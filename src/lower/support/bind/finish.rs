@@ -3,7 +3,7 @@
 use super::{Binder, EXPECTED_TEXT, Field, GOT_NUMBER, VALUE_ERROR, dims};
 use crate::ir::{IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{constraint, expr, header, note, term, waiting};
+use crate::lower::program::{Aspect, constraint, expr, header, note, term, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{Pass, State};
 
@@ -12,9 +12,15 @@ const BINDINGS: Part<'static> = Part::Value(Tag::Bindings, Field::Expr as u32);
 const UNKNOWN: Part<'static> = Part::Value(Tag::Unknown, Field::Expr as u32);
 
 pub(super) fn finish(r: &mut Binder<'_, '_>, program: Value) {
-    wait(r);
-    constraints(r, program);
-    result(r, program);
+    if r.has(Aspect::Expr) {
+        wait(r);
+    }
+    if r.has(Aspect::Constraint) {
+        constraints(r, program);
+    }
+    if r.has(Aspect::ResultDim) {
+        result(r, program);
+    }
 }
 
 /// Goes through what waits, as often as there is something that does: each time the first of them may get its value.
@@ -35,14 +41,14 @@ fn look(r: &mut Binder<'_, '_>, count: Value) {
         r.when(waits, |r| {
             let place = r.b.ptr_add_imm(dim, i64::from(waiting::PLACE));
             let here = r.here();
-            r.b.call(r.routines.copy_place, &[place, here]);
+            r.copy_place(place, here);
             let arg = r.b.load(Type::I64, dim, waiting::ARG, MemFlags::ALIGNED);
             r.set_field(Field::Arg, arg);
             let got = r.b.load(Type::I64, dim, waiting::GOT, MemFlags::ALIGNED);
             // the flag is 1, so that it is all flags of a size
             const _: () = assert!(dims::IS_SIZE == 1);
             let is_size = r.b.load(Type::I64, dim, waiting::IS_SIZE, MemFlags::ALIGNED);
-            r.call_or_fail(r.routines.dim, &[r.state, entry, got, is_size]);
+            r.dim(entry, got, is_size);
             let decided = r.field(Field::HasValue);
             let decided = r.is(decided, super::eval::HAS_VALUE);
             r.when(decided, |r| {

@@ -12,6 +12,7 @@ mod check;
 mod containers;
 mod dims;
 mod eval;
+mod extents;
 mod finish;
 mod objects;
 mod results;
@@ -21,9 +22,10 @@ mod tensors;
 
 use super::emit::Emit;
 use super::state::{Field, State};
-use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, Table};
+use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, Table, defined_here, report};
 use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
 use crate::lower::messages::{Messages, Part, Tag};
+use crate::lower::program::{Aspect, Feature, Features, Kind};
 
 /// Kinds of errors, by the contract's point 8.
 const TYPE_ERROR: &str = "TypeError";
@@ -38,49 +40,62 @@ pub(in crate::lower) fn take_result_signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::I32, Type::Ptr, Type::Ptr], Some(Type::I32))
 }
 
-/// The routines.
+/// The routines. Those that would be called in one place are part of their caller, and those that nothing needs aren't there.
 #[derive(Clone, Copy)]
 struct Routines {
     report: FuncRef,
-    /// `int32_t check(State*, const uint32_t* record, const TVMFFIAny* from, TVMFFIAny* to)`
-    check: FuncRef,
+    /// `int32_t check(State*, const uint32_t* named, const TVMFFIAny* from, TVMFFIAny* to)`
+    check: Option<FuncRef>,
     /// `int32_t dim(State*, const uint32_t* entry, int64_t got, int64_t flags)`; see [`dims`].
-    dim: FuncRef,
+    dim: Option<FuncRef>,
     /// `int64_t eval(State*, const uint32_t* code, int64_t target)`: sets [`Field::HasValue`].
-    eval: FuncRef,
+    eval: Option<FuncRef>,
     /// `void copy_place(const Place* from, Place* to)`
-    copy_place: FuncRef,
+    copy_place: Option<FuncRef>,
 }
 
-/// Defines `bind` and `take_result`; `table` will hold `texts`.
-pub(super) fn define(
-    module: &mut Module,
-    linkage: Linkage,
-    table: Table,
-    texts: &mut Messages,
-    report: FuncRef,
-) -> (FuncRef, FuncRef) {
-    use Type::{I32, I64, Ptr};
-    let mut local = |name: &str, params: &[Type], ret: Option<Type>| {
-        let name = format!("__tvm_ffi_codegen_{name}");
-        let func = module.declare(name, FuncSig::new(params.iter().copied(), ret), Linkage::Local);
-        module.functions[func].cold = true;
-        func
-    };
-    let routines = Routines {
-        report,
-        check: local("check", &[Ptr, Ptr, Ptr, Ptr], Some(I32)),
-        dim: local("dim", &[Ptr, Ptr, I64, I64], Some(I32)),
-        eval: local("eval", &[Ptr, Ptr, I64], Some(I64)),
-        copy_place: local("copy_place", &[Ptr, Ptr], None),
-    };
-    let bind = module.declare(BIND_SYMBOL, signature(), linkage);
-    module.functions[bind].cold = true;
-    let take_result = module.declare(TAKE_RESULT_SYMBOL, take_result_signature(), linkage);
-    let mut routine = |func: FuncRef, body: fn(&mut Binder<'_, '_>)| {
+impl Routines {
+    fn declare(module: &mut Module, features: Features, report: FuncRef) -> Self {
+        use Type::{I32, I64, Ptr};
+        let count = |aspects: &[Aspect]| aspects.iter().filter(|aspect| features.has(**aspect)).count();
+        let recurses = [Kind::Optional, Kind::Tuple].into_iter().any(|kind| features.has(kind));
+        let check = features.has(Aspect::Elements) || recurses;
+        let dim = count(&[Aspect::Ranked, Aspect::Strided, Aspect::ShapeRank, Aspect::Expr]) > 1;
+        let eval = count(&[Aspect::Expr, Aspect::Constraint, Aspect::ResultDim]) > 0;
+        let copy_place = count(&[Aspect::Elements, Aspect::Expr]) > 0;
+        let mut local = |needed: bool, name: &str, params: &[Type], ret: Option<Type>| {
+            needed.then(|| {
+                let name = format!("__tvm_ffi_codegen_{name}");
+                let func = module.declare(name, FuncSig::new(params.iter().copied(), ret), Linkage::Local);
+                module.functions[func].cold = true;
+                func
+            })
+        };
+        Routines {
+            report,
+            check: local(check, "check", &[Ptr, Ptr, Ptr, Ptr], Some(I32)),
+            dim: local(dim, "dim", &[Ptr, Ptr, I64, I64], Some(I32)),
+            eval: local(eval, "eval", &[Ptr, Ptr, I64], Some(I64)),
+            copy_place: local(copy_place, "copy_place", &[Ptr, Ptr], None),
+        }
+    }
+}
+
+/// Defines `bind` and `take_result` where they are imported, as far as the features of `texts` ask for; `table` will hold `texts`.
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
+    let bind = defined_here(module, BIND_SYMBOL, linkage);
+    let take_result = defined_here(module, TAKE_RESULT_SYMBOL, linkage);
+    if bind.is_none() && take_result.is_none() {
+        return;
+    }
+    let features = texts.features;
+    let report = report(module);
+    let routines = Routines::declare(module, features, report);
+    let mut routine = |func: Option<FuncRef>, body: fn(&mut Binder<'_, '_>)| {
+        let Some(func) = func else { return };
         let b = FunctionBuilder::new(module, func);
         let state = b.param(0);
-        let mut binder = Binder { b, texts, own: table, state, routines, fail: None };
+        let mut binder = Binder { b, texts, features, own: table, state, routines, fail: None };
         body(&mut binder);
         binder.finish();
     };
@@ -90,13 +105,14 @@ pub(super) fn define(
     routine(routines.check, check::check);
     routine(bind, run::run);
     routine(take_result, results::take_result);
-    (bind, take_result)
 }
 
 /// One routine under construction.
 struct Binder<'m, 't> {
     b: FunctionBuilder<'m>,
     texts: &'t mut Messages,
+    /// What there is in programs.
+    features: Features,
     /// The support's own table.
     own: Table,
     state: Value,
@@ -137,14 +153,27 @@ const EXPECTED_TEXT: Part<'static> = Part::Value(Tag::String, Field::Text as u32
 const GOT_TYPE: Part<'static> = Part::Value(Tag::Type, Field::Got as u32);
 
 impl Binder<'_, '_> {
+    fn has(&self, feature: impl Into<Feature>) -> bool {
+        self.features.has(feature)
+    }
+
     fn finish(mut self) {
         if let Some((fail, row)) = self.fail {
             self.b.switch_to(fail);
-            let own = self.b.data_addr(self.own, 0);
+            let own = self.own(0);
             let code = self.b.call(self.routines.report, &[own, row, self.state]);
             self.b.ret(code);
         }
         self.b.finish();
+    }
+
+    /// An address in the table that has the routines' own texts.
+    fn own(&mut self, offset: u32) -> Value {
+        if self.own.is_callers {
+            let base = self.field_ptr(Field::Table);
+            return self.b.ptr_add_imm(base, i64::from(offset));
+        }
+        self.b.data_addr(self.own.data, offset)
     }
 
     /// Goes on where `cond` holds, else raises.
@@ -191,6 +220,9 @@ impl Binder<'_, '_> {
 
     /// Inside a container, requires a type that needs no conversion.
     fn require_as_it_is(&mut self, ok: Value) {
+        if !self.has(Aspect::Elements) {
+            return;
+        }
         let strict = self.field(Field::Strict);
         let free = self.is(strict, 0);
         let ok = self.or(free, ok);
@@ -211,6 +243,23 @@ impl Binder<'_, '_> {
         self.b.switch_to(failed);
         self.b.ret(Some(code));
         self.b.switch_to(next);
+    }
+
+    /// Two ways, of which `one` holds for the first; where programs go only one of them, nothing is asked.
+    fn either(
+        &mut self,
+        first: Aspect,
+        second: Aspect,
+        one: Value,
+        then: impl FnOnce(&mut Self),
+        otherwise: impl FnOnce(&mut Self),
+    ) {
+        match (self.has(first), self.has(second)) {
+            (true, true) => self.when_else(one, then, otherwise),
+            (true, false) => then(self),
+            (false, true) => otherwise(self),
+            (false, false) => {}
+        }
     }
 
     /// Returns 0.

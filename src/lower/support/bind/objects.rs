@@ -5,7 +5,7 @@ use super::{Binder, EXPECTED_TEXT, Field, GOT, GOT_TYPE, VALUE_ERROR, dims};
 use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::decode::HEADER;
 use crate::lower::messages::Part;
-use crate::lower::program::{entry, object, place, shape};
+use crate::lower::program::{Aspect, entry, object, place, shape};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
@@ -23,7 +23,9 @@ impl Binder<'_, '_> {
     pub(super) fn object(&mut self, arg: Arg) {
         let wanted = self.word(arg.rec, object::TYPE_INDEX);
         let known = self.b.icmp_imm(IntCC::SGe, wanted, 0);
-        self.when_else(
+        self.either(
+            Aspect::ObjectIndex,
+            Aspect::ObjectKey,
             known,
             |r| {
                 let ok = r.b.icmp(IntCC::Eq, arg.index, wanted);
@@ -167,7 +169,9 @@ impl Binder<'_, '_> {
             },
         );
         let object = self.get(object);
-        self.entries(arg, any, rank, object);
+        if self.has(Aspect::ShapeRank) {
+            self.entries(arg, any, rank, object);
+        }
         let payload = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
         self.accept(arg.to, TypeIndex::SHAPE, Some(payload));
     }
@@ -213,13 +217,13 @@ impl Binder<'_, '_> {
             let got = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
             let entry = r.nth(first, d, 4 * entry::SIZE);
             let flags = r.b.i64(dims::IS_SIZE);
-            r.call_or_fail(r.routines.dim, &[r.state, entry, got, flags]);
+            r.dim(entry, got, flags);
         });
     }
 
     /// The address of a text in the support's own table.
     pub(super) fn own_text(&mut self, text: &str) -> Value {
         let offset = self.texts.text(text);
-        self.b.data_addr(self.own, offset)
+        self.own(offset)
     }
 }

@@ -4,7 +4,7 @@ use super::check::Arg;
 use super::{Binder, EXPECTED_TEXT, Field, GOT_TYPE, TYPE_ERROR, of};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{ResultKind, result};
+use crate::lower::program::{Aspect, ResultKind, result};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
@@ -49,7 +49,7 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.b.switch_to(yes);
     // the message is made before its subject is released
     let row = r.texts.row(TYPE_ERROR, &[&got[..], &[Part::Text(", got "), GOT_TYPE]].concat());
-    let table = r.b.data_addr(r.own, 0);
+    let table = r.own(0);
     let row = r.b.iconst(Type::I32, i64::from(row));
     let code = r.b.call(r.routines.report, &[table, row, r.state]);
     let there = r.is_not(payload, 0);
@@ -120,6 +120,9 @@ impl Binder<'_, '_> {
             let (one, other) = (r.b.icmp(IntCC::Eq, index, one), r.b.icmp(IntCC::Eq, index, other));
             r.or(one, other)
         });
+        if !self.has(Aspect::ResultKey) {
+            return self.get(right);
+        }
         decide(self, ResultKind::Key, &|r| {
             let (key, len) = (r.table_text(rec, result::KEY), r.word(rec, result::KEY_LEN));
             let (registered, wanted) = r.type_index_of(key, len);

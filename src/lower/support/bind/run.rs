@@ -3,7 +3,7 @@
 use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{default, header, note, place, waiting};
+use crate::lower::program::{Aspect, default, header, named, note, place, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
@@ -21,38 +21,38 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     arity(r, program, args, num_args, count, scratch);
     lay_out(r, program, count, scratch);
 
-    let rec = Var::new(&mut r.b, Type::Ptr);
     let first = r.b.ptr_add_imm(program, i64::from(4 * header::SIZE));
-    r.set(rec, first);
-    let filled = r.b.slot(ANY_SIZE as u32, 8);
-    let filled = r.b.stack_addr(filled);
+    let defaults = r.has(Aspect::Default).then(|| {
+        let filled = r.b.slot(ANY_SIZE as u32, 8);
+        (r.b.stack_addr(filled), Var::new(&mut r.b, Type::Ptr))
+    });
     r.for_up(count, |r, index| {
         r.set_field(Field::Arg, index);
-        let from = Var::new(&mut r.b, Type::Ptr);
-        let given = r.b.icmp(IntCC::SLt, index, num_args);
-        r.when_else(
-            given,
-            |r| {
-                let argument = r.nth(args, index, ANY_SIZE);
-                r.set(from, argument);
-            },
-            |r| {
-                fill(r, program, index, filled);
-                r.set(from, filled);
-            },
-        );
-        let (rec_now, from, to) = (r.get(rec), r.get(from), r.nth(scratch, index, ANY_SIZE));
-        r.call_or_fail(r.routines.check, &[r.state, rec_now, from, to]);
-        let verbatim = r.word(program, header::VERBATIM);
-        let verbatim = r.is_not(verbatim, 0);
-        r.when(verbatim, |r| {
-            for offset in [TYPE_INDEX, PAYLOAD] {
-                let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
-                r.b.store(word, to, offset, MemFlags::ALIGNED);
-            }
-        });
-        let next = r.record_after(rec_now);
-        r.set(rec, next);
+        let mut from = r.nth(args, index, ANY_SIZE);
+        if let Some((filled, place)) = defaults {
+            let given = r.b.icmp(IntCC::SLt, index, num_args);
+            r.when_else(
+                given,
+                |r| r.set(place, from),
+                |r| {
+                    fill(r, program, index, filled);
+                    r.set(place, filled);
+                },
+            );
+            from = r.get(place);
+        }
+        let (named, to) = (r.nth(first, index, 4 * named::SIZE), r.nth(scratch, index, ANY_SIZE));
+        r.check(named, from, to);
+        if r.has(Aspect::Verbatim) {
+            let verbatim = r.word(program, header::VERBATIM);
+            let verbatim = r.is_not(verbatim, 0);
+            r.when(verbatim, |r| {
+                for offset in [TYPE_INDEX, PAYLOAD] {
+                    let word = r.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
+                    r.b.store(word, to, offset, MemFlags::ALIGNED);
+                }
+            });
+        }
     });
     finish::finish(r, program);
     r.succeed();
@@ -88,9 +88,15 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value)
     let here = r.here();
     r.set_field(Field::Here, here);
     let zero = r.b.i64(0);
-    r.set_here(place::DEPTH, zero);
-    for field in [Field::WaitingCount, Field::Strict, Field::Pass] {
-        r.set_field(field, zero);
+    if r.has(Aspect::Elements) {
+        r.set_here(place::DEPTH, zero);
+    }
+    for (field, aspect) in
+        [(Field::WaitingCount, Aspect::Expr), (Field::Strict, Aspect::Elements), (Field::Pass, Aspect::Expr)]
+    {
+        if r.has(aspect) {
+            r.set_field(field, zero);
+        }
     }
     let end = Var::new(&mut r.b, Type::Ptr);
     r.set(end, scratch);
@@ -103,6 +109,7 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value)
     let any_size = r.b.i64(i64::from(ANY_SIZE));
     room(r, count, any_size);
 
+    // notes and what comes behind them in the order of the program's own count of bytes, `program::encode`
     let symbols = r.word(program, header::SYMBOLS);
     let note_size = r.word(program, header::NOTE_SIZE);
     r.set_field(Field::NoteSize, note_size);
@@ -121,13 +128,15 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value)
         r.b.store(zero, note, note::VALUE, MemFlags::ALIGNED);
     });
 
-    // both have a place in them
-    let difference = r.b.i64(i64::from(waiting::PLACE - note::PLACE));
-    let waiting_size = r.b.binary(BinaryOp::Add, note_size, difference);
-    r.set_field(Field::WaitingSize, waiting_size);
-    let many = r.word(program, header::WAITING);
-    let waiting = room(r, many, waiting_size);
-    r.set_field(Field::Waiting, waiting);
+    if r.has(Aspect::Expr) {
+        // both have a place in them
+        let difference = r.b.i64(i64::from(waiting::PLACE - note::PLACE));
+        let waiting_size = r.b.binary(BinaryOp::Add, note_size, difference);
+        r.set_field(Field::WaitingSize, waiting_size);
+        let many = r.word(program, header::WAITING);
+        let waiting = room(r, many, waiting_size);
+        r.set_field(Field::Waiting, waiting);
+    }
     let memory = r.get(end);
     r.set_field(Field::Memory, memory);
 }
@@ -145,8 +154,13 @@ fn fill(r: &mut Binder<'_, '_>, program: Value, index: Value, to: Value) {
     let plain = r.halves(low, high);
     r.accept_raw(to, type_index, plain);
     let text = r.b.ptr_add(table, low);
-    let is = r.is(type_index, i64::from(TypeIndex::RAW_STR.0));
-    r.when(is, |r| r.accept_raw(to, type_index, text));
+    if r.has(Aspect::DefaultStr) {
+        let is = r.is(type_index, i64::from(TypeIndex::RAW_STR.0));
+        r.when(is, |r| r.accept_raw(to, type_index, text));
+    }
+    if !r.has(Aspect::DefaultBytes) {
+        return;
+    }
     let is = r.is(type_index, i64::from(TypeIndex::BYTE_ARRAY_PTR.0));
     r.when(is, |r| {
         let array = r.take_memory(size_of::<TVMFFIByteArray>() as i64);

@@ -1,35 +1,34 @@
 //! Tensors: contract 1 to 5 and 7.
 
 use super::check::Arg;
-use super::dims::{EXCUSED, IS_SIZE};
 use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, PATH, VALUE_ERROR, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::decode::HEADER;
 use crate::lower::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::fields::{DTypeField, dtype_word};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{entry, flag, note, place, tensor};
+use crate::lower::program::{Aspect, flag, note, place, tensor};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::State;
 use crate::spec::MAX_RANK;
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType, DLTensor, TypeIndex};
-
-/// `.shape[0]`
-const PLACE: [Part<'static>; 1] = [Part::Value(Tag::Place, Field::Here as u32)];
 
 /// Device types that DLPack knows (`DLDeviceType`).
 const DEVICE_TYPES: std::ops::RangeInclusive<i32> = 1..=18;
 
 /// A tensor that is looked at.
 #[derive(Clone, Copy)]
-struct Tensor {
-    rec: Value,
-    flags: Value,
+pub(super) struct Tensor {
+    pub rec: Value,
+    pub flags: Value,
     /// Its `DLTensor`.
-    from: Value,
+    pub from: Value,
     /// The accepted one.
-    copy: Value,
-    rank: Value,
+    pub copy: Value,
+    pub rank: Value,
+    /// Whether an extent is 0, and the product of sizes so far.
+    pub empty: Var,
+    pub product: Var,
 }
 
 impl Binder<'_, '_> {
@@ -58,7 +57,8 @@ impl Binder<'_, '_> {
         let end = self.nth(strides, rank, 8);
         self.set_field(Field::Memory, end);
 
-        let t = Tensor { rec: arg.rec, flags, from, copy, rank };
+        let (empty, product) = (Var::new(&mut self.b, Type::I64), Var::new(&mut self.b, Type::I64));
+        let t = Tensor { rec: arg.rec, flags, from, copy, rank, empty, product };
         self.tensor_dtype(t);
         self.device(t);
         let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
@@ -75,11 +75,11 @@ impl Binder<'_, '_> {
     }
 
     /// Requires something of a part of the tensor: `Mismatched x.dtype on ...`.
-    fn require_part(&mut self, ok: Value, part: &str, expected: &[Part<'_>]) {
+    pub(super) fn require_part(&mut self, ok: Value, part: &str, expected: &[Part<'_>]) {
         self.require_of(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected);
     }
 
-    fn has_flag(&mut self, flags: Value, flag: u32) -> Value {
+    pub(super) fn has_flag(&mut self, flags: Value, flag: u32) -> Value {
         let mask = self.b.i64(i64::from(flag));
         let set = self.and(flags, mask);
         self.is_not(set, 0)
@@ -91,9 +91,14 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, ndim);
         self.set_field(Field::Expected, rank);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
-        let same = self.b.icmp(IntCC::Eq, ndim, rank);
-        let ok = self.or(any, same);
-        self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        if self.has(Aspect::Ranked) {
+            let same = self.b.icmp(IntCC::Eq, ndim, rank);
+            let ok = if self.has(Aspect::AnyRank) { self.or(any, same) } else { same };
+            self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        }
+        if !self.has(Aspect::AnyRank) {
+            return ndim;
+        }
         let in_range = self.b.icmp_imm(IntCC::ULe, ndim, MAX_RANK as i64);
         let stated = self.b.unary(UnaryOp::Not, any);
         let ok = self.or(in_range, stated);
@@ -108,17 +113,27 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, dtype);
         let text = self.table_text(t.rec, tensor::DTYPE_TEXT);
         self.set_field(Field::Text, text);
-        let same = self.b.icmp(IntCC::Eq, dtype, wanted);
+        let mut ok = self.b.icmp(IntCC::Eq, dtype, wanted);
+        if self.has(Aspect::DTypeCodes) {
+            let by_code = self.same_but_code(t.rec, dtype, wanted);
+            ok = self.or(ok, by_code);
+        }
+        if self.has(Aspect::SameStorage) {
+            let stored = self.has_flag(t.flags, flag::SAME_STORAGE);
+            let (bits, wanted_bits) = (self.dtype_bits(dtype), self.dtype_bits(wanted));
+            let as_large = self.b.icmp(IntCC::Eq, bits, wanted_bits);
+            let by_storage = self.and(stored, as_large);
+            ok = self.or(ok, by_storage);
+        }
         let any = self.has_flag(t.flags, flag::ANY_DTYPE);
-        let by_code = self.same_but_code(t.rec, dtype, wanted);
-        let stored = self.has_flag(t.flags, flag::SAME_STORAGE);
-        let (bits, wanted_bits) = (self.dtype_bits(dtype), self.dtype_bits(wanted));
-        let as_large = self.b.icmp(IntCC::Eq, bits, wanted_bits);
-        let by_storage = self.and(stored, as_large);
-        let ok = self.or(same, any);
-        let ok = self.or(ok, by_code);
-        let ok = self.or(ok, by_storage);
+        if self.has(Aspect::AnyDType) {
+            ok = self.or(ok, any);
+        }
         self.require_part(ok, ".dtype", &[EXPECTED_TEXT, GOT, of(Tag::DType, Field::Got)]);
+        if !self.has(Aspect::DTypeCodes) && !self.has(Aspect::SameStorage) {
+            // the copy has it
+            return;
+        }
         let accepted = self.b.select(any, dtype, wanted);
         let accepted = self.b.convert(ConvertOp::Truncate, Type::I32, accepted);
         self.b.store(accepted, t.copy, DTYPE, MemFlags::ALIGNED);
@@ -158,20 +173,29 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, device);
         let text = self.table_text(t.rec, tensor::DEVICE_TEXT);
         self.set_field(Field::Text, text);
-        let device_type = self.word(t.from, DEVICE / 4);
-        let id = self.word(t.from, DEVICE / 4 + 1);
         let wanted = self.word(t.rec, tensor::DEVICE_TYPE);
         let stated = self.word(t.rec, tensor::DEVICE_ID);
-        let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
-        let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
-        let type_ok = self.or(any_type, same_type);
-        let any_id = self.b.icmp_imm(IntCC::SLt, stated, 0);
-        let same_id = self.b.icmp(IntCC::Eq, id, stated);
-        let id_ok = self.or(any_id, same_id);
-        let ok = self.and(type_ok, id_ok);
         let got = of(Tag::Device, Field::Got);
-        self.require_part(ok, ".device", &[EXPECTED_TEXT, GOT, got]);
-
+        let mut ok = None;
+        if self.has(Aspect::DeviceType) {
+            let device_type = self.word(t.from, DEVICE / 4);
+            let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
+            let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
+            ok = Some(if self.has(Aspect::AnyDevice) { self.or(any_type, same_type) } else { same_type });
+        }
+        if self.has(Aspect::DeviceId) {
+            let id = self.word(t.from, DEVICE / 4 + 1);
+            let any_id = self.b.icmp_imm(IntCC::SLt, stated, 0);
+            let same_id = self.b.icmp(IntCC::Eq, id, stated);
+            let id_ok = self.or(any_id, same_id);
+            ok = Some(ok.map_or(id_ok, |ok| self.and(ok, id_ok)));
+        }
+        if let Some(ok) = ok {
+            self.require_part(ok, ".device", &[EXPECTED_TEXT, GOT, got]);
+        }
+        if !self.has(Aspect::SameDevice) {
+            return;
+        }
         // only a tensor that may be anywhere says where the others have to be
         let shared = self.is(stated, -1);
         self.when(shared, |r| {
@@ -206,135 +230,9 @@ impl Binder<'_, '_> {
         self.nth_of(notes, slot, size)
     }
 
-    /// Entry `index` of the record: the dimensions, then the strides.
-    fn entry(&mut self, rec: Value, index: Value) -> Value {
-        let first = self.b.ptr_add_imm(rec, i64::from(4 * tensor::SIZE));
-        self.nth(first, index, 4 * entry::SIZE)
-    }
-
-    fn set_part(&mut self, part: &str) {
+    pub(super) fn set_part(&mut self, part: &str) {
         let part = self.own_text(part);
         self.set_here(place::PART, part);
-    }
-
-    /// Sizes; notes whether any is 0, and requires every product of trailing sizes to fit.
-    fn sizes(&mut self, t: Tensor, shape: Value) {
-        self.set_number(Field::Empty, 0);
-        self.set_number(Field::Overflow, 0);
-        self.set_number(Field::Product, 1);
-        self.set_part(".shape[");
-        let stated = self.word(t.rec, tensor::RANK);
-        let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
-        self.for_up(t.rank, |r, d| {
-            r.set_here(place::DIM, d);
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            r.when_else(
-                stated,
-                |r| {
-                    let entry = r.entry(t.rec, d);
-                    let flags = r.b.i64(IS_SIZE);
-                    r.call_or_fail(r.routines.dim, &[r.state, entry, size, flags]);
-                },
-                |r| {
-                    r.set_field(Field::Got, size);
-                    let ok = r.b.icmp_imm(IntCC::SGe, size, 0);
-                    r.require_of(ok, VALUE_ERROR, &PLACE, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER]);
-                },
-            );
-            let is_zero = r.is(size, 0);
-            let is_zero = r.b.convert(ConvertOp::ZExt, Type::I64, is_zero);
-            let before = r.field(Field::Empty);
-            let empty = r.or(before, is_zero);
-            r.set_field(Field::Empty, empty);
-        });
-        self.for_down(t.rank, |r, d| {
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let before = r.field(Field::Product);
-            let (product, fits) = r.product_fits(before, size);
-            r.set_field(Field::Product, product);
-            let overflow = r.b.unary(UnaryOp::Not, fits);
-            let overflow = r.b.convert(ConvertOp::ZExt, Type::I64, overflow);
-            let before = r.field(Field::Overflow);
-            let mark = r.or(before, overflow);
-            r.set_field(Field::Overflow, mark);
-        });
-        let overflow = self.field(Field::Overflow);
-        let fits = self.is(overflow, 0);
-        let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
-        self.require_part(fits, ".shape", &parts);
-    }
-
-    /// The product of two numbers that are not negative, and whether it fits: where the upper half is 0 and the lower half not
-    /// negative.
-    pub(super) fn product_fits(&mut self, x: Value, y: Value) -> (Value, Value) {
-        let upper = self.b.binary(BinaryOp::SMulHi, x, y);
-        let lower = self.b.binary(BinaryOp::Mul, x, y);
-        let sixty_three = self.b.i64(63);
-        let sign = self.b.binary(BinaryOp::LShr, lower, sixty_three);
-        let mark = self.or(upper, sign);
-        (lower, self.is(mark, 0))
-    }
-
-    /// Contract 3 and 4: no strides mean compact ones; a size of 1 takes any stride, and an empty tensor any strides. Writes to
-    /// `out` what the good path expects.
-    fn strides(&mut self, t: Tensor, shape: Value, out: Value) {
-        self.set_number(Field::Product, 1);
-        self.for_down(t.rank, |r, d| {
-            let compact = r.field(Field::Product);
-            let to = r.b.element(out, d, Type::I64);
-            r.b.store(compact, to, 0, MemFlags::ALIGNED);
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let product = r.b.binary(BinaryOp::Mul, compact, size);
-            r.set_field(Field::Product, product);
-        });
-        let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
-        let has = self.is_not(given, 0);
-        let source = self.b.select(has, given, out);
-        let empty = self.field(Field::Empty);
-        let empty = self.is_not(empty, 0);
-        let stated = self.has_flag(t.flags, flag::STRIDED);
-        let any = self.has_flag(t.flags, flag::ANY_STRIDES);
-        self.set_part(".strides[");
-        self.for_up(t.rank, |r, d| {
-            let at = r.b.element(source, d, Type::I64);
-            let stride = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let single = r.is(size, 1);
-            let excused = r.or(empty, single);
-            let to = r.b.element(out, d, Type::I64);
-            r.set_here(place::DIM, d);
-            r.when_else(
-                stated,
-                |r| {
-                    let index = r.b.binary(BinaryOp::Add, t.rank, d);
-                    let entry = r.entry(t.rec, index);
-                    let (none, some) = (r.b.i64(0), r.b.i64(EXCUSED));
-                    let flags = r.b.select(excused, some, none);
-                    r.call_or_fail(r.routines.dim, &[r.state, entry, stride, flags]);
-                    let accepted = r.field(Field::Accepted);
-                    r.b.store(accepted, to, 0, MemFlags::ALIGNED);
-                },
-                |r| {
-                    r.when_else(
-                        any,
-                        |r| r.b.store(stride, to, 0, MemFlags::ALIGNED),
-                        |r| {
-                            let compact = r.b.load(Type::I64, to, 0, MemFlags::ALIGNED);
-                            r.set_field(Field::Got, stride);
-                            r.set_field(Field::Expected, compact);
-                            let same = r.b.icmp(IntCC::Eq, stride, compact);
-                            let ok = r.or(same, excused);
-                            let parts = [EXPECTED_NUMBER, Part::Text(" (contiguous)"), GOT, GOT_NUMBER];
-                            r.require_of(ok, VALUE_ERROR, &PLACE, &parts);
-                        },
-                    );
-                },
-            );
-        });
     }
 
     /// Contract 2: the first element's address is there and aligned, unless there are no elements; then the good path gets
@@ -342,26 +240,29 @@ impl Binder<'_, '_> {
     fn data(&mut self, t: Tensor) {
         let data = self.b.load(Type::I64, t.copy, DATA, MemFlags::ALIGNED);
         let byte_offset = self.b.load(Type::I64, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
-        let empty = self.field(Field::Empty);
+        let empty = self.get(t.empty);
         let empty = self.is_not(empty, 0);
-        let count = self.field(Field::Product);
+        let count = self.get(t.product);
         self.set_field(Field::Expected, count);
         let there = self.is_not(data, 0);
         let ok = self.or(there, empty);
         let parts = [Part::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Part::Text(" elements, got NULL")];
         self.require_part(ok, ".data", &parts);
 
-        let opaque = self.is_opaque(t);
         let sum = self.b.binary(BinaryOp::Add, data, byte_offset);
-        let address = self.b.select(opaque, byte_offset, sum);
+        let opaque = self.may_be_opaque().then(|| self.is_opaque(t));
+        let address = opaque.map_or(sum, |opaque| self.b.select(opaque, byte_offset, sum));
         let align = self.word(t.rec, tensor::ALIGN);
         let one = self.b.i64(1);
         let mask = self.b.binary(BinaryOp::Sub, align, one);
         let rest = self.and(address, mask);
         self.set_field(Field::Expected, align);
         self.set_field(Field::Got, rest);
-        let (offset_alone, whole) = (self.own_text("byte_offset"), self.own_text("data + byte_offset"));
-        let text = self.b.select(opaque, offset_alone, whole);
+        let mut text = self.own_text("data + byte_offset");
+        if let Some(opaque) = opaque {
+            let offset_alone = self.own_text("byte_offset");
+            text = self.b.select(opaque, offset_alone, text);
+        }
         self.set_field(Field::Text, text);
         let aligned = self.is(rest, 0);
         let ok = self.or(aligned, empty);
@@ -376,12 +277,17 @@ impl Binder<'_, '_> {
 
         let zero = self.b.i64(0);
         let fine = self.and(there, aligned);
-        let fold = self.has_flag(t.flags, flag::FOLD);
-        let direct = self.b.unary(UnaryOp::Not, opaque);
-        let fold = self.and(fold, direct);
         self.when_else(
             fine,
             |r| {
+                if !r.has(Aspect::Fold) {
+                    return;
+                }
+                let mut fold = r.has_flag(t.flags, flag::FOLD);
+                if let Some(opaque) = opaque {
+                    let direct = r.b.unary(UnaryOp::Not, opaque);
+                    fold = r.and(fold, direct);
+                }
                 r.when(fold, |r| {
                     r.b.store(sum, t.copy, DATA, MemFlags::ALIGNED);
                     r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
@@ -392,6 +298,10 @@ impl Binder<'_, '_> {
                 r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
             },
         );
+    }
+
+    fn may_be_opaque(&self) -> bool {
+        self.has(Aspect::Opaque) || self.has(Aspect::AnyDevice)
     }
 
     /// Whether the data pointer is no address: as the signature says, or by the device that came.
