@@ -46,10 +46,8 @@ pub enum LowerError {
         /// What the module has.
         found: String,
     },
-    /// The symbols of such a function mean something else in a library.
-    #[error(
-        "function `{name}` can't be in a library: there the symbol `{symbol}` means something else; give it another name"
-    )]
+    /// The symbols of such a function mean something else, in a library or in each module.
+    #[error("function `{name}` can't have that name: the symbol `{symbol}` means something else; give it another name")]
     ReservedName {
         /// The name.
         name: String,

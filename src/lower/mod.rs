@@ -35,6 +35,9 @@ pub use support::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module
 
 use messages::Messages;
 
+/// What the symbols of all begin with that a module has for its wrappers.
+const OWN_SYMBOLS: &str = "__tvm_ffi_codegen_";
+
 /// Where the routines come from that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Routines {
@@ -87,6 +90,10 @@ impl Lowering {
         let symbol = self.symbol(signature);
         if self.module.function_named(&symbol).is_some() {
             return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
+        }
+        // some of these are defined only once all wrappers are there
+        if symbol.starts_with(OWN_SYMBOLS) {
+            return Err(LowerError::ReservedName { name: signature.name().to_owned(), symbol });
         }
         kernel.check(signature)?;
         kernel.check_symbol(signature, &symbol, &self.module)?;

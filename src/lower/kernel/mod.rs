@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
+use super::OWN_SYMBOLS;
 use super::body::Body;
 use super::error::LowerError;
 use crate::ir::{self, AbiParam, Extension, FuncSig, Type};
@@ -263,8 +264,6 @@ impl fmt::Debug for Kernel {
 }
 
 const DEFINED: &str = "a function that it defines";
-/// What the names of routines begin with that wrappers share.
-const ROUTINES: &str = "__tvm_ffi_codegen_";
 
 /// What stands in the way of importing a symbol: something else of that name.
 pub(super) fn import_conflict(module: &ir::Module, name: &str, signature: &FuncSig) -> Option<String> {
@@ -272,7 +271,7 @@ pub(super) fn import_conflict(module: &ir::Module, name: &str, signature: &FuncS
         return Some("data".to_owned());
     }
     // the routines that wrappers share are defined once all that uses them is there
-    if name.starts_with(ROUTINES) {
+    if name.starts_with(OWN_SYMBOLS) {
         return Some(DEFINED.to_owned());
     }
     let (_, known) = module.function_named(name)?;
