@@ -1,8 +1,8 @@
 //! Many different wrappers in one object: `cargo bench --bench many`, with `--features llvm22-1` for LLVM too.
 //!
 //! For each backend and each number of wrappers, microseconds for each wrapper: the whole of `LibraryBuilder::emit` on one thread and
-//! on as many as there are, and the stages that it is made of, measured on one. Medians of the time that the calling thread runs: with
-//! threads enough for the CPUs to be had it is the time that passes.
+//! on as many as there are, and the stages that it is made of, measured on one. It is the time that the calling thread runs, which on
+//! CPUs that nobody else uses is the time that passes.
 //!
 //! An argument, such as `Cranelift/1000`, limits it to what has that in its name; `--test` runs each once, with few wrappers.
 
@@ -31,7 +31,7 @@ fn signature(i: usize) -> Result<Signature> {
     let tensors = (0..1 + kind % 3).map(|t| {
         let mut dims: Vec<String> = (0..(kind / 4 + t) % 5).map(|d| format!("n{d}")).collect();
         // two in three have a size that is theirs alone
-        if kind % 3 > 0 {
+        if !kind.is_multiple_of(3) {
             dims.push((i + 1).to_string());
         }
         format!("x{t}_{}: Tensor([{}], {})", i % 977, dims.join(", "), DTYPES[(kind + t) % 6])
@@ -60,23 +60,21 @@ fn now(start: Instant) -> f64 {
     nanoseconds.map_or_else(|| start.elapsed().as_secs_f64(), |nanoseconds| nanoseconds / 1e9)
 }
 
-/// Microseconds for each wrapper that this thread runs, and that pass: medians of as many runs as it takes.
+/// Microseconds for each wrapper: the mean that this thread runs, which others don't disturb but which is told in steps of the system's
+/// clock, and the median that pass.
 fn both<T>(count: usize, mut run: impl FnMut() -> Result<T>) -> Result<(f64, f64)> {
     let origin = Instant::now();
     let runs = if support::is_smoke() { 1 } else { WRAPPERS.div_ceil(count).max(3) };
-    let (mut times, mut passed) = (Vec::with_capacity(runs), Vec::with_capacity(runs));
+    let (mut time, mut passed) = (0.0, Vec::with_capacity(runs));
     for _ in 0..runs {
         let (start, wall) = (now(origin), Instant::now());
         let made = run()?;
-        times.push((now(origin) - start) * 1e6 / count as f64);
+        time += now(origin) - start;
         passed.push(wall.elapsed().as_secs_f64() * 1e6 / count as f64);
         drop(black_box(made));
     }
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[runs / 2]
-    };
-    Ok((median(times), median(passed)))
+    passed.sort_by(f64::total_cmp);
+    Ok((time * 1e6 / (runs * count) as f64, passed[runs / 2]))
 }
 
 /// The first of [`both`].
@@ -86,7 +84,7 @@ fn each<T>(count: usize, run: impl FnMut() -> Result<T>) -> Result<f64> {
 
 fn main() -> Result<()> {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
-    println!("microseconds for each wrapper, bytes of the object for each:");
+    println!("microseconds of the calling thread for each wrapper, those that pass, and bytes of the object for each:");
     for &backend in Backend::ALL {
         for count in if support::is_smoke() { [20, 100, 200] } else { COUNTS } {
             let name = format!("{backend}/{count}");
@@ -135,7 +133,8 @@ fn stages(backend: Backend, wrappers: &[(Signature, Kernel)]) -> Result<()> {
         }
         Ok(lowering.finish())
     };
-    let metadata = each(count, || Ok(wrappers.iter().map(|(signature, _)| lower::metadata(signature).len()).sum::<usize>()))?;
+    let metadata =
+        each(count, || Ok(wrappers.iter().map(|(signature, _)| lower::metadata(signature).len()).sum::<usize>()))?;
     let lower = each(count, lowered)?;
     let mut modules = Vec::new();
     let both = each(count, || {
@@ -151,7 +150,8 @@ fn stages(backend: Backend, wrappers: &[(Signature, Kernel)]) -> Result<()> {
             use tvm_ffi_codegen::OptLevel;
             use tvm_ffi_codegen::artifact::Triple;
             use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, isa_for};
-            let isa = |opt_level| isa_for(&Triple::host(), &IsaOptions { opt_level, pic: true, ..IsaOptions::default() });
+            let isa =
+                |opt_level| isa_for(&Triple::host(), &IsaOptions { opt_level, pic: true, ..IsaOptions::default() });
             let isas = ByLoops::new(OptLevel::Speed, isa)?;
             let options = Options { unwind: true, threads: Some(NonZeroUsize::MIN), ..Options::default() };
             let mut compiler = Compiler::new();
@@ -160,7 +160,8 @@ fn stages(backend: Backend, wrappers: &[(Signature, Kernel)]) -> Result<()> {
                 compiled.push(compiler.compile_by_loops(&module, &isas, options)?);
                 Ok(())
             })?;
-            let object = each(count, || Ok(compiled.pop().map(|compiled| compiled.into_object(isas.straight.clone()))))?;
+            let object =
+                each(count, || Ok(compiled.pop().map(|compiled| compiled.into_object(isas.straight.clone()))))?;
             println!("  compile {compile:.1}, object {object:.1}");
         }
         #[cfg(feature = "_llvm")]

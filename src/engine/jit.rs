@@ -147,7 +147,9 @@ impl JitBuilder {
     pub fn build(self) -> Result<Jit, EngineError> {
         let loader: Box<dyn Loader> = match self.backend {
             #[cfg(feature = "cranelift")]
-            Backend::Cranelift => Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.threads, self.baseline)?),
+            Backend::Cranelift => {
+                Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.threads, self.baseline)?)
+            }
             #[cfg(feature = "_llvm")]
             Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline)?),
         };

@@ -56,9 +56,10 @@ fn an_object_is_the_same_whatever_the_threads() {
 fn an_object_is_the_same_without_the_verifier() {
     let wrappers = wrappers();
     for &backend in Backend::ALL {
-        let library = wrappers.iter().take(3).fold(LibraryBuilder::new().backend(backend), |library, wrapper| {
-            library.function(&wrapper.0, &wrapper.1)
-        });
+        let library = wrappers
+            .iter()
+            .take(3)
+            .fold(LibraryBuilder::new().backend(backend), |library, wrapper| library.function(&wrapper.0, &wrapper.1));
         assert!(library.clone().verifier(false).emit().unwrap() == library.verifier(true).emit().unwrap(), "{backend}");
     }
 }
@@ -68,7 +69,8 @@ fn a_module_of_many_functions_runs() {
     let wrappers = wrappers();
     for &backend in Backend::ALL {
         for threads in [1, 3] {
-            let engine = Engine::builder().backend(backend).threads(NonZeroUsize::new(threads).unwrap()).verifier(false);
+            let engine =
+                Engine::builder().backend(backend).threads(NonZeroUsize::new(threads).unwrap()).verifier(false);
             let engine = engine.build().unwrap();
             let pairs = || wrappers.iter().enumerate().filter(|(i, _)| i % 3 < 2);
             // SAFETY: the bodies touch no memory.
