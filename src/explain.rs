@@ -101,7 +101,7 @@ pub fn explain(
     if stage == Stage::Ir {
         return Ok(module.to_string());
     }
-    let module = verified(module)?;
+    let module = verified(module, true)?;
     match backend {
         #[cfg(feature = "cranelift")]
         Backend::Cranelift => cranelift(&module, stage, level),

@@ -70,6 +70,8 @@ pub mod engine;
 pub mod explain;
 pub mod ir;
 pub mod lower;
+#[cfg(feature = "cranelift")]
+mod parallel;
 pub mod spec;
 
 #[cfg(feature = "_engine")]

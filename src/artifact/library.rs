@@ -1,5 +1,7 @@
 //! From signatures and kernels to an object file.
 
+use std::num::NonZeroUsize;
+
 use target_lexicon::Triple;
 
 use super::error::EmitError;
@@ -47,6 +49,8 @@ pub struct LibraryBuilder {
     features: Vec<String>,
     prefix: Option<String>,
     carries_modules: bool,
+    threads: Option<NonZeroUsize>,
+    verifier: bool,
     functions: Vec<Function>,
 }
 
@@ -74,6 +78,8 @@ impl LibraryBuilder {
             features: Vec::new(),
             prefix: None,
             carries_modules: false,
+            threads: None,
+            verifier: cfg!(debug_assertions),
             functions: Vec::new(),
         }
     }
@@ -106,6 +112,20 @@ impl LibraryBuilder {
     /// A feature that the CPU has for certain, by the backend's name for it: LLVM's `+avx2`, Cranelift's `has_avx2`.
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
+        self
+    }
+
+    /// The most threads to make code on; as many as the machine has, unless stated. Only Cranelift uses more than one, from about a
+    /// hundred functions on. The bytes don't depend on it.
+    pub fn threads(mut self, most: NonZeroUsize) -> Self {
+        self.threads = Some(most);
+        self
+    }
+
+    /// Whether the IR is verified, and Cranelift checks its own work; on by default in debug builds. What LLVM gets is always checked
+    /// by LLVM, which crashes on what is malformed.
+    pub fn verifier(mut self, yes: bool) -> Self {
+        self.verifier = yes;
         self
     }
 
@@ -179,7 +199,7 @@ impl LibraryBuilder {
             return Err(EmitError::Functions(mistakes));
         }
         let invalid = |e| EmitError::Internal(format!("lowering made invalid IR\n{e}"));
-        ir::verify(lowering.finish()).map_err(invalid)
+        VerifiedModule::lowered(lowering.finish(), self.verifier).map_err(invalid)
     }
 
     #[cfg(feature = "cranelift")]
@@ -190,10 +210,10 @@ impl LibraryBuilder {
         let features: Vec<String> = self.cpu.iter().chain(&self.features).cloned().collect();
         let isa = |opt_level| {
             let features = features.clone();
-            isa_for(&self.target, &IsaOptions { opt_level, pic, features, ..IsaOptions::default() })
+            isa_for(&self.target, &IsaOptions { opt_level, pic, verifier: self.verifier, features })
         };
         let isas = ByLoops::new(self.opt_level, isa)?;
-        let options = Options { unwind: true, ..Options::default() };
+        let options = Options { unwind: true, threads: self.threads, ..Options::default() };
         let compiled = Compiler::new().compile_by_loops(&module, &isas, options)?;
         drop(module);
         Ok(compiled.into_object(isas.straight)?)

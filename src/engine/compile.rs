@@ -1,5 +1,6 @@
 //! The engine: from signatures and kernels to functions that can be called.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tvm_ffi_runtime::abi::TVMFFISafeCallType;
@@ -23,12 +24,14 @@ pub struct Engine {
     /// The routines that all wrappers share, compiled once.
     support: Arc<Code>,
     bundled: bool,
+    verifier: bool,
 }
 
 /// What an [`Engine`] is made of.
 pub struct EngineBuilder {
     jit: JitBuilder,
     bundled: bool,
+    verifier: bool,
 }
 
 impl EngineBuilder {
@@ -69,6 +72,20 @@ impl EngineBuilder {
         self
     }
 
+    /// The most threads to compile a module on; as many as the machine has, unless stated. Only Cranelift uses more than one, from about
+    /// a hundred functions on.
+    pub fn threads(mut self, most: NonZeroUsize) -> Self {
+        self.jit = self.jit.threads(most);
+        self
+    }
+
+    /// Whether the IR is verified, and Cranelift checks its own work; on by default in debug builds. What LLVM gets is always checked
+    /// by LLVM, which crashes on what is malformed.
+    pub fn verifier(mut self, yes: bool) -> Self {
+        (self.jit, self.verifier) = (self.jit.verifier(yes), yes);
+        self
+    }
+
     /// Binds the code to another implementation of the TVM FFI C API than the bundled one, such as the `libtvm_ffi`
     /// that a Python process already has. One runtime owns a process: such an engine gives [code](Engine::compile_code), and no
     /// [`Function`] of the bundled runtime.
@@ -96,14 +113,14 @@ impl EngineBuilder {
             false => self.jit,
         };
         let jit = jit.build()?;
-        let support = jit.load(&verified(lower::support_module())?)?;
-        Ok(Engine { jit, support, bundled: self.bundled })
+        let support = jit.load(&verified(lower::support_module(), self.verifier)?)?;
+        Ok(Engine { jit, support, bundled: self.bundled, verifier: self.verifier })
     }
 }
 
 /// Lowering makes valid IR, so anything else is our mistake; the message carries the listing.
-pub(crate) fn verified(module: ir::Module) -> Result<VerifiedModule, EngineError> {
-    ir::verify(module).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))
+pub(crate) fn verified(module: ir::Module, check: bool) -> Result<VerifiedModule, EngineError> {
+    VerifiedModule::lowered(module, check).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))
 }
 
 impl Engine {
@@ -117,7 +134,7 @@ impl Engine {
 
     /// Starts building one.
     pub fn builder() -> EngineBuilder {
-        EngineBuilder { jit: Jit::builder(), bundled: true }
+        EngineBuilder { jit: Jit::builder(), bundled: true, verifier: cfg!(debug_assertions) }
     }
 
     /// The JIT below, with the engine's symbols.
@@ -194,7 +211,7 @@ impl Engine {
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
         }
-        self.load(&verified(lowering.finish())?)
+        self.load(&verified(lowering.finish(), self.verifier)?)
     }
 
     /// Loads a lowered module.

@@ -1,5 +1,6 @@
 //! Loading what Cranelift made: `cranelift-jit` links it into one mapping, which is ours.
 
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -19,18 +20,24 @@ use crate::ir::VerifiedModule;
 /// Compiles with Cranelift and loads.
 pub(super) struct CraneliftJit {
     isas: ByLoops,
+    threads: Option<NonZeroUsize>,
     pool: Pool<Box<Compiler>>,
 }
 
 impl CraneliftJit {
     /// `baseline`: for any CPU of the architecture.
-    pub(super) fn new(opt_level: OptLevel, verifier: Option<bool>, baseline: bool) -> Result<Self, EngineError> {
+    pub(super) fn new(
+        opt_level: OptLevel,
+        verifier: Option<bool>,
+        threads: Option<NonZeroUsize>,
+        baseline: bool,
+    ) -> Result<Self, EngineError> {
         let isa = |opt_level| {
             let mut options = IsaOptions { opt_level, ..IsaOptions::default() };
             options.verifier = verifier.unwrap_or(options.verifier);
             if baseline { isa_for(&Triple::host(), &options) } else { host_isa(&options) }
         };
-        Ok(CraneliftJit { isas: ByLoops::new(opt_level, isa)?, pool: Pool::default() })
+        Ok(CraneliftJit { isas: ByLoops::new(opt_level, isa)?, threads, pool: Pool::default() })
     }
 
     /// Compiles a module without loading it, with a compiler of the pool. A frame of its own, so that a tool that
@@ -88,7 +95,7 @@ impl Loader for CraneliftJit {
         resolve: Resolve<'_>,
         keep_alive: Vec<KeepAlive>,
     ) -> Result<Code, EngineError> {
-        let compiled = self.compile(module, Options::default())?;
+        let compiled = self.compile(module, Options { threads: self.threads, ..Options::default() })?;
         self.link(&compiled, resolve, keep_alive)
     }
 }

@@ -1,5 +1,6 @@
 //! The JIT: from a verified module to code in this process, with one backend or the other.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::code::{Code, KeepAlive};
@@ -66,6 +67,7 @@ pub struct JitBuilder {
     backend: Backend,
     opt_level: OptLevel,
     verifier: Option<bool>,
+    threads: Option<NonZeroUsize>,
     baseline: bool,
     symbols: SymbolResolver,
     keep_alive: Vec<KeepAlive>,
@@ -124,6 +126,13 @@ impl JitBuilder {
         self
     }
 
+    /// The most threads to compile a module on; as many as the machine has, unless stated. Only Cranelift uses more than one, from about
+    /// a hundred functions on.
+    pub fn threads(mut self, most: NonZeroUsize) -> Self {
+        self.threads = Some(most);
+        self
+    }
+
     /// Whether to use only instructions that every CPU of the architecture has, as an object for any machine would.
     /// Off by default.
     pub fn baseline_cpu(mut self, yes: bool) -> Self {
@@ -138,7 +147,9 @@ impl JitBuilder {
     pub fn build(self) -> Result<Jit, EngineError> {
         let loader: Box<dyn Loader> = match self.backend {
             #[cfg(feature = "cranelift")]
-            Backend::Cranelift => Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.baseline)?),
+            Backend::Cranelift => {
+                Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.threads, self.baseline)?)
+            }
             #[cfg(feature = "_llvm")]
             Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline)?),
         };

@@ -127,9 +127,14 @@ impl Module {
 
     /// Takes back the declarations after the first `count` functions.
     pub(crate) fn truncate_functions(&mut self, count: usize) {
-        let kept = std::mem::take(&mut self.functions).into_iter().take(count);
-        self.functions = kept.map(|(_, decl)| decl).collect();
-        self.by_name.retain(|_, func| (func.as_u32() as usize) < count);
+        // not touching those that stay: a library has many, and takes back often
+        let mut functions = Vec::from(std::mem::take(&mut self.functions));
+        for decl in functions.drain(count.min(functions.len())..) {
+            if self.by_name.get(&decl.name).is_some_and(|func| func.as_u32() as usize >= count) {
+                self.by_name.remove(&decl.name);
+            }
+        }
+        self.functions = functions.into();
     }
 
     /// Adds constant data.

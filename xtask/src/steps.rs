@@ -114,6 +114,7 @@ pub const SOAK: &[Step] = &[
 pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
+    Step { name: "many", about: "10,000 wrappers in one object", needs: &[], run: bench_many },
     Step {
         name: "llvm",
         about: "LLVM beside Cranelift and against clang",
@@ -261,7 +262,7 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    all(["compile", "call", "workloads"].map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
+    all(["compile", "call", "many", "workloads"].map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
 }
 
 fn bench_compile() -> Result {
@@ -270,6 +271,10 @@ fn bench_compile() -> Result {
 
 fn bench_call() -> Result {
     all([cargo(&["bench", "--bench", "call"]).env("TVM_FFI_BACKTRACE", "0")])
+}
+
+fn bench_many() -> Result {
+    all([cargo(&["bench", "--bench", "many"])])
 }
 
 fn bench_llvm() -> Result {

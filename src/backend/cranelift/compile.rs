@@ -1,21 +1,19 @@
 //! Phase 1: every function of a module becomes machine code with relocations, in memory of its own.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::num::NonZeroUsize;
 
 use cranelift_codegen::binemit::Reloc;
-use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir as clif;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::UnwindInfo;
-use cranelift_codegen::{CodegenError, ir as clif};
-use cranelift_module::{DataDescription, FuncId, Init, ModuleReloc, ModuleRelocTarget};
+use cranelift_module::{DataDescription, Init, ModuleReloc, ModuleRelocTarget};
 
-use super::translate::{self, DataPlace, FUNCTIONS, Scratch, Target};
+use super::translate::{self, DataPlace, FUNCTIONS, Target};
+use super::worker::Worker;
 use super::{ByLoops, Error};
 use crate::backend::OptLevel;
-use crate::ir::{Data, DataKind, FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
-
-/// A compiler that has compiled functions of more instructions than this is not kept: it holds too much memory.
-const LARGE: usize = 20_000;
+use crate::ir::{Data, DataKind, FuncRef, Linkage, Module, VerifiedModule};
+use crate::parallel;
 
 /// What else to produce.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +22,9 @@ pub struct Options {
     pub disasm: bool,
     /// Keep each function's unwind information, for whoever writes `.eh_frame` or the like.
     pub unwind: bool,
+    /// The most threads to compile on, where a module has functions enough that others than the caller's are worth it; as many as the
+    /// machine has, unless stated. The result doesn't depend on it.
+    pub threads: Option<NonZeroUsize>,
 }
 
 /// A function of a [`CompiledModule`].
@@ -170,35 +171,21 @@ pub fn compile(module: &VerifiedModule, isa: &dyn TargetIsa) -> Result<CompiledM
 }
 
 /// Compiles modules one after the other and keeps its memory between them. One per thread.
+#[derive(Default)]
 pub struct Compiler {
-    context: cranelift_codegen::Context,
-    control: ControlPlane,
-    scratch: Scratch,
+    worker: Worker,
     places: Vec<DataPlace>,
-    bloated: bool,
-}
-
-impl Default for Compiler {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Compiler {
     /// A compiler that has compiled nothing yet.
     pub fn new() -> Self {
-        Compiler {
-            context: cranelift_codegen::Context::new(),
-            control: ControlPlane::default(),
-            scratch: Scratch::default(),
-            places: Vec::new(),
-            bloated: false,
-        }
+        Self::default()
     }
 
     /// Whether it compiled something so large, or failed in such a way, that it should rather not be kept.
     pub fn is_bloated(&self) -> bool {
-        self.bloated
+        self.worker.is_bloated()
     }
 
     /// Compiles a module for a target.
@@ -234,33 +221,23 @@ impl Compiler {
         }
         let target = Target::of(isa);
         let mut out = CompiledModule {
-            functions: Vec::with_capacity(module.functions.len()),
+            functions: Vec::new(),
             data: self.lay_out_data(module)?,
             constructors: module.constructors.clone(),
             only_in_objects: module.only_in_objects(),
             libcalls: Vec::new(),
             isa: isa_identity(isa),
         };
-        for (func_ref, decl) in &module.functions {
-            let signature = target.signature(&decl.signature);
-            let mut function = CompiledFunction {
-                name: decl.name.clone(),
-                linkage: decl.linkage,
-                signature,
-                code: Vec::new(),
-                align: 1,
-                used: false,
-                cold: decl.cold,
-                disasm: None,
-                unwind: None,
-                relocs: Vec::new(),
-            };
-            if let Some(body) = &decl.body {
-                let isa = if OptLevel::gains(decl) { isa } else { straight };
-                self.function(module, target, func_ref, decl, body, isa, options, &mut function)?;
-            }
-            out.functions.push(function);
-        }
+        let bodies = module.functions.values().filter(|decl| decl.body.is_some()).count();
+        let threads = parallel::threads_for(bodies, options.threads);
+        let cx = translate::Context { module, target, data: &self.places };
+        let work = |worker: &mut Worker, index| {
+            let func = FuncRef::from_u32(index as u32);
+            let isa = if OptLevel::gains(&module.functions[func]) { isa } else { straight };
+            worker.compile(cx, func, isa, options)
+        };
+        let count = module.functions.len();
+        out.functions = parallel::in_order(count, threads, &mut self.worker, Worker::default, work)?;
         out.note_references();
         Ok(out)
     }
@@ -303,86 +280,6 @@ impl Compiler {
             out[0] = CompiledData::new(bytes, align);
         }
         Ok(out)
-    }
-
-    #[allow(clippy::too_many_arguments)] // a step of `compile`, with its state
-    fn function(
-        &mut self,
-        module: &Module,
-        target: Target,
-        func_ref: FuncRef,
-        decl: &FuncDecl,
-        body: &Function,
-        isa: &dyn TargetIsa,
-        options: Options,
-        out: &mut CompiledFunction,
-    ) -> Result<(), Error> {
-        self.bloated |= body.insts.len() > LARGE;
-        // Cranelift has bugs as everyone has, and some of them panic. None may leave this library.
-        let done = catch_unwind(AssertUnwindSafe(|| {
-            self.context.clear();
-            self.context.set_disasm(options.disasm);
-            self.context.func.signature = out.signature.clone();
-            let cx = translate::Context { module, target, data: &self.places };
-            translate::translate(cx, body, &mut self.context.func, &mut self.scratch);
-            if options.disasm {
-                out.disasm = Some(self.context.func.display().to_string());
-            }
-            match self.context.compile(isa, &mut self.control) {
-                Ok(_) => Ok(()),
-                Err(e) => Err(e.inner),
-            }
-        }));
-        let message = match done {
-            Ok(Ok(())) => return self.take_code(func_ref, isa, options, decl, out),
-            Ok(Err(e @ (CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded))) => {
-                return Err(Error::TooLarge { function: decl.name.clone(), message: e.to_string() });
-            }
-            Ok(Err(CodegenError::Verifier(e))) => e.to_string(),
-            Ok(Err(e)) => e.to_string(),
-            Err(payload) => {
-                let text = payload
-                    .downcast_ref::<String>()
-                    .map(String::as_str)
-                    .or_else(|| payload.downcast_ref::<&str>().copied());
-                format!("panic: {}", text.unwrap_or("unknown"))
-            }
-        };
-        // After a panic nothing is known of the context's state, not even that it can be shown.
-        let clif = catch_unwind(AssertUnwindSafe(|| self.context.func.display().to_string())).unwrap_or_default();
-        let listing = format!("{}\n{clif}", module.display_function(func_ref));
-        *self = Compiler { bloated: true, ..Compiler::new() };
-        Err(Error::Codegen { function: decl.name.clone(), message, listing })
-    }
-
-    fn take_code(
-        &mut self,
-        func_ref: FuncRef,
-        isa: &dyn TargetIsa,
-        options: Options,
-        decl: &FuncDecl,
-        out: &mut CompiledFunction,
-    ) -> Result<(), Error> {
-        let Some(code) = self.context.compiled_code() else { return Ok(()) };
-        out.code = code.code_buffer().to_vec();
-        let wanted = isa.function_alignment();
-        let wanted = if decl.cold { wanted.minimum } else { wanted.preferred };
-        out.align = code.buffer.alignment.max(wanted).max(isa.symbol_alignment() as u32).max(1);
-        let id = FuncId::from_u32(func_ref.as_u32());
-        out.relocs =
-            code.buffer.relocs().iter().map(|r| ModuleReloc::from_mach_reloc(r, &self.context.func, id)).collect();
-        if let (Some(text), Some(vcode)) = (&mut out.disasm, &code.vcode) {
-            text.push('\n');
-            text.push_str(vcode);
-        }
-        if options.unwind {
-            out.unwind = code.create_unwind_info(isa).map_err(|e| Error::Codegen {
-                function: decl.name.clone(),
-                message: e.to_string(),
-                listing: String::new(),
-            })?;
-        }
-        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ mod object;
 mod translate;
 mod unwind;
 mod unwind_windows;
+mod worker;
 
 #[cfg(test)]
 mod tests;

@@ -198,6 +198,12 @@ impl Display for Problem {
 pub struct VerifiedModule(Module);
 
 impl VerifiedModule {
+    /// The module as it is, or verified if `check`: for what lowering has made, which keeps every rule unless it has a mistake.
+    #[cfg_attr(not(feature = "_engine"), allow(dead_code))] // an object is made by a backend
+    pub(crate) fn lowered(module: Module, check: bool) -> Result<Self, VerifyError> {
+        if check { verify(module) } else { Ok(VerifiedModule(module)) }
+    }
+
     /// The module, to read.
     pub fn module(&self) -> &Module {
         &self.0

@@ -81,7 +81,9 @@ fn listings_and_unwind_information_on_request() {
     let mut compiler = Compiler::new();
     let plain = compiler.compile(&floor_module(HOST_ENDIANNESS), &*isa, Options::default()).unwrap();
     assert!(plain.functions()[0].disasm.is_none() && plain.functions()[0].unwind.is_none());
-    let full = compiler.compile(&floor_module(HOST_ENDIANNESS), &*isa, Options { disasm: true, unwind: true }).unwrap();
+    let full = compiler
+        .compile(&floor_module(HOST_ENDIANNESS), &*isa, Options { disasm: true, unwind: true, ..Options::default() })
+        .unwrap();
     let f = &full.functions()[0];
     assert!(f.disasm.as_ref().unwrap().contains("block0"));
     assert!(f.unwind.is_some());

@@ -1,0 +1,146 @@
+//! One function after the other becomes machine code. A thread has one worker, which keeps its memory between them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cranelift_codegen::CodegenError;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_module::{FuncId, ModuleReloc};
+
+use super::Error;
+use super::compile::{CompiledFunction, Options};
+use super::translate::{self, Scratch};
+use crate::ir::{FuncDecl, FuncRef, Function};
+
+/// A worker that has compiled functions of more instructions than this is not kept: it holds too much memory.
+const LARGE: usize = 20_000;
+
+/// What compiling a function needs, reused.
+pub(super) struct Worker {
+    context: cranelift_codegen::Context,
+    control: ControlPlane,
+    scratch: Scratch,
+    bloated: bool,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Worker {
+            context: cranelift_codegen::Context::new(),
+            control: ControlPlane::default(),
+            scratch: Scratch::default(),
+            bloated: false,
+        }
+    }
+}
+
+impl Worker {
+    /// Whether it compiled something so large, or failed in such a way, that it should rather not be kept.
+    pub(super) fn is_bloated(&self) -> bool {
+        self.bloated
+    }
+
+    /// Compiles a function of the module, if it has a body.
+    pub(super) fn compile(
+        &mut self,
+        cx: translate::Context<'_>,
+        func: FuncRef,
+        isa: &dyn TargetIsa,
+        options: Options,
+    ) -> Result<CompiledFunction, Error> {
+        let decl = &cx.module.functions[func];
+        let mut out = CompiledFunction {
+            name: decl.name.clone(),
+            linkage: decl.linkage,
+            signature: cx.target.signature(&decl.signature),
+            code: Vec::new(),
+            align: 1,
+            used: false,
+            cold: decl.cold,
+            disasm: None,
+            unwind: None,
+            relocs: Vec::new(),
+        };
+        if let Some(body) = &decl.body {
+            self.body(cx, func, body, isa, options, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn body(
+        &mut self,
+        cx: translate::Context<'_>,
+        func: FuncRef,
+        body: &Function,
+        isa: &dyn TargetIsa,
+        options: Options,
+        out: &mut CompiledFunction,
+    ) -> Result<(), Error> {
+        self.bloated |= body.insts.len() > LARGE;
+        // Cranelift has bugs as everyone has, and some of them panic. None may leave this library.
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            self.context.clear();
+            self.context.set_disasm(options.disasm);
+            self.context.func.signature = out.signature.clone();
+            translate::translate(cx, body, &mut self.context.func, &mut self.scratch);
+            if options.disasm {
+                out.disasm = Some(self.context.func.display().to_string());
+            }
+            match self.context.compile(isa, &mut self.control) {
+                Ok(_) => Ok(()),
+                Err(e) => Err(e.inner),
+            }
+        }));
+        let decl = &cx.module.functions[func];
+        let message = match done {
+            Ok(Ok(())) => return self.take_code(func, isa, options, decl, out),
+            Ok(Err(e @ (CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded))) => {
+                return Err(Error::TooLarge { function: decl.name.clone(), message: e.to_string() });
+            }
+            Ok(Err(CodegenError::Verifier(e))) => e.to_string(),
+            Ok(Err(e)) => e.to_string(),
+            Err(payload) => {
+                let text = payload
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| payload.downcast_ref::<&str>().copied());
+                format!("panic: {}", text.unwrap_or("unknown"))
+            }
+        };
+        // After a panic nothing is known of the context's state, not even that it can be shown.
+        let clif = catch_unwind(AssertUnwindSafe(|| self.context.func.display().to_string())).unwrap_or_default();
+        let listing = format!("{}\n{clif}", cx.module.display_function(func));
+        *self = Worker { bloated: true, ..Worker::default() };
+        Err(Error::Codegen { function: decl.name.clone(), message, listing })
+    }
+
+    fn take_code(
+        &mut self,
+        func: FuncRef,
+        isa: &dyn TargetIsa,
+        options: Options,
+        decl: &FuncDecl,
+        out: &mut CompiledFunction,
+    ) -> Result<(), Error> {
+        let Some(code) = self.context.compiled_code() else { return Ok(()) };
+        out.code = code.code_buffer().to_vec();
+        let wanted = isa.function_alignment();
+        let wanted = if decl.cold { wanted.minimum } else { wanted.preferred };
+        out.align = code.buffer.alignment.max(wanted).max(isa.symbol_alignment() as u32).max(1);
+        let id = FuncId::from_u32(func.as_u32());
+        out.relocs =
+            code.buffer.relocs().iter().map(|r| ModuleReloc::from_mach_reloc(r, &self.context.func, id)).collect();
+        if let (Some(text), Some(vcode)) = (&mut out.disasm, &code.vcode) {
+            text.push('\n');
+            text.push_str(vcode);
+        }
+        if options.unwind {
+            out.unwind = code.create_unwind_info(isa).map_err(|e| Error::Codegen {
+                function: decl.name.clone(),
+                message: e.to_string(),
+                listing: String::new(),
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Work on several threads, with results that don't tell how many there were.
+
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+/// A thread is worth starting for this many pieces of work, each of some 100 microseconds.
+const WORTH_A_THREAD: usize = 64;
+/// How many pieces a thread takes at once.
+const CHUNK: usize = 8;
+
+/// How many threads to do so many pieces of work on; `most` is all that the machine has, unless stated.
+pub(crate) fn threads_for(pieces: usize, most: Option<NonZeroUsize>) -> usize {
+    let worth = pieces / WORTH_A_THREAD;
+    if worth < 2 {
+        return 1;
+    }
+    // asks the system, which takes longer than a small module
+    let most = most.or_else(|| thread::available_parallelism().ok());
+    worth.min(most.map_or(1, NonZeroUsize::get))
+}
+
+/// What one thread has done: runs of results, each with the number of its first.
+type Done<T> = Vec<(usize, Vec<T>)>;
+
+/// Does the pieces of work `0..count`, and gives their results in order.
+///
+/// Each thread has a state of its own: this one `mine`, others what `state` makes. Where the system gives fewer threads, fewer do it.
+///
+/// # Errors
+/// That of the first piece, by its number, that fails.
+///
+/// # Panics
+/// If `work` does.
+pub(crate) fn in_order<S, T: Send, E: Send>(
+    count: usize,
+    threads: usize,
+    mine: &mut S,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    if threads < 2 {
+        let mut results = Vec::with_capacity(count);
+        for index in 0..count {
+            results.push(work(mine, index)?);
+        }
+        return Ok(results);
+    }
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    // A chunk that is begun is gone through even if another thread fails meanwhile: all before the failing one have been begun, so that
+    // the first error is among those that are seen.
+    let run = |state: &mut S| -> (Done<T>, Option<(usize, E)>) {
+        let mut done = Vec::new();
+        while !failed.load(Ordering::Relaxed) {
+            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            if start >= count {
+                break;
+            }
+            let mut chunk = Vec::with_capacity(CHUNK);
+            for index in start..count.min(start + CHUNK) {
+                match work(state, index) {
+                    Ok(result) => chunk.push(result),
+                    Err(error) => {
+                        failed.store(true, Ordering::Relaxed);
+                        return (done, Some((index, error)));
+                    }
+                }
+            }
+            done.push((start, chunk));
+        }
+        (done, None)
+    };
+    let mut all = Vec::new();
+    let mut errors = Vec::new();
+    thread::scope(|scope| {
+        let other = || thread::Builder::new().spawn_scoped(scope, || run(&mut state())).ok();
+        let others: Vec<_> = (1..threads).map_while(|_| other()).collect();
+        let here = run(mine);
+        let there = others.into_iter().map(|other| other.join().unwrap_or_else(|payload| resume_unwind(payload)));
+        for (done, error) in [here].into_iter().chain(there) {
+            all.extend(done);
+            errors.extend(error);
+        }
+    });
+    if let Some((_, error)) = errors.into_iter().min_by_key(|(index, _)| *index) {
+        return Err(error);
+    }
+    all.sort_unstable_by_key(|(start, _)| *start);
+    let mut results = Vec::with_capacity(count);
+    results.extend(all.into_iter().flat_map(|(_, chunk)| chunk));
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_and_the_first_error_counts() {
+        for threads in [1, 2, 7] {
+            for count in [0, 1, 8, 9, 1000] {
+                let twice = in_order(count, threads, &mut (), || (), |(), i| Ok::<_, usize>(2 * i));
+                assert_eq!(twice, Ok((0..count).map(|i| 2 * i).collect()));
+            }
+            for bad in [0, 5, 500, 999] {
+                let work = |(): &mut (), i| if i >= bad { Err(i) } else { Ok(i) };
+                assert_eq!(in_order(1000, threads, &mut (), || (), work), Err(bad));
+            }
+        }
+    }
+
+    #[test]
+    fn every_thread_has_its_state() {
+        let mut mine = vec![0usize; 3];
+        let sizes = in_order(100, 3, &mut mine, Vec::new, |seen: &mut Vec<usize>, i| {
+            seen.push(i);
+            Ok::<_, ()>(seen.len())
+        });
+        assert!(sizes.is_ok_and(|sizes| sizes.iter().all(|size| *size >= 1)));
+        assert!(mine.len() >= 3);
+    }
+
+    #[test]
+    fn few_pieces_start_no_thread() {
+        assert_eq!(threads_for(2 * WORTH_A_THREAD - 1, NonZeroUsize::new(8)), 1);
+        assert_eq!(threads_for(2 * WORTH_A_THREAD, NonZeroUsize::new(8)), 2);
+        assert_eq!(threads_for(100 * WORTH_A_THREAD, NonZeroUsize::new(8)), 8);
+        assert_eq!(threads_for(100 * WORTH_A_THREAD, NonZeroUsize::new(1)), 1);
+        assert!(threads_for(100 * WORTH_A_THREAD, None) >= 1);
+    }
+}
