@@ -57,7 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The object and the library linked of it.
 fn write(cli: &Cli, signature: &Signature, kernel: &Kernel) -> Result<(), Box<dyn Error>> {
     let object = cli.out.with_extension("o");
-    let library = LibraryBuilder::new().backend(cli.backend).function(signature, kernel);
+    // others carry no metadata
+    let library = LibraryBuilder::new().backend(cli.backend).metadata(false).function(signature, kernel);
     let library = cli.cpu.iter().fold(library, |library, cpu| library.cpu(cpu));
     library.emit()?.write(&object)?;
     Ok(Linker::new(Triple::host()).file(object).link(&cli.out)?)

@@ -49,6 +49,7 @@ pub struct LibraryBuilder {
     features: Vec<String>,
     prefix: Option<String>,
     carries_modules: bool,
+    metadata: bool,
     threads: Option<NonZeroUsize>,
     verifier: bool,
     functions: Vec<Function>,
@@ -78,6 +79,7 @@ impl LibraryBuilder {
             features: Vec::new(),
             prefix: None,
             carries_modules: false,
+            metadata: true,
             threads: None,
             verifier: cfg!(debug_assertions),
             functions: Vec::new(),
@@ -145,6 +147,13 @@ impl LibraryBuilder {
         self
     }
 
+    /// Whether each function carries its metadata: type schema, parameters' names and defaults, the signature's text. It does, unless
+    /// stated. Without it a library is smaller, and hosts know no more of a function than its name and doc.
+    pub fn metadata(mut self, yes: bool) -> Self {
+        self.metadata = yes;
+        self
+    }
+
     /// Adds a function.
     pub fn function(self, signature: &Signature, kernel: &Kernel) -> Self {
         self.add(signature, kernel, None)
@@ -189,6 +198,9 @@ impl LibraryBuilder {
                 LibraryLowering::new(endianness)
             }),
         };
+        if !self.metadata {
+            lowering.without_metadata();
+        }
         if self.carries_modules {
             lowering.carries_modules();
         }

@@ -25,6 +25,8 @@ pub struct LibraryLowering {
     lowering: Lowering,
     system: bool,
     carries_modules: bool,
+    /// Whether functions carry their metadata.
+    metadata: bool,
     /// Texts that functions return, and the data that they will be: of each function its metadata, and its doc behind that.
     texts: Vec<u8>,
     data: DataRef,
@@ -63,11 +65,17 @@ impl LibraryLowering {
             lowering,
             system: prefix.is_some(),
             carries_modules: false,
+            metadata: true,
             texts,
             data,
             string: None,
             exported,
         }
+    }
+
+    /// Leaves the metadata of functions out: their docs, if they have any, are all that hosts then read of them.
+    pub fn without_metadata(&mut self) {
+        self.metadata = false;
     }
 
     /// Lets a system library register `<prefix>__tvm_ffi__library_bin` too, which another object has to define then. Any other library is
@@ -76,7 +84,7 @@ impl LibraryLowering {
         self.carries_modules = true;
     }
 
-    /// Adds a wrapper, its metadata, and its doc if there is one.
+    /// Adds a wrapper, its metadata unless left out, and its doc if there is one.
     ///
     /// # Errors
     /// As [`Lowering::add`]; the kernel is an address of this process; or the name is one that libraries use otherwise.
@@ -100,7 +108,9 @@ impl LibraryLowering {
         }
         let wrapper = self.lowering.add(signature, kernel)?;
         self.exported.push(wrapper);
-        self.returns_text(metadata_symbol, &metadata(signature));
+        if self.metadata {
+            self.returns_text(metadata_symbol, &metadata(signature));
+        }
         if let Some(doc) = doc {
             self.returns_text(doc_symbol, doc);
         }

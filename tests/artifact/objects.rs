@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use libloading::Library;
+use object::{Object, ObjectSymbol};
 use tvm_ffi_codegen::artifact::{ArchiveInput, EmitError, LibraryBinBuilder, LibraryBuilder, Triple, write_archive};
 use tvm_ffi_codegen::lower::{LowerError, metadata};
 use tvm_ffi_codegen::runtime::{Function, Tensor, abi::TVMFFISafeCallType, capi};
@@ -127,6 +128,25 @@ fn system_libraries_register_at_start_up() {
     let mut expected = expected.concat();
     expected.sort_unstable();
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn metadata_may_be_left_out() {
+    for &backend in Backend::ALL {
+        let library = LibraryBuilder::new().backend(backend).documented(&sig("f()"), &Kernel::check_only(), "A doc.");
+        let symbols = |library: LibraryBuilder| -> Vec<String> {
+            let object = library.emit().unwrap();
+            let file = object::File::parse(object.as_bytes()).unwrap();
+            let exported = file.symbols().filter(|symbol| symbol.is_global() && symbol.is_definition());
+            let mut names: Vec<_> = exported.map(|symbol| symbol.name().unwrap().to_owned()).collect();
+            names.sort_unstable();
+            names
+        };
+        let less = ["__tvm_ffi__doc_f", "__tvm_ffi__library_ctx", "__tvm_ffi_f"];
+        assert_eq!(symbols(library.clone().metadata(false)), less, "{backend}");
+        let all = ["__tvm_ffi__doc_f", "__tvm_ffi__library_ctx", "__tvm_ffi__metadata_f", "__tvm_ffi_f"];
+        assert_eq!(symbols(library), all, "{backend}");
+    }
 }
 
 fn mistakes(library: LibraryBuilder) -> Vec<LowerError> {
