@@ -4,11 +4,11 @@ use std::ffi::{CStr, CString};
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
-use inkwell::llvm_sys::transforms::pass_builder::{LLVMRunPasses, LLVMRunPassesOnFunction};
+use inkwell::llvm_sys::transforms::pass_builder::LLVMRunPasses;
 use inkwell::module::Module as LlvmModule;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::TargetMachine;
-use inkwell::values::{AsValueRef, FunctionValue};
+use inkwell::values::FunctionValue;
 
 use crate::backend::OptLevel;
 
@@ -17,54 +17,61 @@ use crate::backend::OptLevel;
 /// instructions more.
 const SHORT: &str = "function(early-cse<memssa>)";
 /// What makes routines smaller that are hardly ever called.
-const SMALL: &str = "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg";
+const SMALL: &str = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 /// clang's pipeline at `-O3`.
 const FULL: &str = "default<O3>";
 
 /// Optimises a module; `brief` are the functions of it that gain nothing from the full pipeline, and get the short one; `cold` are
 /// those that had better be small.
-pub(super) fn run(
-    module: &LlvmModule<'_>,
+pub(super) fn run<'ctx>(
+    module: &LlvmModule<'ctx>,
     machine: &TargetMachine,
     level: OptLevel,
-    brief: &[FunctionValue<'_>],
-    cold: &[FunctionValue<'_>],
+    brief: &[FunctionValue<'ctx>],
+    cold: &[FunctionValue<'ctx>],
 ) -> Result<(), String> {
     match level {
         OptLevel::None => Ok(()),
         OptLevel::Speed => {
             passes(module, machine, SHORT)?;
-            cold.iter().try_for_each(|function| function_passes(*function, machine, SMALL))
+            if cold.is_empty() {
+                return Ok(());
+            }
+            let others = module.get_functions().filter(|function| !cold.contains(function));
+            leaving_out(module, others, || passes(module, machine, SMALL))
         }
         OptLevel::Full if brief.is_empty() => passes(module, machine, FULL),
         OptLevel::Full => {
             passes(module, machine, SHORT)?;
-            // The pass manager leaves out such functions, and the inliner changes nothing in them.
-            let [optnone, noinline] = ["optnone", "noinline"].map(Attribute::get_named_enum_kind_id);
-            let here = AttributeLoc::Function;
-            let context = module.get_context();
-            for function in brief {
-                function.add_attribute(here, context.create_enum_attribute(optnone, 0));
-                function.add_attribute(here, context.create_enum_attribute(noinline, 0));
-            }
-            let result = passes(module, machine, FULL);
-            for function in brief {
-                function.remove_enum_attribute(here, optnone);
-                function.remove_enum_attribute(here, noinline);
-            }
-            result
+            leaving_out(module, brief.iter().copied(), || passes(module, machine, FULL))
         }
     }
 }
 
-fn function_passes(function: FunctionValue<'_>, machine: &TargetMachine, passes: &str) -> Result<(), String> {
-    let options = PassBuilderOptions::create();
-    let passes = CString::new(passes).map_err(|e| e.to_string())?;
-    // SAFETY: function, machine and options are alive; the function's module passed LLVM's verifier.
-    let error = unsafe {
-        LLVMRunPassesOnFunction(function.as_value_ref(), passes.as_ptr(), machine.as_mut_ptr(), options.as_mut_ptr())
-    };
-    take_error(error)
+/// Runs passes over all functions but these: the pass manager leaves out what isn't to be optimised, and the inliner changes nothing in
+/// it. (Passes for a single function are in LLVM's C interface only from version 20 on.)
+fn leaving_out<'ctx, T>(
+    module: &LlvmModule<'ctx>,
+    functions: impl Iterator<Item = FunctionValue<'ctx>>,
+    run: impl FnOnce() -> T,
+) -> T {
+    let here = AttributeLoc::Function;
+    let context = module.get_context();
+    let kinds = ["optnone", "noinline"].map(Attribute::get_named_enum_kind_id);
+    let mut added = Vec::new();
+    for function in functions.filter(|function| function.count_basic_blocks() > 0) {
+        for kind in kinds {
+            if function.get_enum_attribute(here, kind).is_none() {
+                function.add_attribute(here, context.create_enum_attribute(kind, 0));
+                added.push((function, kind));
+            }
+        }
+    }
+    let result = run();
+    for (function, kind) in added {
+        function.remove_enum_attribute(here, kind);
+    }
+    result
 }
 
 fn passes(module: &LlvmModule<'_>, machine: &TargetMachine, passes: &str) -> Result<(), String> {
