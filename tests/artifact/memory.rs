@@ -36,7 +36,7 @@ fn library(backend: Backend, count: usize) -> LibraryBuilder {
 fn a_function_takes_less_than_100_kb() {
     for backend in Backend::ALL {
         let out = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "artifact::memory::measure", "--ignored", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "artifact::memory::measure", "--nocapture", "--test-threads=1"])
             .env("MEASURED_BACKEND", backend.to_string().to_lowercase())
             .output()
             .unwrap();
@@ -49,10 +49,11 @@ fn a_function_takes_less_than_100_kb() {
     }
 }
 
+/// What the test above runs; of itself it measures nothing.
 #[test]
-#[ignore = "run by the test above"]
 fn measure() {
-    let backend: Backend = std::env::var("MEASURED_BACKEND").unwrap().parse().unwrap();
+    let Ok(backend) = std::env::var("MEASURED_BACKEND") else { return };
+    let backend: Backend = backend.parse().unwrap();
     // what is there once, such as the backend's own tables
     library(backend, 1).emit().unwrap();
     let before = peak();
