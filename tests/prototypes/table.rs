@@ -3,10 +3,11 @@
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TVMFFIAny};
-use tvm_ffi_codegen::spec::{DType, DefaultValue};
+use tvm_ffi_codegen::spec::DType;
 use tvm_ffi_codegen::{Dim, ParamType, ScalarType, Signature, TensorType};
 
 use crate::support::layout::{Gives, gives, is_opaque, is_open, says_given};
+use crate::support::model::seen::default_value;
 use crate::support::streams::stream_of;
 use crate::support::value::{Data, Strides, TensorSpec, Value};
 
@@ -31,7 +32,8 @@ pub struct Passed<'a> {
 pub fn received(signature: &Signature, convention: Convention, passed: &Passed<'_>) -> Vec<Noted> {
     let mut table = Table { signature, convention, noted: Vec::new(), symbols: Vec::new(), stream: None };
     let defaults = signature.params().iter().filter(|param| param.ty != ParamType::EnvStream);
-    let defaults = defaults.skip(passed.values.len()).filter_map(|param| param.default.as_ref()).map(default);
+    let defaults =
+        defaults.skip(passed.values.len()).filter_map(|param| Some(default_value(&param.ty, param.default.as_ref()?)));
     let values: Vec<Value> = passed.values.iter().cloned().chain(defaults).collect();
     if convention == Convention::Packed {
         let raw = passed.raw.iter().map(|raw| [raw.type_index as u64, raw.zero_padding.into(), raw.bits()]);
@@ -73,18 +75,6 @@ pub fn returned(signature: &Signature) -> Option<&'static str> {
         (Gives::Value, Some(ParamType::DType)) => Some("DLDataType"),
         (Gives::Value, _) => Some("DLDevice"),
         _ => None,
-    }
-}
-
-fn default(value: &DefaultValue) -> Value {
-    match value {
-        DefaultValue::None => Value::NONE,
-        DefaultValue::Bool(value) => Value::bool(*value),
-        DefaultValue::Int(value) => Value::int(*value),
-        DefaultValue::Float(value) => Value::Float(*value),
-        DefaultValue::Str(text) => Value::Str(text.clone()),
-        DefaultValue::DType(dtype) => Value::DType(*dtype),
-        DefaultValue::Device(device) => Value::Device(*device),
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod dims;
 mod outcome;
-mod seen;
+pub mod seen;
 mod tensor;
 mod types;
 
