@@ -280,9 +280,9 @@ impl<'m> FunctionBuilder<'m> {
         self.value(Op::Element { base, index, ty }, Type::Ptr)
     }
 
-    /// Whether `bytes` bytes at two addresses are the same; see [`Op::SameBytes`].
-    pub fn same_bytes(&mut self, a: Value, b: Value, bytes: u32) -> Value {
-        self.value(Op::SameBytes(a, b, bytes), Type::Bool)
+    /// Whether `bytes` bytes are the same at both addresses of each pair; see [`Op::SameBytes`].
+    pub fn same_bytes(&mut self, pairs: Vec<(Value, Value)>, bytes: u32) -> Value {
+        self.value(Op::SameBytes(pairs, bytes), Type::Bool)
     }
 
     /// The address of a stack slot.

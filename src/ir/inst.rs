@@ -196,7 +196,7 @@ impl MemFlags {
     pub const UNALIGNED: MemFlags = MemFlags { aligned: false, readonly: false };
 }
 
-/// The most bytes that [`Op::SameBytes`] compares.
+/// The most bytes that [`Op::SameBytes`] compares in all.
 pub const MAX_SAME_BYTES: u32 = 512;
 
 /// What an instruction does. One with a result has exactly one.
@@ -265,9 +265,9 @@ pub enum Op {
         /// The element's type; its size is the step.
         ty: Type,
     },
-    /// Whether as many bytes at two addresses are the same: a multiple of 8, at most [`MAX_SAME_BYTES`]. Both addresses are
-    /// multiples of 8. The result is `Bool`.
-    SameBytes(Value, Value, u32),
+    /// Whether as many bytes are the same at both addresses of each pair: a multiple of 8, at most [`MAX_SAME_BYTES`] in all pairs.
+    /// All addresses are multiples of 8. The result is `Bool`.
+    SameBytes(Vec<(Value, Value)>, u32),
     /// The address of a stack slot.
     StackAddr(StackSlot),
     /// The address of static data plus a number of bytes.
@@ -334,7 +334,6 @@ macro_rules! for_each_operand {
             Op::Binary(_, a, b)
             | Op::ICmp(_, a, b)
             | Op::FCmp(_, a, b)
-            | Op::SameBytes(a, b, _)
             | Op::PtrAdd(a, b)
             | Op::Store { value: a, ptr: b, .. }
             | Op::Element { base: a, index: b, .. } => {
@@ -345,6 +344,12 @@ macro_rules! for_each_operand {
                 f(a);
                 f(b);
                 f(c);
+            }
+            Op::SameBytes(pairs, _) => {
+                for (a, b) in pairs {
+                    f(a);
+                    f(b);
+                }
             }
             Op::Call(_, args) => {
                 for arg in args {

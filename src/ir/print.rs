@@ -224,7 +224,10 @@ impl DisplayInst<'_> {
             }
             Op::PtrAdd(ptr, bytes) => write!(f, "ptr_add {ptr}, {bytes}"),
             Op::Element { base, index, ty } => write!(f, "element.{ty} {base}, {index}"),
-            Op::SameBytes(a, b, bytes) => write!(f, "same_bytes.{bytes} {a}, {b}"),
+            Op::SameBytes(pairs, bytes) => {
+                let operands: Vec<Value> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+                write!(f, "same_bytes.{bytes} {}", List(&operands))
+            }
             Op::StackAddr(slot) => write!(f, "stack_addr {slot}"),
             Op::DataAddr(data, offset) => write!(f, "data_addr {data}{}", Offset(i64::from(*offset))),
             Op::Call(callee, args) => match self.module.functions.get(*callee) {

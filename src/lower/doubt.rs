@@ -55,15 +55,24 @@ impl Doubt {
         let func = module.declare(name, signature, Linkage::Local);
         module.functions[func].cold = true;
         let mut b = FunctionBuilder::new(module, func);
-        let [args, num_args, result] = [1, 2, 3].map(|i| b.param(i));
+        let [handle, args, num_args, result] = [0, 1, 2, 3].map(|i| b.param(i));
         let scratch = self.scratch(&mut b);
+        // What has been made was refused: a bug, which is to end in an error all the same. `bind` raises one of such a number.
+        let marked = mark(&mut b, args);
+        let again = b.icmp(IntCC::Eq, handle, marked);
+        let never = b.iconst(Type::I32, -1);
+        let num_args = b.select(again, never, num_args);
         let made = self.ask(&mut b, Given { args, num_args }, scratch);
-        // no wrapper looks at the first
-        let null = b.ptr_const(0);
-        let code = b.call(wrapper, &[null, made.args, made.num_args, result]);
+        let marked = mark(&mut b, made.args);
+        let code = b.call(wrapper, &[marked, made.args, made.num_args, result]);
         b.ret(code);
         b.finish()
     }
+}
+
+/// The handle with which a wrapper gets what `bind` has made; no wrapper looks at it. An odd address is nobody's.
+fn mark(b: &mut FunctionBuilder<'_>, args: Value) -> Value {
+    b.ptr_add_imm(args, 1)
 }
 
 /// How a wrapper comes to ask `bind`.
@@ -115,9 +124,9 @@ impl Entry {
                 let block = b.cold_block();
                 b.switch_to(block);
                 // what the wrapper doesn't use needn't be kept for this
-                let null = b.ptr_const(0);
+                let (handle, null) = (b.param(0), b.ptr_const(0));
                 let result = if has_result { b.param(3) } else { null };
-                let code = b.call(outside, &[null, args, num_args, result]);
+                let code = b.call(outside, &[handle, args, num_args, result]);
                 b.ret(code);
                 b.switch_to(entry);
                 Entry { given, doubt: block, asked: None, accepted: None }

@@ -3,10 +3,10 @@
 //!
 //! Most are a branch of their own, so that what they compare stays in memory until then. Conditions on single bits, on which no load
 //! depends, are gathered: bits that must be 0, of any number of values, cost one branch in the end. So do products that must fit,
-//! where no factor is large.
+//! where no factor is large. Several pointers have a bit in common, where none is NULL.
 
 use super::wrapper::Lowerer;
-use crate::ir::{BinaryOp, FunctionBuilder, Hint, IntCC, Value};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
 
 /// Conditions that are still to be branched on.
 #[derive(Default)]
@@ -27,8 +27,8 @@ struct Volume {
 
 /// All bits.
 const ALL: i64 = -1;
-/// Those that are 0 in numbers of 31 bits. The product of two such numbers always fits.
-const LARGE: i64 = -1 << 31;
+/// The product of two numbers below always fits. Machines compare with it at once.
+const LARGE: i64 = 1 << 30;
 
 impl Gathered {
     fn add(&mut self, b: &mut FunctionBuilder<'_>, mask: i64, value: Value) {
@@ -53,11 +53,22 @@ fn none_of(b: &mut FunctionBuilder<'_>, bits: Value, mask: i64) -> Value {
 impl Lowerer<'_> {
     /// Goes on where all gathered conditions hold.
     pub(super) fn settle(&mut self) {
-        let Gathered { bits, mut sizes, volumes } = std::mem::take(&mut self.gathered);
-        for (mask, bits) in bits {
+        self.settle_bits();
+        self.settle_sizes();
+    }
+
+    /// The same of those on bits that have to be 0, whose values nothing else may need any longer.
+    pub(super) fn settle_bits(&mut self) {
+        for (mask, bits) in std::mem::take(&mut self.gathered.bits) {
             let fine = none_of(&mut self.b, bits, mask);
             self.require(fine);
         }
+    }
+
+    /// The same of those on sizes.
+    fn settle_sizes(&mut self) {
+        let mut sizes = std::mem::take(&mut self.gathered.sizes);
+        let volumes = std::mem::take(&mut self.gathered.volumes);
         let mut factors: Vec<Value> = Vec::new();
         for factor in volumes.iter().flat_map(|volume| &volume.factors) {
             if !factors.contains(factor) {
@@ -71,7 +82,7 @@ impl Lowerer<'_> {
         }
         let Some(all) = any(&mut self.b, &factors) else { return };
         let (next, exactly) = (self.b.block(), self.b.cold_block());
-        let small = none_of(&mut self.b, all, LARGE);
+        let small = self.b.icmp_imm(IntCC::ULt, all, LARGE);
         self.b.branch(small, next, exactly, Hint::Likely);
         self.b.switch_to(exactly);
         self.fits(&volumes);
@@ -140,6 +151,34 @@ impl Lowerer<'_> {
     pub(super) fn require_there(&mut self, pointer: Value) {
         let there = self.b.icmp_imm(IntCC::Ne, pointer, 0);
         self.require(there);
+    }
+
+    /// Goes on where no pointer of these is NULL. A bit that is set in all of them says so; where there is none, each is looked at.
+    pub(super) fn require_all_there(&mut self, pointers: &[Value]) {
+        let [before @ .., last] = pointers else { return };
+        if before.is_empty() {
+            return self.require_there(*last);
+        }
+        let bits = pointers.iter().map(|pointer| self.b.convert(ConvertOp::PtrToInt, Type::I64, *pointer)).collect::<Vec<_>>();
+        let common = bits.into_iter().reduce(|x, y| self.b.binary(BinaryOp::And, x, y)).unwrap_or(*last);
+        let share = self.b.icmp_imm(IntCC::Ne, common, 0);
+        let (next, exactly) = (self.b.block(), self.b.cold_block());
+        self.b.branch(share, next, exactly, Hint::Likely);
+        self.b.switch_to(exactly);
+        for pointer in pointers {
+            let there = self.b.icmp_imm(IntCC::Ne, *pointer, 0);
+            let more = if pointer == last { next } else { self.b.cold_block() };
+            self.b.branch(there, more, self.doubt, Hint::Likely);
+            self.b.switch_to(more);
+        }
+    }
+
+    /// Goes on where as many bytes are the same at both addresses of each pair.
+    pub(super) fn require_same(&mut self, pairs: Vec<(Value, Value)>, bytes: u32) {
+        if !pairs.is_empty() {
+            let same = self.b.same_bytes(pairs, bytes);
+            self.require(same);
+        }
     }
 
     /// An `I64` that must not be negative.

@@ -84,6 +84,8 @@ pub(super) struct Lowerer<'m> {
     pub bound: Vec<Bound>,
     /// There are many symbols.
     pub many_symbols: bool,
+    /// There are many parameters and symbols.
+    pub many_values: bool,
     pub deferred: Vec<Deferred>,
     /// Which tensors share a device.
     pub shared_devices: &'m Devices,
@@ -125,6 +127,7 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     };
     let mut b = FunctionBuilder::new(module, func);
     let entry = Entry::new(&mut b, &doubt, way, signature.ret().is_some());
+    let (many_symbols, many_values) = decode::has_many(signature);
     let mut l = Lowerer {
         b,
         texts,
@@ -143,7 +146,8 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         known: Vec::new(),
         doubt: entry.doubt,
         bound: Vec::new(),
-        many_symbols: signature.names_in_dims().len() > decode::FEW_SYMBOLS,
+        many_symbols,
+        many_values,
         deferred: Vec::new(),
         shared_devices: &devices,
         devices: Vec::new(),

@@ -315,7 +315,7 @@ impl Translator<'_> {
                 let ptr = self.value(ptr);
                 self.pos.ins().load(clif_type(ty), mem_flags(flags), ptr, offset)
             }
-            Op::SameBytes(a, b, bytes) => self.same_bytes(a, b, bytes),
+            Op::SameBytes(ref pairs, bytes) => self.same_bytes(pairs, bytes),
             Op::Store { value, ptr, offset, flags } => {
                 let (value, ptr) = (self.value(value), self.value(ptr));
                 self.pos.ins().store(mem_flags(flags), value, ptr, offset);
@@ -489,23 +489,28 @@ impl Translator<'_> {
     }
 
     /// What differs of all pieces, gathered, is nothing.
-    fn same_bytes(&mut self, a: Value, b: Value, bytes: u32) -> clif::Value {
-        let (a, b) = (self.value(a), self.value(b));
+    fn same_bytes(&mut self, pairs: &[(Value, Value)], bytes: u32) -> clif::Value {
         let ty = if self.cx.target.vectors && bytes.is_multiple_of(16) { clif::types::I64X2 } else { clif::types::I64 };
+        // 8 bytes are aligned, 16 need not be
+        let flags = if ty.is_vector() { mem_flags(MemFlags::UNALIGNED) } else { mem_flags(MemFlags::ALIGNED) };
         let mut all = None;
-        for offset in (0..bytes as i32).step_by(ty.bytes() as usize) {
-            // 8 bytes are aligned, 16 need not be
-            let flags = if ty.is_vector() { mem_flags(MemFlags::UNALIGNED) } else { mem_flags(MemFlags::ALIGNED) };
-            let [x, y] = [a, b].map(|base| self.pos.ins().load(ty, flags, base, offset));
-            let differs = self.pos.ins().bxor(x, y);
-            all = Some(match all {
-                None => differs,
-                Some(before) => self.pos.ins().bor(before, differs),
-            });
+        for (a, b) in pairs {
+            let (a, b) = (self.value(*a), self.value(*b));
+            for offset in (0..bytes as i32).step_by(ty.bytes() as usize) {
+                let [x, y] = [a, b].map(|base| self.pos.ins().load(ty, flags, base, offset));
+                let differs = self.pos.ins().bxor(x, y);
+                all = Some(match all {
+                    None => differs,
+                    Some(before) => self.pos.ins().bor(before, differs),
+                });
+            }
         }
-        // the verifier has seen that there is a piece
-        let all = all.unwrap_or(a);
-        let any = if ty.is_vector() { self.pos.ins().vany_true(all) } else { all };
+        let any = match all {
+            Some(all) if ty.is_vector() => self.pos.ins().vany_true(all),
+            Some(all) => all,
+            // the verifier has seen that there is a piece
+            None => self.pos.ins().iconst(clif::types::I64, 0),
+        };
         self.pos.ins().icmp_imm_s(clif::condcodes::IntCC::Equal, any, 0)
     }
 

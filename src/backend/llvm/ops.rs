@@ -51,7 +51,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                 }
                 value
             }
-            Op::SameBytes(a, b, bytes) => self.same_bytes(a, b, bytes)?.into(),
+            Op::SameBytes(ref pairs, bytes) => self.same_bytes(pairs, bytes)?.into(),
             Op::Store { value, ptr, offset, flags } => {
                 let ty = self.body.type_of(value);
                 let (value, address) = (self.value(value)?, self.address(ptr, offset)?);
@@ -88,7 +88,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
     }
 
     /// In vectors as wide as the target compares at once: what differs of all of them, gathered, is nothing.
-    fn same_bytes(&self, a: Value, b: Value, bytes: u32) -> Built<IntValue<'ctx>> {
+    fn same_bytes(&self, pairs: &[(Value, Value)], bytes: u32) -> Built<IntValue<'ctx>> {
         let i64 = self.m.types.i64;
         let widest = self.m.widest_piece;
         let mut same: Option<IntValue<'ctx>> = None;
@@ -105,11 +105,13 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                     }
                     Ok::<_, BuildError>(piece.into_vector_value())
                 };
-                let differs = self.builder.build_xor(piece(a)?, piece(b)?, "")?;
-                all = Some(match all {
-                    None => differs,
-                    Some(before) => self.builder.build_or(before, differs, "")?,
-                });
+                for (a, b) in pairs {
+                    let differs = self.builder.build_xor(piece(*a)?, piece(*b)?, "")?;
+                    all = Some(match all {
+                        None => differs,
+                        Some(before) => self.builder.build_or(before, differs, "")?,
+                    });
+                }
                 offset += size;
             }
             let Some((all, bits)) = all.zip(bits) else { continue };

@@ -166,13 +166,18 @@ fn stack_slots() {
 
 #[test]
 fn blocks_of_memory_are_the_same_or_not() {
-    const SIZES: [u32; 7] = [8, 16, 24, 32, 56, 64, MAX_SAME_BYTES];
+    const SIZES: [(usize, u32); 10] =
+        [(1, 8), (1, 16), (1, 24), (1, 32), (1, 56), (1, 64), (1, MAX_SAME_BYTES), (2, 24), (3, 32), (4, 128)];
     let mut module = Module::new();
-    for size in SIZES {
+    for (pairs, size) in SIZES {
         let sig = FuncSig::new([Type::Ptr; 2], Some(Type::I8));
-        let f = module.declare(format!("same_{size}"), sig, Linkage::Export);
+        let f = module.declare(format!("same_{pairs}_{size}"), sig, Linkage::Export);
         let mut b = FunctionBuilder::new(&mut module, f);
-        let same = b.same_bytes(b.param(0), b.param(1), size);
+        // the pairs' blocks follow one another
+        let at = |b: &mut FunctionBuilder<'_>, i: usize, base| b.ptr_add_imm(base, i as i64 * i64::from(size));
+        let (x, y) = (b.param(0), b.param(1));
+        let pairs = (0..pairs).map(|i| (at(&mut b, i, x), at(&mut b, i, y))).collect();
+        let same = b.same_bytes(pairs, size);
         let same = b.convert(ConvertOp::ZExt, Type::I8, same);
         b.ret(Some(same));
         b.finish();
@@ -180,19 +185,19 @@ fn blocks_of_memory_are_the_same_or_not() {
     let module = verify(module).unwrap();
     for (how, jit) in jits() {
         let code = jit.load(&module).unwrap();
-        for size in SIZES {
+        for (pairs, size) in SIZES {
             // SAFETY: the function has this signature.
             let same: extern "C" fn(*const u64, *const u64) -> u8 =
-                unsafe { std::mem::transmute(code.function(&format!("same_{size}")).unwrap()) };
-            let words = size as usize / 8;
+                unsafe { std::mem::transmute(code.function(&format!("same_{pairs}_{size}")).unwrap()) };
+            let words = pairs * size as usize / 8;
             // an address that no vector is aligned to, and what lies around is not looked at
             let a: Vec<u64> = (0..words as u64 + 2).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
             let mut b = a.clone();
             (b[0], b[words + 1]) = (1, 2);
-            assert_eq!(same(&a[1], &b[1]), 1, "{size} bytes ({how})");
+            assert_eq!(same(&a[1], &b[1]), 1, "{pairs} times {size} bytes ({how})");
             for bit in (0..64 * words).step_by(7) {
                 b[1 + bit / 64] ^= 1 << (bit % 64);
-                assert_eq!(same(&a[1], &b[1]), 0, "{size} bytes, bit {bit} ({how})");
+                assert_eq!(same(&a[1], &b[1]), 0, "{pairs} times {size} bytes, bit {bit} ({how})");
                 b[1 + bit / 64] ^= 1 << (bit % 64);
             }
         }

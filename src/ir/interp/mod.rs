@@ -494,13 +494,15 @@ impl<'a, H: Host> Interpreter<'a, H> {
                 // SAFETY: the module only reads what its caller has promised, its own data and its slots.
                 unsafe { memory::load(*ty, address, flags.aligned)? }
             }
-            Op::SameBytes(a, b, bytes) => {
-                let (a, b) = (self.get(frame, *a), self.get(frame, *b));
+            Op::SameBytes(pairs, bytes) => {
                 let mut same = true;
-                for offset in (0..u64::from(*bytes)).step_by(8) {
-                    // SAFETY: as of a load.
-                    let word = |base: u64| unsafe { memory::load(Type::I64, base.wrapping_add(offset), true) };
-                    same &= word(a)? == word(b)?;
+                for (a, b) in pairs {
+                    let (a, b) = (self.get(frame, *a), self.get(frame, *b));
+                    for offset in (0..u64::from(*bytes)).step_by(8) {
+                        // SAFETY: as of a load.
+                        let word = |base: u64| unsafe { memory::load(Type::I64, base.wrapping_add(offset), true) };
+                        same &= word(a)? == word(b)?;
+                    }
                 }
                 u64::from(same)
             }

@@ -55,11 +55,14 @@ pub(super) fn result_type(module: &Module, func: &Function, op: &Op) -> Result<O
             from if converts(*op, from, *to) => *to,
             from => return operand(format!("{a} is {from}, the result {to}")),
         },
-        Op::SameBytes(a, b, bytes) => {
-            expect(*a, Type::Ptr)?;
-            expect(*b, Type::Ptr)?;
-            if *bytes == 0 || *bytes > MAX_SAME_BYTES || !bytes.is_multiple_of(8) {
-                return Err((Rule::Memory, format!("{bytes} bytes are compared")));
+        Op::SameBytes(pairs, bytes) => {
+            for (a, b) in pairs {
+                expect(*a, Type::Ptr)?;
+                expect(*b, Type::Ptr)?;
+            }
+            let all = pairs.len() as u64 * u64::from(*bytes);
+            if all == 0 || all > u64::from(MAX_SAME_BYTES) || !bytes.is_multiple_of(8) {
+                return Err((Rule::Memory, format!("{} times {bytes} bytes are compared", pairs.len())));
             }
             Type::Bool
         }

@@ -109,11 +109,17 @@ fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bo
     ty.inner().into_iter().for_each(|inner| count_devices(inner, devices, always, firm, optional));
 }
 
-/// The values of more parameters than these wait in the frame until the kernel is called: they don't fit into registers, and the
-/// time that allocating them takes grows with the square of how much is alive at once.
-const FEW_PARAMS: usize = 4;
+/// The values of more parameters and symbols than these wait in the frame until the kernel is called: they don't fit into registers,
+/// and the time that allocating them takes grows with the square of how much is alive at once.
+const FEW_VALUES: usize = 10;
 /// More symbols than these wait in the frame until they are asked for.
-pub(super) const FEW_SYMBOLS: usize = 8;
+const FEW_SYMBOLS: usize = 8;
+
+/// Whether a wrapper has many symbols, and many values with the parameters'.
+pub(super) fn has_many(signature: &Signature) -> (bool, bool) {
+    let symbols = signature.names_in_dims().len();
+    (symbols > FEW_SYMBOLS, symbols + signature.params().len() > FEW_VALUES)
+}
 
 /// A parameter, or an item of a tuple.
 #[derive(Clone, Copy)]
@@ -181,24 +187,40 @@ impl Lowerer<'_> {
 
     /// All that is always passed, then what is optional.
     fn run(&mut self, items: &[Item<'_>]) -> Vec<Vec<Value>> {
-        let many = items.len() > FEW_PARAMS;
         let mut outcomes: Vec<Outcome<'_>> = items.iter().map(|item| Outcome::Late(item.ty, item.place)).collect();
         // numbers first: dimensions may name them, wherever they stand
-        for numbers in [true, false] {
-            for (item, outcome) in items.iter().zip(&mut outcomes) {
-                if item.ty.as_scalar().is_some() == numbers {
+        let (numbers, others): (Vec<_>, Vec<_>) =
+            items.iter().zip(&mut outcomes).partition(|(item, _)| item.ty.as_scalar().is_some());
+        let mut tensors = Vec::new();
+        for (item, outcome) in numbers.into_iter().chain(others) {
+            match item.ty {
+                ParamType::Tensor(ty) => tensors.push(((item.place, ty), outcome)),
+                _ => {
                     *outcome = item.decode(self);
-                    if many {
-                        self.settle();
-                        if self.takes_values {
-                            outcome.hold(self);
-                        }
-                    }
+                    self.put_away(outcome);
                 }
+            }
+        }
+        for some in tensors.chunks_mut(tensor::TOGETHER) {
+            let arguments: Vec<_> = some.iter().map(|(argument, _)| *argument).collect();
+            let values = tensor::decode(self, &arguments);
+            for ((_, outcome), values) in some.iter_mut().zip(values) {
+                **outcome = Outcome::Values(values);
+                self.put_away(outcome);
             }
         }
         self.decide_deferred();
         outcomes.into_iter().map(|outcome| outcome.finish(self)).collect()
+    }
+
+    /// Where there are many values: keeps none in a register that somebody takes later.
+    fn put_away(&mut self, outcome: &mut Outcome<'_>) {
+        if self.many_values {
+            self.settle();
+            if self.takes_values {
+                outcome.hold(self);
+            }
+        }
     }
 
     /// What is optional: its values, or as many zeros. What comes from inside it is not known behind it.
@@ -289,7 +311,7 @@ impl<'a> Item<'a> {
                 }
                 vec![scalar.value]
             }
-            ParamType::Tensor(tensor) => tensor::decode(l, place, tensor),
+            ParamType::Tensor(tensor) => tensor::decode(l, &[(place, tensor)]).concat(),
             ParamType::Str => string(l, place, TypeIndex::SMALL_STR, TypeIndex::STR),
             ParamType::Bytes => string(l, place, TypeIndex::SMALL_BYTES, TypeIndex::BYTES),
             ParamType::DType => {

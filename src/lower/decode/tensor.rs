@@ -2,7 +2,6 @@
 //! `ffi.Tensor` or `DLTensor*` with strides, compact as it stands. Everything else is a doubt for [`super::support::bind`].
 //!
 
-use std::iter;
 use std::mem::offset_of;
 use std::ptr;
 
@@ -11,7 +10,7 @@ use super::super::kernel::convention::TensorForm;
 use super::super::program::SharedId;
 use super::super::wrapper::{Lowerer, TYPE_INDEX};
 use super::{HEADER, Place, SeenDevice};
-use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{ConvertOp, Hint, IntCC, MAX_SAME_BYTES, MemFlags, Type, Value};
 use crate::spec::{Layout, TensorType};
 use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType, DLTensor, TypeIndex};
 
@@ -27,9 +26,12 @@ const _: () = assert!(NDIM + 4 == DTYPE && NDIM % 8 == 0);
 const _: () =
     assert!(DEVICE % 8 == 0 && offset_of!(DLDevice, device_type) == 0 && offset_of!(DLDevice, device_id) == 4);
 
+/// So many arguments are asked together whether they are there: all of them are at hand then.
+pub(super) const TOGETHER: usize = 2;
+
 /// From so many dimensions on, a shape is compared with an equal one as a whole.
 const SAME: usize = 4;
-const _: () = assert!(8 * crate::spec::MAX_RANK as u32 <= crate::ir::MAX_SAME_BYTES);
+const _: () = assert!(8 * crate::spec::MAX_RANK as u32 <= MAX_SAME_BYTES);
 
 /// One of the numbers of a shape or of strides.
 fn number(l: &mut Lowerer<'_>, base: Value, d: usize) -> Value {
@@ -43,15 +45,40 @@ struct Tensor<'a> {
     base: Value,
 }
 
-/// Checks an argument, binds the symbols, and gives what the kernel takes.
-pub(super) fn decode(l: &mut Lowerer<'_>, place: Place, ty: &TensorType) -> Vec<Value> {
-    let tensor = Tensor::argument(l, place, ty);
-    tensor.header(l);
-    tensor.contents(l)
+/// Sizes and strides, as far as they are of use to a kernel.
+type Dims = (Vec<Value>, Vec<Value>);
+
+/// Addresses of numbers that have to be the same, and how many they are.
+type Same = (Value, Value, usize);
+
+/// Checks arguments, binds the symbols, and gives what the kernel takes for each. What is asked of all of them alike is asked together,
+/// in an order that needs few registers.
+pub(super) fn decode(l: &mut Lowerer<'_>, arguments: &[(Place, &TensorType)]) -> Vec<Vec<Value>> {
+    let tensors: Vec<_> = arguments.iter().map(|(place, ty)| Tensor::argument(l, *place, ty)).collect();
+    let bases: Vec<_> = tensors.iter().map(|tensor| tensor.base).collect();
+    l.require_all_there(&bases);
+    let data: Vec<_> = tensors.iter().map(|tensor| tensor.load(l, Type::Ptr, DATA)).collect();
+    l.require_all_there(&data);
+    let data: Vec<_> = tensors.iter().zip(data).map(|(tensor, data)| tensor.data(l, data)).collect();
+    l.settle_bits();
+    for tensor in &tensors {
+        tensor.header(l);
+    }
+    let mut same = Vec::new();
+    let dims: Vec<_> = tensors.iter().map(|tensor| tensor.dims(l, &mut same)).collect();
+    for some in same.chunk_by(|x, y| x.2 == y.2) {
+        let bytes = 8 * some[0].2 as u32;
+        for some in some.chunks((MAX_SAME_BYTES / bytes) as usize) {
+            l.require_same(some.iter().map(|(x, y, _)| (*x, *y)).collect(), bytes);
+        }
+    }
+    let values = tensors.iter().zip(data).zip(dims);
+    values.map(|((tensor, data), dims)| tensor.values(l, data, dims)).collect()
 }
 
 impl<'a> Tensor<'a> {
-    /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`.
+    /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header and which may still be NULL, or a `DLTensor*`, which is
+    /// there.
     fn argument(l: &mut Lowerer<'_>, place: Place, ty: &'a TensorType) -> Self {
         let type_index = place.type_index(l);
         let (other, outside, join) = (l.b.cold_block(), l.b.cold_block(), l.b.block());
@@ -61,7 +88,6 @@ impl<'a> Tensor<'a> {
         l.b.branch(is_object, inside, other, Hint::Likely);
         l.b.switch_to(inside);
         let payload = place.payload(l, Type::Ptr);
-        l.require_there(payload);
         l.b.jump(join, &[payload]);
 
         l.b.switch_to(other);
@@ -144,27 +170,20 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// Where the numbers of the shape or the strides are.
-    fn numbers(&self, l: &mut Lowerer<'_>, field: i32) -> Value {
-        let base = self.load(l, Type::Ptr, field);
-        l.require_there(base);
-        base
-    }
-
     /// Sizes and strides; binds the symbols. That sizes fit, and that strides are there, is required also where nothing is compared
-    /// with them. Gives both as far as they are of use to a kernel.
-    fn dims(&self, l: &mut Lowerer<'_>) -> (Vec<Value>, Vec<Value>) {
+    /// with them. Some are left to be compared as blocks.
+    fn dims(&self, l: &mut Lowerer<'_>, same: &mut Vec<Same>) -> Dims {
         let dims = self.ty.shape.dims().unwrap_or_default();
         if dims.is_empty() {
             return (Vec::new(), Vec::new());
         }
-        let shape = self.numbers(l, SHAPE);
+        let (shape, strides) = (self.load(l, Type::Ptr, SHAPE), self.load(l, Type::Ptr, STRIDES));
+        l.require_all_there(&[shape, strides]);
         let known = l.known.iter().position(|known| known.dims == dims);
         let known = match known {
             // as the whole of another tensor's shape, where that takes less than one by one
             Some(known) if dims.len() >= SAME => {
-                let same = l.b.same_bytes(l.known[known].shape, shape, 8 * dims.len() as u32);
-                l.require(same);
+                same.push((l.known[known].shape, shape, dims.len()));
                 known
             }
             _ => {
@@ -177,12 +196,8 @@ impl<'a> Tensor<'a> {
                 known.unwrap_or_else(|| l.know(dims, sizes, shape))
             }
         };
-        let strides = self.numbers(l, STRIDES);
         match (&self.ty.layout, l.known[known].strides) {
-            (Layout::Contiguous, Some(others)) if dims.len() >= SAME => {
-                let same = l.b.same_bytes(others, strides, 8 * dims.len() as u32);
-                l.require(same);
-            }
+            (Layout::Contiguous, Some(others)) if dims.len() >= SAME => same.push((others, strides, dims.len())),
             (Layout::Contiguous, _) => {
                 for d in 0..dims.len() {
                     let stride = number(l, strides, d);
@@ -209,58 +224,38 @@ impl<'a> Tensor<'a> {
         (sizes, strides)
     }
 
-    /// Sizes, strides, the data pointer and its alignment. Gives what the kernel takes.
-    fn contents(self, l: &mut Lowerer<'_>) -> Vec<Value> {
-        let (shape, strides) = self.dims(l);
-        match l.convention.form(self.ty) {
-            TensorForm::Data => {
-                let (data, byte_offset) = self.data(l);
-                iter::once(data).chain(byte_offset).collect()
-            }
-            TensorForm::Descriptor => {
-                self.descriptor(l);
-                vec![l.b.ptr_add_imm(self.base, i64::from(HEADER))]
-            }
-            TensorForm::MemRef => {
-                let (data, _) = self.data(l);
-                let zero = l.b.i64(0);
-                [data, data, zero].into_iter().chain(shape).chain(strides).collect()
-            }
-        }
-    }
-
-    /// Contract 2: the address of the first element, which is there and aligned.
-    fn data(&self, l: &mut Lowerer<'_>) -> (Value, Option<Value>) {
-        let data = self.load(l, Type::Ptr, DATA);
-        l.require_there(data);
-        let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
-        let opaque = self.ty.is_opaque();
-        let start = if opaque { data } else { l.b.ptr_add(data, byte_offset) };
-        let aligned = if opaque { byte_offset } else { start };
-        self.aligned(l, aligned);
-        (start, opaque.then_some(byte_offset))
-    }
-
-    fn aligned(&self, l: &mut Lowerer<'_>, address: Value) {
-        let address = match l.b.type_of(address) {
-            Type::Ptr => l.b.convert(ConvertOp::PtrToInt, Type::I64, address),
-            _ => address,
-        };
-        l.require_multiple(address, self.ty.alignment());
-    }
-
-    /// What the kernel is to find in a `DLTensor` of which it gets the address. The good path leaves it as it is, so that there is no
-    /// offset, but for opaque handles.
-    fn descriptor(&self, l: &mut Lowerer<'_>) {
-        let data = self.load(l, Type::Ptr, DATA);
-        l.require_there(data);
+    /// Contract 2: the address of the first element, which is aligned, and the offset that is not in it. What a `DLTensor` says, of which
+    /// a kernel gets the address, the good path leaves as it is, so that there is no offset, but for opaque handles.
+    fn data(&self, l: &mut Lowerer<'_>, data: Value) -> (Value, Value) {
         let byte_offset = self.load(l, Type::I64, BYTE_OFFSET);
         if self.ty.is_opaque() {
-            self.aligned(l, byte_offset);
-        } else if self.ty.device.kind().is_some() {
-            l.require_zero(byte_offset);
-            self.aligned(l, data);
+            l.require_multiple(byte_offset, self.ty.alignment());
+            return (data, byte_offset);
         }
-        // else the offset stays where `data` is a handle, and `bind` has seen to it
+        let start = match l.convention.form(self.ty) {
+            // the offset stays where `data` may be a handle, and `bind` has seen to it
+            TensorForm::Descriptor if self.ty.device.kind().is_none() => return (data, byte_offset),
+            TensorForm::Descriptor => {
+                l.require_zero(byte_offset);
+                data
+            }
+            TensorForm::Data | TensorForm::MemRef => l.b.ptr_add(data, byte_offset),
+        };
+        let address = l.b.convert(ConvertOp::PtrToInt, Type::I64, start);
+        l.require_multiple(address, self.ty.alignment());
+        (start, byte_offset)
+    }
+
+    /// What the kernel takes.
+    fn values(&self, l: &mut Lowerer<'_>, (start, byte_offset): (Value, Value), (sizes, strides): Dims) -> Vec<Value> {
+        match l.convention.form(self.ty) {
+            TensorForm::Descriptor => vec![l.b.ptr_add_imm(self.base, i64::from(HEADER))],
+            TensorForm::Data if self.ty.is_opaque() => vec![start, byte_offset],
+            TensorForm::Data => vec![start],
+            TensorForm::MemRef => {
+                let zero = l.b.i64(0);
+                [start, start, zero].into_iter().chain(sizes).chain(strides).collect()
+            }
+        }
     }
 }
