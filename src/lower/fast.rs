@@ -6,7 +6,7 @@
 //! where no factor is large. Several pointers have a bit in common, where none is NULL.
 
 use super::wrapper::Lowerer;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, FloatCC, FunctionBuilder, Hint, IntCC, Type, Value};
 
 /// Conditions that are still to be branched on.
 #[derive(Default)]
@@ -91,25 +91,30 @@ impl Lowerer<'_> {
     }
 
     /// Goes on where sizes aren't negative, and their products fit.
+    ///
+    /// The product in floating point is off by less than one in 2^50. Where it is below `NEAR`, the product is below 2^64, so that its
+    /// sign in 64 bits tells whether it fits; elsewhere it doesn't. The upper half of a product would take registers that are fixed.
     fn fits(&mut self, volumes: &[Volume]) {
-        let (mut signs, mut upper) = (Vec::new(), Vec::new());
+        const NEAR: f64 = 1.5 * (1u64 << 63) as f64;
+        let (mut signs, mut near) = (Vec::new(), None);
         for Volume { sizes, .. } in volumes {
             signs.extend_from_slice(sizes);
             let mut product = sizes[0];
             for size in &sizes[1..] {
-                // of factors that aren't negative, a product fits where its upper half is 0 and its lower half not negative
-                upper.push(self.b.binary(BinaryOp::SMulHi, product, *size));
+                let [x, y] = [product, *size].map(|factor| self.b.convert(ConvertOp::SIntToFloat, Type::F64, factor));
+                let about = self.b.binary(BinaryOp::FMul, x, y);
+                let limit = self.b.f64(NEAR);
+                let is_near = self.b.fcmp(FloatCC::Lt, about, limit);
+                near = Some(near.map_or(is_near, |before| self.b.binary(BinaryOp::And, before, is_near)));
                 product = self.b.binary(BinaryOp::Mul, product, *size);
                 signs.push(product);
             }
         }
-        for (values, cc) in [(signs, IntCC::SGe), (upper, IntCC::Eq)] {
-            if let Some(values) = any(&mut self.b, &values) {
-                let fine = self.b.icmp_imm(cc, values, 0);
-                let next = self.b.cold_block();
-                self.b.branch(fine, next, self.doubt, Hint::Likely);
-                self.b.switch_to(next);
-            }
+        let natural = any(&mut self.b, &signs).map(|signs| self.b.icmp_imm(IntCC::SGe, signs, 0));
+        for fine in near.into_iter().chain(natural) {
+            let next = self.b.cold_block();
+            self.b.branch(fine, next, self.doubt, Hint::Likely);
+            self.b.switch_to(next);
         }
     }
 
