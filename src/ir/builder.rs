@@ -52,18 +52,23 @@ impl<'m> FunctionBuilder<'m> {
         self.func.values[value].ty
     }
 
+    /// The operation that gives a value; of a parameter there is none.
+    pub(super) fn op_of(&self, value: Value) -> Option<&Op> {
+        match self.func.values[value].def {
+            ValueDef::Result(inst) => Some(&self.func.insts[inst].op),
+            ValueDef::Param(..) => None,
+        }
+    }
+
     /// The constant that a value is, if an integer constant defines it.
     pub fn as_int_const(&self, value: Value) -> Option<i64> {
-        match self.func.values[value].def {
-            ValueDef::Result(inst) => match self.func.insts[inst].op {
-                // only the type's own bits count: 255 is -1 in an i8
-                Op::IntConst { ty, value } => {
-                    let unused = 64 - ty.bits();
-                    Some(value << unused >> unused)
-                }
-                _ => None,
-            },
-            ValueDef::Param(..) => None,
+        match self.op_of(value)? {
+            // only the type's own bits count: 255 is -1 in an i8
+            Op::IntConst { ty, value } => {
+                let unused = 64 - ty.bits();
+                Some(value << unused >> unused)
+            }
+            _ => None,
         }
     }
 

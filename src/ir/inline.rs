@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::builder::FunctionBuilder;
-use super::inst::{Op, Terminator, Value};
+use super::inst::{ConvertOp, IntCC, Op, Terminator, Value};
+use super::types::Type;
 use super::module::Function;
 
 impl Function {
@@ -35,11 +36,25 @@ impl FunctionBuilder<'_> {
                 Op::CallIndirect(signature, ..) => *signature = self.signature(callee.signatures[*signature].clone()),
                 _ => {}
             }
-            let result = self.push(op, inst.result.map(|result| callee.type_of(result)));
+            let result = match self.known_truth(&op) {
+                Some(known) => Some(known),
+                None => self.push(op, inst.result.map(|result| callee.type_of(result))),
+            };
             values.extend(inst.result.zip(result));
         }
         match &block.terminator {
             Some(Terminator::Return(Some(value))) => values.get(value).copied(),
+            _ => None,
+        }
+    }
+
+    /// The `Bool` that a comparison with 0 finds again in a number that was made of it, as where a caller passes one.
+    fn known_truth(&self, op: &Op) -> Option<Value> {
+        let Op::ICmp(IntCC::Ne, number, zero) = op else { return None };
+        match self.op_of(*number)? {
+            Op::Convert(ConvertOp::ZExt, _, truth) if self.type_of(*truth) == Type::Bool => {
+                (self.as_int_const(*zero) == Some(0)).then_some(*truth)
+            }
             _ => None,
         }
     }

@@ -127,6 +127,7 @@ impl Compiler {
 
         let mut translator = ModuleTranslator::new(&ir, &module).for_format(self.target.format(), options.for_linker);
         translator.widest_piece = self.target.widest_piece();
+        translator.x86_64 = self.target.is_x86_64();
         let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
         translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
         if options.for_linker {

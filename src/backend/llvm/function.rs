@@ -33,6 +33,8 @@ pub(super) struct FunctionTranslator<'t, 'a, 'ctx> {
     pub(super) builder: Builder<'ctx>,
     /// Whether a load that the IR calls read-only is so for everything that the function may be inlined into.
     pub(super) invariant: bool,
+    /// Whether anything of it is done again and again.
+    pub(super) has_loop: bool,
     values: SecondaryMap<Value, Option<BasicValueEnum<'ctx>>>,
     blocks: SecondaryMap<Block, Option<BasicBlock<'ctx>>>,
     phis: SecondaryMap<Block, Vec<PhiValue<'ctx>>>,
@@ -54,6 +56,7 @@ pub(super) fn translate<'ctx>(
         function,
         builder,
         invariant,
+        has_loop: body.has_loop(),
         values: SecondaryMap::new(),
         blocks: SecondaryMap::new(),
         phis: SecondaryMap::new(),
@@ -196,7 +199,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(())
     }
 
-    fn current(&self) -> Built<BasicBlock<'ctx>> {
+    pub(super) fn current(&self) -> Built<BasicBlock<'ctx>> {
         self.builder.get_insert_block().ok_or(BuildError::Missing("a block is missing"))
     }
 

@@ -9,7 +9,7 @@ use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
 
 use super::function::{BuildError, Built, FunctionTranslator};
-use crate::ir::{BinaryOp, ConvertOp, FloatCC, FuncRef, IntCC, MemFlags, Op, SigRef, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, ConvertOp, FloatCC, FuncRef, Hint, IntCC, MemFlags, Op, SigRef, Type, UnaryOp, Value};
 
 impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
     pub(super) fn op(&mut self, op: &Op) -> Built<Option<BasicValueEnum<'ctx>>> {
@@ -308,11 +308,11 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
             ConvertOp::Truncate => builder.build_int_truncate(self.int(a)?, types.int(to), "")?.into(),
             ConvertOp::SIntToFloat => builder.build_signed_int_to_float(self.int(a)?, types.float(to), "")?.into(),
             ConvertOp::UIntToFloat => builder.build_unsigned_int_to_float(self.int(a)?, types.float(to), "")?.into(),
+            ConvertOp::FloatToSInt if to == Type::I64 && self.m.x86_64 && !self.has_loop => self.float_to_i64(a)?,
             ConvertOp::FloatToSInt | ConvertOp::FloatToUInt => {
                 let name = if op == ConvertOp::FloatToSInt { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
                 let a = self.value(a)?;
-                let value = self.intrinsic(name, &[types.of(to), a.get_type()], &[a])?;
-                value.ok_or(BuildError::Missing("an intrinsic without a result"))?
+                self.saturated(name, to, a)?
             }
             ConvertOp::FPromote => builder.build_float_ext(self.float(a)?, types.float(to), "")?.into(),
             ConvertOp::FDemote => builder.build_float_trunc(self.float(a)?, types.float(to), "")?.into(),
@@ -320,6 +320,42 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
             ConvertOp::PtrToInt => builder.build_ptr_to_int(self.ptr(a)?, types.i64, "")?.into(),
             ConvertOp::IntToPtr => builder.build_int_to_ptr(self.int(a)?, types.ptr, "")?.into(),
         })
+    }
+
+    /// What the CPU's own conversion gives, but for small numbers, the least of which is its answer to all that doesn't fit: there it is
+    /// done exactly. In loops LLVM's own way is better, which it can do with vectors.
+    fn float_to_i64(&mut self, a: Value) -> Built<BasicValueEnum<'ctx>> {
+        let types = self.m.types;
+        let (lanes, name) = match self.body.type_of(a) {
+            Type::F32 => (4, "llvm.x86.sse.cvttss2si64"),
+            _ => (2, "llvm.x86.sse2.cvttsd2si64"),
+        };
+        let a = self.float(a)?;
+        let vector = a.get_type().vec_type(lanes).get_poison();
+        let vector = self.builder.build_insert_element(vector, a, types.i64.const_zero(), "")?;
+        let quick = self.intrinsic(name, &[], &[vector.into()])?;
+        let quick = quick.ok_or(BuildError::Missing("an intrinsic without a result"))?;
+        // what a comparison takes as it is
+        let small = types.i64.const_int(i64::from(i32::MIN) as u64, true);
+        let doubtful = self.builder.build_int_compare(IntPredicate::SLE, quick.into_int_value(), small, "")?;
+
+        let here = self.current()?;
+        let exactly = self.m.context.append_basic_block(self.function, "");
+        let join = self.m.context.append_basic_block(self.function, "");
+        let branch = self.builder.build_conditional_branch(doubtful, exactly, join)?;
+        self.m.facts.branch(branch, Hint::Unlikely);
+        self.builder.position_at_end(exactly);
+        let exact = self.saturated("llvm.fptosi.sat", Type::I64, a.into())?;
+        self.builder.build_unconditional_branch(join)?;
+        self.builder.position_at_end(join);
+        let value = self.builder.build_phi(types.i64, "")?;
+        value.add_incoming(&[(&quick, here), (&exact, exactly)]);
+        Ok(value.as_basic_value())
+    }
+
+    fn saturated(&mut self, name: &'static str, to: Type, a: BasicValueEnum<'ctx>) -> Built<BasicValueEnum<'ctx>> {
+        let value = self.intrinsic(name, &[self.m.types.of(to), a.get_type()], &[a])?;
+        value.ok_or(BuildError::Missing("an intrinsic without a result"))
     }
 }
 

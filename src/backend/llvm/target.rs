@@ -30,6 +30,7 @@ pub struct Target {
     features: String,
     opt_level: OptLevel,
     format: BinaryFormat,
+    architecture: Architecture,
 }
 
 /// What LLVM finds out of this machine: triple, CPU and features.
@@ -106,7 +107,7 @@ impl Target {
         }
         initialize(&known).map_err(|reason| unsupported(&reason))?;
         let format = known.binary_format;
-        let target = Target { triple, cpu, features, opt_level, format };
+        let target = Target { triple, cpu, features, opt_level, format, architecture: known.architecture };
         target.machine(opt_level)?;
         Ok(target)
     }
@@ -132,6 +133,11 @@ impl Target {
         let avx = self.features.split(',').any(|feature| feature == "+avx")
             || ["x86-64-v3", "x86-64-v4"].contains(&&*self.cpu);
         if avx { 32 } else { 16 }
+    }
+
+    /// Whether its architecture is x86-64.
+    pub(super) fn is_x86_64(&self) -> bool {
+        self.architecture == Architecture::X86_64
     }
 
     /// How much is optimised.

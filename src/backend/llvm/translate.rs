@@ -23,6 +23,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     pub(super) context: ContextRef<'ctx>,
     /// The most bytes that code for the target compares in one instruction.
     pub(super) widest_piece: u32,
+    /// The target is one whose instructions LLVM has intrinsics for.
+    pub(super) x86_64: bool,
     pub(super) types: Types<'ctx>,
     pub(super) facts: Facts<'ctx>,
     functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
@@ -53,6 +55,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             module,
             context,
             widest_piece: 16,
+            x86_64: false,
             types,
             facts: Facts::new(context, &types),
             functions: SecondaryMap::new(),
