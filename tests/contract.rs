@@ -199,3 +199,25 @@ fn a_byte_offset_of_an_ordinary_view_is_honoured() {
     f.call((&view, &y)).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [4.0, 5.0]);
 }
+
+#[test]
+fn arguments_that_were_made_and_refused_end_in_an_error() {
+    // SAFETY: nothing is called.
+    let f = unsafe { Engine::new().unwrap().compile(&sig("f(x: float64)"), &Kernel::check_only()).unwrap() };
+    let mut arg = TVMFFIAny::from_bits(TypeIndex::INT, 3);
+    let call = |handle: *mut c_void, args: *const TVMFFIAny| {
+        let mut result = TVMFFIAny::none();
+        // SAFETY: one argument, as is said, or none, which is refused; nothing but the wrapper looks at the handle.
+        let code = unsafe { (f.as_safe_call())(handle, args, 1, &raw mut result) };
+        (code, take_raised().map(|e| e.to_string()))
+    };
+    // an int is made a float
+    assert_eq!(call(f.as_raw_handle(), &raw const arg), (0, None));
+    // as the handle says with which a wrapper gets its own arguments, they were made already
+    let marked = (&raw mut arg).cast::<c_void>().wrapping_byte_add(1);
+    let error = "TypeError: Mismatched number of arguments when calling: `f(x: float64)`, expected 1, got -1";
+    assert_eq!(call(marked, &raw const arg), (-1, Some(error.to_owned())));
+    // no arguments at all are told as such
+    let error = call(std::ptr::null_mut(), std::ptr::null()).1.unwrap();
+    assert!(error.contains("Mismatched argument array"), "{error}");
+}

@@ -2,7 +2,8 @@
 
 use super::program::Encoded;
 use crate::ir::{
-    Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, Module, StackSlot, Type, Value,
+    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, Module, StackSlot, Type, UnaryOp,
+    Value,
 };
 
 /// What `bind` has to know of a signature.
@@ -29,14 +30,23 @@ impl Doubt {
         b.slot(self.program.scratch.bytes.max(1), 8)
     }
 
-    /// Asks `bind`. Returns what it does where it refuses; goes on with what it has made elsewhere.
-    pub(super) fn ask(&self, b: &mut FunctionBuilder<'_>, given: Given, scratch: StackSlot) -> Given {
+    /// Calls `bind`: 0 where it accepts.
+    fn call_bind(&self, b: &mut FunctionBuilder<'_>, args: Value, num_args: Value, scratch: Value) -> Option<Value> {
         let table = b.data_addr(self.messages, 0);
         let program = b.iconst(Type::I32, i64::from(self.program.offset));
+        b.call(self.bind, &[table, program, args, num_args, scratch])
+    }
+
+    /// What `bind` has made.
+    fn made(&self, b: &mut FunctionBuilder<'_>, scratch: Value) -> Given {
+        Given { args: scratch, num_args: b.iconst(Type::I32, self.passed as i64) }
+    }
+
+    /// Asks `bind`. Returns what it does where it refuses; goes on with what it has made elsewhere.
+    pub(super) fn ask(&self, b: &mut FunctionBuilder<'_>, given: Given, scratch: StackSlot) -> Given {
         let scratch = b.stack_addr(scratch);
         let num_args = b.convert(ConvertOp::SExt, Type::I64, given.num_args);
-        let made = Given { args: scratch, num_args: b.iconst(Type::I32, self.passed as i64) };
-        if let Some(code) = b.call(self.bind, &[table, program, given.args, num_args, scratch]) {
+        if let Some(code) = self.call_bind(b, given.args, num_args, scratch) {
             let (accepted, refused) = (b.block(), b.cold_block());
             let ok = b.icmp_imm(IntCC::Eq, code, 0);
             b.branch(ok, accepted, refused, Hint::None);
@@ -44,12 +54,12 @@ impl Doubt {
             b.ret(Some(code));
             b.switch_to(accepted);
         }
-        made
+        self.made(b, scratch)
     }
 
     /// The function that a good path leaves to, of the same prototype: asks, and calls the wrapper again. So the wrapper has no frame
     /// of its own for it.
-    pub(super) fn define(&self, module: &mut Module, wrapper: FuncRef) -> FuncRef {
+    pub(super) fn define(&self, module: &mut Module, wrapper: FuncRef, has_result: bool) -> FuncRef {
         let decl = &module.functions[wrapper];
         let (name, signature) = (format!("{}-doubt", decl.name), decl.signature.clone());
         let func = module.declare(name, signature, Linkage::Local);
@@ -57,15 +67,29 @@ impl Doubt {
         let mut b = FunctionBuilder::new(module, func);
         let [handle, args, num_args, result] = [0, 1, 2, 3].map(|i| b.param(i));
         let scratch = self.scratch(&mut b);
-        // What has been made was refused: a bug, which is to end in an error all the same. `bind` raises one of such a number.
+        let scratch = b.stack_addr(scratch);
+        // What has been made was refused: a bug, which is to end in an error all the same. `bind` raises one of a number below 0.
         let marked = mark(&mut b, args);
         let again = b.icmp(IntCC::Eq, handle, marked);
-        let never = b.iconst(Type::I32, -1);
-        let num_args = b.select(again, never, num_args);
-        let made = self.ask(&mut b, Given { args, num_args }, scratch);
+        let again = b.convert(ConvertOp::ZExt, Type::I64, again);
+        let never = b.unary(UnaryOp::Neg, again);
+        let num_args = b.convert(ConvertOp::SExt, Type::I64, num_args);
+        let num_args = b.binary(BinaryOp::Or, num_args, never);
+        let (accepted, done) = (b.block(), b.block());
+        let code = b.block_param(done, Type::I32);
+        if let Some(code) = self.call_bind(&mut b, args, num_args, scratch) {
+            let ok = b.icmp_imm(IntCC::Eq, code, 0);
+            b.branch_with(ok, (accepted, &[]), (done, &[code]), Hint::None);
+        }
+        b.switch_to(accepted);
+        let made = self.made(&mut b, scratch);
         let marked = mark(&mut b, made.args);
-        let code = b.call(wrapper, &[marked, made.args, made.num_args, result]);
-        b.ret(code);
+        let result = if has_result { result } else { b.ptr_const(0) };
+        if let Some(code) = b.call(wrapper, &[marked, made.args, made.num_args, result]) {
+            b.jump(done, &[code]);
+        }
+        b.switch_to(done);
+        b.ret(Some(code));
         b.finish()
     }
 }

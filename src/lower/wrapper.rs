@@ -123,7 +123,7 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     let way = match (decode::needs_bind(signature), verbatim) {
         (true, _) => Way::AskFirst,
         (false, true) => Way::AskInside,
-        (false, false) => Way::Leave(doubt.define(module, func)),
+        (false, false) => Way::Leave(doubt.define(module, func, signature.ret().is_some())),
     };
     let mut b = FunctionBuilder::new(module, func);
     let entry = Entry::new(&mut b, &doubt, way, signature.ret().is_some());
