@@ -494,10 +494,20 @@ impl Translator<'_> {
         // 8 bytes are aligned, 16 need not be
         let flags = if ty.is_vector() { mem_flags(MemFlags::UNALIGNED) } else { mem_flags(MemFlags::ALIGNED) };
         let mut all = None;
-        for (a, b) in pairs {
-            let (a, b) = (self.value(*a), self.value(*b));
-            for offset in (0..bytes as i32).step_by(ty.bytes() as usize) {
-                let [x, y] = [a, b].map(|base| self.pos.ins().load(ty, flags, base, offset));
+        for offset in (0..bytes as i32).step_by(ty.bytes() as usize) {
+            // what several are compared with is loaded once: one of them stands for it then, as they are to be the same
+            let mut known: Option<(Value, clif::Value)> = None;
+            for (a, b) in pairs {
+                let x = match known {
+                    Some((of, piece)) if of == *a => piece,
+                    _ => {
+                        let base = self.value(*a);
+                        self.pos.ins().load(ty, flags, base, offset)
+                    }
+                };
+                let base = self.value(*b);
+                let y = self.pos.ins().load(ty, flags, base, offset);
+                known = Some((*a, y));
                 let differs = self.pos.ins().bxor(x, y);
                 all = Some(match all {
                     None => differs,

@@ -66,6 +66,8 @@ pub(super) fn decode(l: &mut Lowerer<'_>, arguments: &[(Place, &TensorType)]) ->
     }
     let mut same = Vec::new();
     let dims: Vec<_> = tensors.iter().map(|tensor| tensor.dims(l, &mut same)).collect();
+    // those that are compared with one and the same follow one another
+    same.sort_by_key(|(with, _, count)| (*count, *with));
     for some in same.chunk_by(|x, y| x.2 == y.2) {
         let bytes = 8 * some[0].2 as u32;
         for some in some.chunks((MAX_SAME_BYTES / bytes) as usize) {
