@@ -79,33 +79,24 @@ pub(super) fn decode(l: &mut Lowerer<'_>, arguments: &[(Place, &TensorType)]) ->
 }
 
 impl<'a> Tensor<'a> {
-    /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header and which may still be NULL, or a `DLTensor*`, which is
-    /// there.
+    /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`. It may still be NULL.
     fn argument(l: &mut Lowerer<'_>, place: Place, ty: &'a TensorType) -> Self {
+        let payload = place.payload(l, Type::Ptr);
         let type_index = place.type_index(l);
-        let (other, outside, join) = (l.b.cold_block(), l.b.cold_block(), l.b.block());
+        let (other, join) = (l.b.cold_block(), l.b.block());
         let base = l.b.block_param(join, Type::Ptr);
         let is_object = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::TENSOR.0));
-        let inside = l.b.block();
-        l.b.branch(is_object, inside, other, Hint::Likely);
-        l.b.switch_to(inside);
-        let payload = place.payload(l, Type::Ptr);
-        l.b.jump(join, &[payload]);
+        l.b.branch_with(is_object, (join, &[payload]), (other, &[]), Hint::Likely);
 
         l.b.switch_to(other);
         // loaded again, and wider, so that the usual path compares in memory
         let both = l.b.load(Type::I64, place.base, place.offset + TYPE_INDEX, MemFlags::ALIGNED);
         let type_index = fields::first(&mut l.b, both);
-        let is_pointer = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
-        l.b.branch(is_pointer, outside, l.doubt, Hint::Likely);
-        l.b.switch_to(outside);
-        let payload = place.payload(l, Type::Ptr);
         let there = l.b.icmp_imm(IntCC::Ne, payload, 0);
-        let shift = l.b.cold_block();
-        l.b.branch(there, shift, l.doubt, Hint::Likely);
-        l.b.switch_to(shift);
         let shifted = l.b.ptr_add_imm(payload, -i64::from(HEADER));
-        l.b.jump(join, &[shifted]);
+        let shifted = l.b.select(there, shifted, payload);
+        let is_pointer = l.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
+        l.b.branch_with(is_pointer, (join, &[shifted]), (l.doubt, &[]), Hint::Likely);
 
         l.b.switch_to(join);
         Tensor { ty, base }
