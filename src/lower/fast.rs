@@ -164,18 +164,18 @@ impl Lowerer<'_> {
         if before.is_empty() {
             return self.require_there(*last);
         }
-        let bits = pointers.iter().map(|pointer| self.b.convert(ConvertOp::PtrToInt, Type::I64, *pointer)).collect::<Vec<_>>();
-        let common = bits.into_iter().reduce(|x, y| self.b.binary(BinaryOp::And, x, y)).unwrap_or(*last);
-        let share = self.b.icmp_imm(IntCC::Ne, common, 0);
+        let bits: Vec<_> = pointers.iter().map(|p| self.b.convert(ConvertOp::PtrToInt, Type::I64, *p)).collect();
+        let all = |b: &mut FunctionBuilder<'_>, op| {
+            let bits = bits.iter().copied().reduce(|x, y| b.binary(op, x, y)).unwrap_or(*last);
+            b.icmp_imm(IntCC::Ne, bits, 0)
+        };
         let (next, exactly) = (self.b.block(), self.b.cold_block());
+        let share = all(&mut self.b, BinaryOp::And);
         self.b.branch(share, next, exactly, Hint::Likely);
         self.b.switch_to(exactly);
-        for pointer in pointers {
-            let there = self.b.icmp_imm(IntCC::Ne, *pointer, 0);
-            let more = if pointer == last { next } else { self.b.cold_block() };
-            self.b.branch(there, more, self.doubt, Hint::Likely);
-            self.b.switch_to(more);
-        }
+        let there = all(&mut self.b, BinaryOp::UMin);
+        self.b.branch(there, next, self.doubt, Hint::Likely);
+        self.b.switch_to(next);
     }
 
     /// Goes on where as many bytes are the same at both addresses of each pair.
