@@ -10,7 +10,8 @@ use cranelift_module::{FuncId, ModuleReloc};
 use super::Error;
 use super::compile::{CompiledFunction, Options};
 use super::translate::{self, Scratch};
-use crate::ir::{FuncDecl, FuncRef, Function};
+use crate::backend::CACHE_LINE;
+use crate::ir::{FuncDecl, FuncRef, Function, Linkage};
 
 /// A worker that has compiled functions of more instructions than this is not kept: it holds too much memory.
 const LARGE: usize = 20_000;
@@ -125,7 +126,11 @@ impl Worker {
         let Some(code) = self.context.compiled_code() else { return Ok(()) };
         out.code = code.code_buffer().to_vec();
         let wanted = isa.function_alignment();
-        let wanted = if decl.cold { wanted.minimum } else { wanted.preferred };
+        let wanted = match (decl.cold, decl.linkage) {
+            (true, _) => wanted.minimum,
+            (false, Linkage::Export) => wanted.preferred.max(CACHE_LINE),
+            (false, _) => wanted.preferred,
+        };
         out.align = code.buffer.alignment.max(wanted).max(isa.symbol_alignment() as u32).max(1);
         let id = FuncId::from_u32(func.as_u32());
         out.relocs =

@@ -13,7 +13,7 @@ use target_lexicon::BinaryFormat;
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
-use crate::backend::OptLevel;
+use crate::backend::{CACHE_LINE, OptLevel};
 use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Function, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
@@ -179,6 +179,9 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             _ => self.module.get_function(&decl.name).unwrap_or_else(|| self.module.add_function(&decl.name, ty, None)),
         };
         self.facts.define(function, decl);
+        if decl.linkage == Linkage::Export && !decl.cold {
+            function.as_global_value().set_alignment(CACHE_LINE);
+        }
         if self.exports && decl.linkage == Linkage::Export {
             function.as_global_value().set_dll_storage_class(DLLStorageClass::Export);
         }
