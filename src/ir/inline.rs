@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::builder::FunctionBuilder;
 use super::inst::{ConvertOp, IntCC, Op, Terminator, Value};
-use super::types::Type;
 use super::module::Function;
+use super::types::Type;
 
 impl Function {
     /// Whether it is straight code: its entry returns, so that no other block is ever reached.

@@ -2,8 +2,8 @@
 
 use super::program::Encoded;
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, Module, StackSlot, Type, UnaryOp,
-    Value,
+    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, Module, StackSlot, Type,
+    UnaryOp, Value,
 };
 
 /// What `bind` has to know of a signature.
