@@ -164,7 +164,7 @@ impl Binder<'_, '_> {
             let code = self.b.call(self.routines.report, &[own, row, self.state]);
             self.b.ret(code);
         }
-        self.b.finish_simplified();
+        self.own.finish(self.b);
     }
 
     /// An address in the table that has the routines' own texts.
