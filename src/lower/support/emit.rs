@@ -1,7 +1,7 @@
 //! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
 //! they are written for reading: variables are in memory, until `ir::promote` makes values of them.
 
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 
 /// A 64-bit variable in the frame.
 #[derive(Clone, Copy)]
@@ -116,6 +116,16 @@ pub(super) trait Emit<'m>: Sized {
     fn signed_word(&mut self, base: Value, index: i32) -> Value {
         let word = self.word32(base, index);
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
+    }
+
+    /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and
+    /// keep both parts in registers until the last.
+    fn base(&mut self, pointer: Value, bytes: Value) -> Value {
+        let b = self.builder();
+        let negated = b.unary(UnaryOp::Neg, bytes);
+        let address = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
+        let address = b.binary(BinaryOp::Sub, address, negated);
+        b.convert(ConvertOp::IntToPtr, Type::Ptr, address)
     }
 
     /// Entry `index` of those behind `base`, each of so many bytes.

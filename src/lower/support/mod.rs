@@ -9,7 +9,7 @@ mod emit;
 mod names;
 mod places;
 pub(super) mod report;
-mod state;
+pub(super) mod state;
 mod values;
 
 use super::messages::Messages;

@@ -131,6 +131,10 @@ impl<'m> State<'m> for Binder<'m, '_> {
     fn state(&self) -> Value {
         self.state
     }
+
+    fn has_containers(&self) -> bool {
+        self.has(Aspect::Elements)
+    }
 }
 
 /// A part of a message that is a field of the state.
