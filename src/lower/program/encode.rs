@@ -22,7 +22,7 @@ pub(in crate::lower) struct Options {
     pub verbatim: bool,
 }
 
-/// The memory in the wrapper's frame that `bind` writes to: arguments that the good path accepts, then its own notes.
+/// The memory in the wrapper's frame that `bind` writes to: arguments that the good path accepts, then its own state and notes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct Scratch {
     pub bytes: u32,
@@ -284,11 +284,11 @@ impl<'a> Encoder<'a, '_> {
             Layout::Any => Aspect::AnyStrides,
         });
         self.uses(if tensor.device.kind().is_some() { Aspect::DeviceType } else { Aspect::AnyDevice });
-        match id {
-            SharedId::Fixed(_) => self.uses(Aspect::DeviceId),
-            SharedId::OfSlot => self.uses(Aspect::SameDevice),
-            SharedId::Any => {}
-        }
+        self.uses(match id {
+            SharedId::Fixed(_) => Aspect::DeviceId,
+            SharedId::OfSlot => Aspect::SameDevice,
+            SharedId::Any => Aspect::AnyDeviceId,
+        });
         for (bits, aspect) in [(opaque, Aspect::Opaque), (fold, Aspect::Fold)] {
             if bits != 0 {
                 self.uses(aspect);

@@ -1,7 +1,7 @@
 //! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
-//! they are written for reading; no value is carried through a block parameter.
+//! they are written for reading: variables are in memory, until `ir::promote` makes values of them.
 
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 
 /// A 64-bit variable in the frame.
 #[derive(Clone, Copy)]
@@ -20,6 +20,19 @@ impl Var {
     /// Where it is.
     pub(super) fn address(self) -> Value {
         self.address
+    }
+}
+
+/// What has to hold, of which each part is a branch of its own: Cranelift takes more code to make one truth value of several.
+pub(super) enum Condition {
+    One(Value),
+    Any(Vec<Value>),
+    All(Vec<Value>),
+}
+
+impl From<Value> for Condition {
+    fn from(value: Value) -> Self {
+        Condition::One(value)
     }
 }
 
@@ -49,6 +62,26 @@ pub(super) trait Emit<'m>: Sized {
     fn advance_imm(&mut self, var: Var, by: i64) {
         let by = self.builder().i64(by);
         self.advance(var, by);
+    }
+
+    /// Goes to `yes` where the condition holds, as it nearly always does, else to `no`.
+    fn branch_likely(&mut self, cond: Condition, yes: Block, no: Block) {
+        let b = self.builder();
+        let (parts, any) = match cond {
+            Condition::One(value) => (vec![value], true),
+            Condition::Any(values) => (values, true),
+            Condition::All(values) => (values, false),
+        };
+        let Some((last, others)) = parts.split_last() else { return };
+        for &part in others {
+            let next = b.block();
+            match any {
+                true => b.branch(part, yes, next, Hint::None),
+                false => b.branch(part, next, no, Hint::Likely),
+            }
+            b.switch_to(next);
+        }
+        b.branch(*last, yes, no, Hint::Likely);
     }
 
     /// Runs `then` where `cond` holds.
@@ -87,18 +120,60 @@ pub(super) trait Emit<'m>: Sized {
 
     /// Runs `body` for `count - 1` down to 0.
     fn for_down(&mut self, count: Value, body: impl FnOnce(&mut Self, Value)) {
-        self.for_up(count, |e, index| {
-            let one = e.builder().i64(1);
-            let last = e.builder().binary(BinaryOp::Sub, count, one);
-            let index = e.builder().binary(BinaryOp::Sub, last, index);
-            body(e, index);
-        });
+        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
+        let rest = self.builder().block_param(head, Type::I64);
+        self.builder().jump(head, &[count]);
+        self.builder().switch_to(head);
+        let more = self.builder().icmp_imm(IntCC::SGt, rest, 0);
+        self.builder().branch(more, inside, done, Hint::None);
+        self.builder().switch_to(inside);
+        let one = self.builder().i64(1);
+        let index = self.builder().binary(BinaryOp::Sub, rest, one);
+        body(self, index);
+        self.builder().jump(head, &[index]);
+        self.builder().switch_to(done);
     }
 
-    /// The 32-bit word number `index` behind a pointer, sign-extended.
+    /// Runs `body` for each address from `start` up to `end`, `step` bytes apart.
+    fn for_each(&mut self, start: Value, end: Value, step: Value, body: impl FnOnce(&mut Self, Value)) {
+        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
+        let at = self.builder().block_param(head, Type::Ptr);
+        self.builder().jump(head, &[start]);
+        self.builder().switch_to(head);
+        let more = self.builder().icmp(IntCC::ULt, at, end);
+        self.builder().branch(more, inside, done, Hint::None);
+        self.builder().switch_to(inside);
+        body(self, at);
+        let next = self.builder().ptr_add(at, step);
+        self.builder().jump(head, &[next]);
+        self.builder().switch_to(done);
+    }
+
+    /// The 32-bit word number `index` behind a pointer.
+    fn word32(&mut self, base: Value, index: i32) -> Value {
+        self.builder().load(Type::I32, base, 4 * index, MemFlags::ALIGNED)
+    }
+
+    /// The same, as an unsigned number.
     fn word(&mut self, base: Value, index: i32) -> Value {
-        let word = self.builder().load(Type::I32, base, 4 * index, MemFlags::ALIGNED);
+        let word = self.word32(base, index);
+        self.builder().convert(ConvertOp::ZExt, Type::I64, word)
+    }
+
+    /// The same, as a signed number.
+    fn signed_word(&mut self, base: Value, index: i32) -> Value {
+        let word = self.word32(base, index);
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
+    }
+
+    /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and
+    /// keep both parts in registers until the last.
+    fn base(&mut self, pointer: Value, bytes: Value) -> Value {
+        let b = self.builder();
+        let negated = b.unary(UnaryOp::Neg, bytes);
+        let address = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
+        let address = b.binary(BinaryOp::Sub, address, negated);
+        b.convert(ConvertOp::IntToPtr, Type::Ptr, address)
     }
 
     /// Entry `index` of those behind `base`, each of so many bytes.

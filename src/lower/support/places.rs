@@ -11,6 +11,10 @@ impl<'m> State<'m> for Printer<'m, '_> {
     fn state(&self) -> Value {
         self.context
     }
+
+    fn has_containers(&self) -> bool {
+        self.has(Aspect::Elements)
+    }
 }
 
 impl Printer<'_, '_> {

@@ -2,10 +2,10 @@
 
 use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALUE_ERROR};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
-use crate::lower::fields::before_zeros;
+use crate::lower::fields::{before_zeros, pair};
 use crate::lower::messages::Part;
 use crate::lower::program::{Aspect, Kind, constant, entry, named, note, place, record, scalar};
-use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::emit::{Condition, Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
 use std::mem::offset_of;
@@ -41,14 +41,17 @@ impl Binder<'_, '_> {
 
     fn look_at_argument(&mut self, named: Value, from: Value, to: Value) {
         let (index, payload) = seen_through(self, from);
-        let rec = self.table_text(named, named::TYPE);
+        let (table, rec) = (self.field_ptr(Field::Table), self.word(named, named::TYPE));
+        let rec = self.base(table, rec);
         let arg = Arg { rec, from, to, index, payload };
         self.set_field(Field::Got, index);
         self.set_field(Field::Payload, payload);
         let name = self.table_text(named, named::NAME);
         self.set_here(place::NAME, name);
-        let nothing = self.b.ptr_const(0);
-        self.set_here(place::PART, nothing);
+        if self.has(Aspect::IntSymbol) {
+            let nothing = self.b.ptr_const(0);
+            self.set_here(place::PART, nothing);
+        }
         let text = self.table_text(rec, record::TEXT);
         self.set_field(Field::Text, text);
         let kind = self.word(rec, record::KIND);
@@ -123,25 +126,27 @@ const KINDS: [(Kind, Look); 21] = [
 /// The type index and the payload; of an rvalue reference, those of the object behind it, if there is one.
 fn seen_through(r: &mut Binder<'_, '_>, from: Value) -> (Value, Value) {
     let (index, payload) = (Var::new(&mut r.b, Type::I64), Var::new(&mut r.b, Type::I64));
-    let own_index = r.word(from, TYPE_INDEX / 4);
+    let own_index = r.signed_word(from, TYPE_INDEX / 4);
     let own_payload = r.b.load(Type::I64, from, PAYLOAD, MemFlags::ALIGNED);
     r.set(index, own_index);
     r.set(payload, own_payload);
     let is_reference = r.is(own_index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
     let there = r.is_not(own_payload, 0);
-    let refers = r.and(is_reference, there);
-    r.when(refers, |r| {
-        let reference = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, own_payload);
-        let object = r.b.load(Type::I64, reference, 0, MemFlags::ALIGNED);
-        let there = r.is_not(object, 0);
-        r.when(there, |r| {
-            let header = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, object);
-            let of_object = r.b.load(Type::I32, header, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
-            let of_object = r.b.convert(ConvertOp::SExt, Type::I64, of_object);
-            r.set(index, of_object);
-            r.set(payload, object);
-        });
+    let (yes, no) = (r.b.block(), r.b.block());
+    r.branch_likely(Condition::All(vec![is_reference, there]), yes, no);
+    r.b.switch_to(yes);
+    let reference = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, own_payload);
+    let object = r.b.load(Type::I64, reference, 0, MemFlags::ALIGNED);
+    let there = r.is_not(object, 0);
+    r.when(there, |r| {
+        let header = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, object);
+        let of_object = r.b.load(Type::I32, header, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
+        let of_object = r.b.convert(ConvertOp::SExt, Type::I64, of_object);
+        r.set(index, of_object);
+        r.set(payload, object);
     });
+    r.b.jump(no, &[]);
+    r.b.switch_to(no);
     (r.get(index), r.get(payload))
 }
 
@@ -155,15 +160,17 @@ impl Binder<'_, '_> {
 
     /// Writes an argument of a known type; without a payload it is 0.
     pub(super) fn accept(&mut self, to: Value, type_index: TypeIndex, payload: Option<Value>) {
-        let type_index = self.b.i64(i64::from(type_index.0));
+        let first = pair(self.b.module().endianness, type_index.0 as u32, 0);
+        let first = self.b.i64(first);
+        self.b.store(first, to, TYPE_INDEX, MemFlags::ALIGNED);
         let payload = payload.unwrap_or_else(|| self.b.i64(0));
-        self.accept_raw(to, type_index, payload);
+        self.b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
     }
 
     /// Writes the argument as it came, but for an rvalue reference. The length of a small string is in the padding.
     pub(super) fn accept_same(&mut self, arg: Arg) {
         let first = self.b.load(Type::I64, arg.from, TYPE_INDEX, MemFlags::ALIGNED);
-        let own = self.word(arg.from, TYPE_INDEX / 4);
+        let own = self.signed_word(arg.from, TYPE_INDEX / 4);
         let same = self.b.icmp(IntCC::Eq, own, arg.index);
         let behind = before_zeros(&mut self.b, arg.index);
         let first = self.b.select(same, first, behind);
@@ -188,18 +195,15 @@ impl Binder<'_, '_> {
     }
 
     pub(super) fn is_one_of(&mut self, value: Value, indices: &[TypeIndex]) -> Value {
-        let mut all = self.b.bconst(false);
-        for index in indices {
-            let is = self.is(value, i64::from(index.0));
-            all = self.or(all, is);
-        }
-        all
+        let each: Vec<Value> = indices.iter().map(|index| self.is(value, i64::from(index.0))).collect();
+        let any = each.into_iter().reduce(|any, is| self.or(any, is));
+        any.unwrap_or_else(|| self.b.bconst(false))
     }
 
     /// Requires one of these types.
     pub(super) fn require_index(&mut self, arg: Arg, indices: &[TypeIndex]) {
-        let ok = self.is_one_of(arg.index, indices);
-        self.require_accepted(ok);
+        let ok = indices.iter().map(|index| self.is(arg.index, i64::from(index.0))).collect();
+        self.require_accepted(Condition::Any(ok));
     }
 
     /// Requires one of these types, and inside a container the first.
@@ -275,11 +279,12 @@ impl Binder<'_, '_> {
         self.when_else(
             bound,
             |r| {
-                let value = r.expect_symbol(entry, note);
+                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
                 let same = r.b.icmp(IntCC::Eq, arg.payload, value);
                 let expected = super::dims::expected_symbol();
                 let parts = [&expected[..], &[GOT, GOT_NUMBER]].concat();
-                r.require_of(same, VALUE_ERROR, &[Part::Text("value of "), super::PATH], &parts);
+                let what = [Part::Text("value of "), super::PATH];
+                r.require_of_telling(same, VALUE_ERROR, &what, &parts, |r| r.tell_symbol(entry, note, value));
             },
             |r| r.bind_note(note, arg.payload),
         );

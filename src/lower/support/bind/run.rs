@@ -4,22 +4,23 @@ use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{Aspect, default, header, named, note, place, waiting};
-use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::emit::{Condition, Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
 pub(super) fn run(r: &mut Binder<'_, '_>) {
     let (table, args, num_args, scratch) = (r.b.param(0), r.b.param(2), r.b.param(3), r.b.param(4));
-    let slot = r.b.slot(state::SIZE, 8);
-    r.state = r.b.stack_addr(slot);
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
     let program = r.b.ptr_add(table, offset);
-    r.set_field(Field::Table, table);
     let count = r.word(program, header::PARAMS);
-    arity(r, program, args, num_args, count, scratch);
-    lay_out(r, program, count, scratch);
+    let any_size = r.b.i64(i64::from(ANY_SIZE));
+    let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
+    r.state = r.base(scratch, args_size);
+    r.set_field(Field::Table, table);
+    arity(r, program, args, num_args, count);
+    lay_out(r, program);
 
     let first = r.b.ptr_add_imm(program, i64::from(4 * header::SIZE));
     let defaults = r.has(Aspect::Default).then(|| {
@@ -59,32 +60,30 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
 }
 
 /// The call as such.
-fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, count: Value, scratch: Value) {
+fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, count: Value) {
     let calling = r.table_text(program, header::CALLING);
     r.set_field(Field::Calling, calling);
-    let expected = r.table_text(program, header::ARITY);
-    r.set_field(Field::Text, expected);
-    r.set_field(Field::Got, num_args);
     let calling = of(Tag::String, Field::Calling);
     let least = r.word(program, header::LEAST);
     let enough = r.b.icmp(IntCC::SGe, num_args, least);
     let not_more = r.b.icmp(IntCC::SLe, num_args, count);
-    let ok = r.and(enough, not_more);
+    let ok = Condition::All(vec![enough, not_more]);
     let (expected, got) = (of(Tag::String, Field::Text), of(Tag::Number, Field::Got));
-    r.require(ok, TYPE_ERROR, &[Part::Text("Mismatched number of arguments"), calling, expected, GOT, got]);
+    let parts = [Part::Text("Mismatched number of arguments"), calling, expected, GOT, got];
+    r.require_telling(ok, TYPE_ERROR, &parts, |r| {
+        let expected = r.table_text(program, header::ARITY);
+        r.set_field(Field::Text, expected);
+        r.set_field(Field::Got, num_args);
+    });
     let there = r.is_not(args, 0);
     let none = r.is(num_args, 0);
-    let there = r.or(there, none);
+    let there = Condition::Any(vec![there, none]);
     let text = Part::Text("a non-NULL pointer, got NULL");
     r.require(there, TYPE_ERROR, &[Part::Text("Mismatched argument array"), calling, text]);
-    // The good path refused what this routine had made for it: the two disagree, and would do so forever.
-    let fresh = r.b.icmp(IntCC::Ne, args, scratch);
-    let text = Part::Text("an argument array that was accepted before; this is a bug of tvm-ffi-codegen");
-    r.require(fresh, "InternalError", &[Part::Text("Mismatched wrapper"), calling, text]);
 }
 
-/// Finds room for notes and what else is needed behind the arguments, and clears the notes.
-fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value) {
+/// Finds room for notes and what else is needed behind the state, and clears the notes.
+fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
     let here = r.here();
     r.set_field(Field::Here, here);
     let zero = r.b.i64(0);
@@ -99,29 +98,28 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value)
         }
     }
     let end = Var::new(&mut r.b, Type::Ptr);
-    r.set(end, scratch);
+    let notes = r.b.ptr_add_imm(r.state, state::SIZE);
+    r.set(end, notes);
     let room = |r: &mut Binder<'_, '_>, many: Value, size: Value| {
         let start = r.get(end);
         let bytes = r.b.binary(BinaryOp::Mul, many, size);
         r.advance(end, bytes);
         start
     };
-    let any_size = r.b.i64(i64::from(ANY_SIZE));
-    room(r, count, any_size);
-
     // notes and what comes behind them in the order of the program's own count of bytes, `program::encode`
     let symbols = r.word(program, header::SYMBOLS);
-    let note_size = r.word(program, header::NOTE_SIZE);
-    r.set_field(Field::NoteSize, note_size);
-    let notes = room(r, symbols, note_size);
-    r.set_field(Field::Notes, notes);
+    if r.has(Aspect::Elements) {
+        let note_size = r.word(program, header::NOTE_SIZE);
+        r.set_field(Field::NoteSize, note_size);
+    }
+    let note_size = r.note_size();
+    room(r, symbols, note_size);
     let devices = r.word(program, header::DEVICES);
     let device_notes = room(r, devices, note_size);
     r.set_field(Field::Devices, device_notes);
     // those of devices come right behind those of symbols
-    let all = r.b.binary(BinaryOp::Add, symbols, devices);
-    r.for_up(all, |r, index| {
-        let note = r.note(index);
+    let behind = r.get(end);
+    r.for_each(notes, behind, note_size, |r, note| {
         let (unbound, zero) = (r.b.ptr_const(0), r.b.i64(0));
         r.b.store(unbound, note, note::PLACE + place::NAME, MemFlags::ALIGNED);
         // what a kernel gets for a symbol that has no value
