@@ -37,12 +37,6 @@ impl<'m> FunctionBuilder<'m> {
         self.func_ref
     }
 
-    /// Puts the body into the module, with variables promoted and without what has no use.
-    pub(crate) fn finish_simplified(mut self) -> FuncRef {
-        self.func.simplify();
-        self.finish()
-    }
-
     /// The module, to declare imports and data in.
     pub fn module(&mut self) -> &mut Module {
         self.module

@@ -379,25 +379,6 @@ impl Op {
 }
 
 impl Terminator {
-    /// Calls `f` with every operand's place: the condition or the result, then arguments of targets.
-    pub fn for_each_operand_mut(&mut self, mut f: impl FnMut(&mut Value)) {
-        match self {
-            Terminator::Branch { cond: value, .. } | Terminator::Return(Some(value)) => f(value),
-            Terminator::Jump(_) | Terminator::Return(None) => {}
-        }
-        self.targets_mut().flat_map(|to| &mut to.args).for_each(f);
-    }
-
-    /// The targets, in order, to be changed.
-    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut BlockCall> {
-        let (first, second) = match self {
-            Terminator::Jump(to) => (Some(to), None),
-            Terminator::Branch { then, otherwise, .. } => (Some(then), Some(otherwise)),
-            Terminator::Return(_) => (None, None),
-        };
-        first.into_iter().chain(second)
-    }
-
     /// The targets, in order.
     pub fn targets(&self) -> impl Iterator<Item = &BlockCall> {
         let (first, second) = match self {

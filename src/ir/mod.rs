@@ -4,14 +4,11 @@
 //! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter ([`interp`]).
 
 mod builder;
-mod dominators;
 mod inline;
 mod inst;
 pub mod interp;
 mod module;
 mod print;
-mod promote;
-mod sweep;
 mod types;
 mod verify;
 

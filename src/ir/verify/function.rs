@@ -3,12 +3,12 @@
 //! Each instruction is checked in steps, and a step is left out where an earlier one found that what it
 //! would look at isn't there. That is what keeps the verifier from panicking.
 
-use crate::ir::dominators::Dominators;
 use crate::ir::inst::{Block, FuncRef, Op, Terminator, Value};
 use crate::ir::module::{FuncDecl, Function, Module, ValueDef};
 use crate::ir::print::{DisplayInst, DisplayTerminator};
 use crate::ir::types::Type;
 
+use super::dominators::Dominators;
 use super::{Place, Problem, Rule, check_signature, typing};
 
 /// Checks a body; adds what is wrong to `problems`.

@@ -40,6 +40,7 @@
 //! 22. Where data holds the address of a function, the module defines that function, and 8 aligned bytes of the data are there.
 //! 23. A constructor is a function that the module defines, without parameters and result.
 
+mod dominators;
 mod function;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
-//! they are written for reading: variables are in memory, until `ir::promote` makes values of them.
+//! they are written for reading; no value is carried through a block parameter.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 

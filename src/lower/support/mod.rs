@@ -14,7 +14,7 @@ mod values;
 
 use super::messages::Messages;
 use super::program::Features;
-use crate::ir::{DataRef, FuncRef, FunctionBuilder, Linkage, Module};
+use crate::ir::{DataRef, FuncRef, Linkage, Module};
 
 /// The symbol of the routine that checks exactly, where wrappers import it.
 pub const BIND_SYMBOL: &str = "__tvm_ffi_codegen_bind";
@@ -76,15 +76,4 @@ struct Table {
     data: DataRef,
     /// Wrappers have theirs there too: it is the one that callers name.
     is_callers: bool,
-}
-
-impl Table {
-    /// Puts a routine into the module. An object's have their variables promoted, which makes them smaller. A JIT's don't: to allocate
-    /// registers for what is live so long takes more time than all else that the JIT does in the beginning.
-    fn finish(self, b: FunctionBuilder<'_>) {
-        match self.is_callers {
-            true => b.finish_simplified(),
-            false => b.finish(),
-        };
-    }
 }

@@ -45,7 +45,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
     let kind = printer.kind();
     let failed = printer.raise(set_raised, kind, parts);
     printer.b.ret(Some(failed));
-    table.finish(printer.b);
+    printer.b.finish();
 }
 
 pub(super) struct Printer<'m, 't> {

@@ -175,7 +175,7 @@ impl Binder<'_, '_> {
             self.b.switch_to(exit);
             self.b.ret(Some(code));
         }
-        self.own.finish(self.b);
+        self.b.finish();
     }
 
     /// An address in the table that has the routines' own texts.

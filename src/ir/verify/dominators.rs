@@ -4,47 +4,12 @@
 //! anew; ten thousand checks that share one error block would make that quadratic, and such functions are
 //! just what this crate generates. Here a walk stops where an earlier one for the same block has been.
 
-use super::inst::Block;
-use super::module::Function;
+use crate::ir::inst::Block;
+use crate::ir::module::Function;
 
 const NONE: u32 = u32::MAX;
 
-/// The dominator tree. Blocks are named by their rank: the place in [`order`](Self::order).
-pub(super) struct DominatorTree {
-    /// The reachable blocks in reverse postorder; the entry is first.
-    pub order: Vec<Block>,
-    /// The rank of each block; [`NONE`] if it is unreachable.
-    rank: Vec<u32>,
-    preds: Predecessors,
-    /// What dominates each block immediately, and ranks before it; the entry is its own.
-    pub idom: Vec<u32>,
-}
-
-impl DominatorTree {
-    /// Computes the tree. Branches to blocks that don't exist are passed over.
-    pub(super) fn compute(func: &Function) -> Self {
-        let order = reverse_postorder(func);
-        let mut rank = vec![NONE; func.blocks.len()];
-        for (i, &block) in order.iter().enumerate() {
-            rank[block.as_u32() as usize] = i as u32;
-        }
-        let preds = Predecessors::new(func, &order, &rank);
-        let idom = immediate_dominators(&preds, order.len());
-        DominatorTree { order, rank, preds, idom }
-    }
-
-    /// A block's rank, if it is reachable.
-    pub(super) fn rank(&self, block: Block) -> Option<u32> {
-        self.rank.get(block.as_u32() as usize).copied().filter(|&rank| rank != NONE)
-    }
-
-    /// The ranks of a block's predecessors, one for each branch to it.
-    pub(super) fn preds(&self, rank: u32) -> &[u32] {
-        self.preds.of(rank as usize)
-    }
-}
-
-/// The same, as intervals: a block dominates those whose number falls into its own.
+/// The dominator tree, as intervals: a block dominates those whose number falls into its own.
 pub(super) struct Dominators {
     /// For each block its number in a preorder of the tree and how many blocks it dominates, itself included;
     /// `None` if it is unreachable.
@@ -52,9 +17,16 @@ pub(super) struct Dominators {
 }
 
 impl Dominators {
-    /// Computes the intervals. Branches to blocks that don't exist are passed over.
+    /// Computes the tree. Branches to blocks that don't exist are passed over.
     pub(super) fn compute(func: &Function) -> Self {
-        let DominatorTree { order, rank, idom, .. } = DominatorTree::compute(func);
+        let order = reverse_postorder(func);
+        // From here on a block is its rank in that order.
+        let mut rank = vec![NONE; func.blocks.len()];
+        for (i, &block) in order.iter().enumerate() {
+            rank[block.as_u32() as usize] = i as u32;
+        }
+        let preds = Predecessors::new(func, &order, &rank);
+        let idom = immediate_dominators(&preds, order.len());
 
         // A dominator ranks before what it dominates, so sums and numbers come without another search.
         let mut size = vec![1u32; order.len()];
