@@ -14,6 +14,8 @@ mod values;
 
 use super::messages::Messages;
 use super::program::Features;
+pub(super) use state::Field;
+
 use crate::ir::{DataRef, FuncRef, Linkage, Module};
 
 /// The symbol of the routine that checks exactly, where wrappers import it.

@@ -89,6 +89,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
         return;
     }
     let features = texts.features;
+    texts.shared();
     let report = report(module);
     let routines = Routines::declare(module, features, report);
     let mut routine = |func: Option<FuncRef>, body: fn(&mut Binder<'_, '_>)| {
