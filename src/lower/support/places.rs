@@ -33,8 +33,8 @@ impl Printer<'_, '_> {
     pub(super) fn places(&mut self, byte: Value) {
         match (self.has(Tag::Bindings), self.has(Tag::Unknown)) {
             (true, true) => {
-                let bindings = self.is(byte, i64::from(Tag::Bindings.own_code()));
-                let unknown = self.is(byte, i64::from(Tag::Unknown.own_code()));
+                let bindings = self.is_code(byte, Tag::Bindings);
+                let unknown = self.is_code(byte, Tag::Unknown);
                 let either = self.or(bindings, unknown);
                 self.on(either, |p| p.symbols(bindings));
             }
@@ -63,15 +63,20 @@ impl Printer<'_, '_> {
         const _: () = assert!(place::PART == 8);
         let unless = Part::Value(Tag::Unless, 1);
         let dimension = [unless, at(Tag::String, place::PART), at(Tag::Number, place::DIM), Part::Text("]")];
-        let (whole, path) = ([&path[..], &dimension].concat(), path);
-        for (tag, parts) in [(Tag::Path, path), (Tag::Place, whole)] {
-            if self.has(tag) {
-                let behind = self.b.icmp_imm(IntCC::ULt, byte, i64::from(tag.code(0) | 0xf) + 1);
-                self.on(behind, |p| {
-                    let row = p.own_row(&parts);
-                    p.enter(row, place);
-                });
+        let whole = [&path[..], &dimension].concat();
+        let go_through = |p: &mut Self, parts: &[Part<'_>]| {
+            let row = p.own_row(parts);
+            p.enter(row, place);
+        };
+        match (self.has(Tag::Path), self.has(Tag::Place)) {
+            (true, true) => {
+                let is_path = self.b.icmp_imm(IntCC::ULt, byte, i64::from(Tag::Place.code(0)));
+                self.on(is_path, |p| go_through(p, &path));
+                go_through(self, &whole);
             }
+            (true, false) => go_through(self, &path),
+            (false, true) => go_through(self, &whole),
+            (false, false) => self.go_on(),
         }
     }
 
@@ -144,7 +149,7 @@ impl Printer<'_, '_> {
         let (next, count) = (self.get(next), self.get(count));
         let some = self.is_not(count, 0);
         let room = self.has_room();
-        let more = self.and(some, room);
+        let more = room.map_or(some, |room| self.and(some, room));
         self.on(more, |p| {
             let one = p.b.i64(1);
             let behind = p.b.binary(BinaryOp::Add, next, one);
@@ -156,7 +161,7 @@ impl Printer<'_, '_> {
             let note = p.note(symbol);
             let value = p.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
             let origin = p.b.ptr_add_imm(note, i64::from(note::PLACE));
-            let notes = p.notes;
+            let notes = p.notes();
             for (word, value) in [(symbol::NAME, name), (symbol::VALUE, value), (symbol::ORIGIN, origin)] {
                 p.b.store(value, notes, 8 * word as i32, MemFlags::ALIGNED);
             }

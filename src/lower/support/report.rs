@@ -8,18 +8,18 @@ use super::super::messages::{MAX_PARTS, Messages, Part, SHARED_TEXT, TEXT, Tag};
 use super::super::program::{Aspect, Feature, Features};
 use super::emit::{Emit, Var};
 use super::state::Field;
-use super::{REPORT_SYMBOL, Table};
+use super::REPORT_SYMBOL;
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot, Type, Value,
 };
 
 /// The most C strings that a message may be made of; what more there is is left out. Long are lists of symbols.
 const CAPACITY: usize = 160;
-const _: () = assert!(CAPACITY > 4 * MAX_PARTS);
+/// What is enough for rows without lists: each part makes no more than three of what it is.
+const FEW: usize = 3 * MAX_PARTS;
+const _: () = assert!(CAPACITY > FEW);
 /// Room for a 64-bit number in decimal, its sign and a NUL.
 const CELL: usize = 24;
-/// Room for numbers: as many as there are strings, and those that a row may have when there is no room for strings any more.
-const CELLS: usize = CAPACITY + 2 * MAX_PARTS;
 /// Rows inside of each other: of symbols, their places, steps.
 const DEPTH: usize = 4;
 /// Bytes of a row that has been left for one inside: where it goes on, and its context.
@@ -30,18 +30,19 @@ pub(in super::super) fn signature() -> FuncSig {
 }
 
 /// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
     let Some(report) = super::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised =
         module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
     let features = texts.features;
     let mut b = FunctionBuilder::new(module, report);
-    let slot = |b: &mut FunctionBuilder<'_>, size: usize| {
-        let slot = b.slot(size as u32, 8);
-        b.stack_addr(slot)
-    };
-    let (strings, cells) = (slot(&mut b, 8 * CAPACITY), slot(&mut b, CELL * CELLS));
-    let (rows, notes) = (slot(&mut b, FRAME as usize * DEPTH), slot(&mut b, 8 * MAX_NOTES));
+    // only lists of symbols and steps into containers may be long
+    let long = [Tag::Bindings, Tag::Unknown].into_iter().any(|tag| features.has(tag)) || features.has(Aspect::Elements);
+    let capacity = if long { CAPACITY } else { FEW };
+    // numbers of a row may come when there is no room for strings any more
+    let cells_size = CELL * (capacity + if long { FEW } else { 0 });
+    let [notes, rows, strings, cells] =
+        [8 * MAX_NOTES, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
     let mut printer = Printer {
         at: Var::new(&mut b, Type::Ptr),
         context: Var::new(&mut b, Type::Ptr),
@@ -55,6 +56,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
         enter: None,
         named: None,
         strings,
+        capacity: long.then_some(CAPACITY),
         rows,
         notes,
         table,
@@ -62,7 +64,8 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
         texts,
         features,
     };
-    let free = printer.b.ptr_add_imm(cells, (CELL * CELLS) as i64);
+    let cells = printer.b.stack_addr(cells);
+    let free = printer.b.ptr_add_imm(cells, cells_size as i64);
     printer.set(printer.free, free);
     printer.run();
     printer.raise(set_raised);
@@ -76,7 +79,7 @@ pub(super) struct Printer<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
     pub(super) texts: &'t mut Messages,
     features: Features,
-    table: Table,
+    table: DataRef,
     /// The next byte of the row.
     pub(super) at: Var,
     /// What its fields are of.
@@ -97,9 +100,11 @@ pub(super) struct Printer<'m, 't> {
     enter: Option<Block>,
     pub(super) named: Option<Block>,
     /// The message's strings, the rows that have been left, what a part has noted for its own row.
-    strings: Value,
-    rows: Value,
-    pub(super) notes: Value,
+    strings: StackSlot,
+    rows: StackSlot,
+    notes: StackSlot,
+    /// The most strings, where they may be more.
+    capacity: Option<usize>,
 }
 
 impl<'m> Emit<'m> for Printer<'m, '_> {
@@ -114,7 +119,7 @@ impl Printer<'_, '_> {
         let (base, row, context) = (self.b.param(0), self.b.param(1), self.b.param(2));
         let row = self.b.convert(ConvertOp::ZExt, Type::I64, row);
         let row = self.b.ptr_add(base, row);
-        let (rows, strings) = (self.rows, self.strings);
+        let [rows, strings] = [self.rows, self.strings].map(|slot| self.b.stack_addr(slot));
         let none = self.b.i64(0);
         for (var, value) in [
             (self.at, row),
@@ -131,17 +136,17 @@ impl Printer<'_, '_> {
         self.b.switch_to(self.head);
         let start = self.get(self.at);
         let byte = self.next_byte();
-        let byte = self.b.convert(ConvertOp::ZExt, Type::I64, byte);
-        let first = self.b.i64(i64::from(*TEXT.start()));
+        let first = self.b.iconst(Type::I8, i64::from(*TEXT.start()));
         let number = self.b.binary(BinaryOp::Sub, byte, first);
         let is_text = self.b.icmp_imm(IntCC::ULe, number, i64::from(TEXT.end() - TEXT.start()));
         self.on(is_text, |p| p.text(start));
         let is_shared = self.b.icmp_imm(IntCC::UGe, byte, i64::from(SHARED_TEXT));
         self.on(is_shared, |p| {
-            let shared = p.texts.shared();
-            let base = p.own(shared);
+            let base = p.texts.shared();
+            let base = p.own(base);
             let base = p.b.ptr_add_imm(base, -i64::from(SHARED_TEXT));
-            let text = p.b.ptr_add(base, byte);
+            let wide = p.b.convert(ConvertOp::ZExt, Type::I64, byte);
+            let text = p.b.ptr_add(base, wide);
             p.push(text);
         });
         let is_end = self.is(byte, 0);
@@ -169,7 +174,8 @@ impl Printer<'_, '_> {
     /// A value in a field that the byte tells.
     fn fields(&mut self, byte: Value) {
         let fifteen = self.b.i64(15);
-        let number = self.and(byte, fifteen);
+        let number = self.b.convert(ConvertOp::ZExt, Type::I64, byte);
+        let number = self.and(number, fifteen);
         let context = self.get(self.context);
         let field = self.b.element(context, number, Type::I64);
         // fields are counted from 1
@@ -180,7 +186,6 @@ impl Printer<'_, '_> {
         let is_string = self.b.icmp_imm(IntCC::ULt, byte, 0x20);
         self.on(is_string, |p| p.push(address));
         self.place(byte, address);
-        self.go_on();
     }
 
     /// Goes on with the row.
@@ -217,8 +222,12 @@ impl Printer<'_, '_> {
 
     /// The same for a tag that rows have.
     pub(super) fn on_tag_there(&mut self, byte: Value, tag: Tag, then: impl FnOnce(&mut Self)) {
-        let is = self.is(byte, i64::from(tag.own_code()));
+        let is = self.is_code(byte, tag);
         self.on(is, then);
+    }
+
+    pub(super) fn is_code(&mut self, byte: Value, tag: Tag) -> Value {
+        self.is(byte, i64::from(tag.own_code()))
     }
 
     pub(super) fn has(&self, feature: impl Into<Feature>) -> bool {
@@ -277,7 +286,7 @@ impl Printer<'_, '_> {
     /// The end of a row.
     fn leave(&mut self) {
         self.b.switch_to(self.end);
-        let (left, rows) = (self.get(self.left), self.rows);
+        let (left, rows) = (self.get(self.left), self.b.stack_addr(self.rows));
         let inside = self.b.icmp(IntCC::Ne, left, rows);
         self.on(inside, |p| {
             p.advance_imm(p.left, -FRAME);
@@ -291,7 +300,7 @@ impl Printer<'_, '_> {
 
     /// The first string is the error's kind.
     fn raise(&mut self, set_raised: FuncRef) {
-        let strings = self.strings;
+        let strings = self.b.stack_addr(self.strings);
         let next = self.get(self.next);
         let kind = self.b.load(Type::Ptr, strings, 0, MemFlags::ALIGNED);
         let parts = self.b.ptr_add_imm(strings, 8);
@@ -305,11 +314,17 @@ impl Printer<'_, '_> {
         self.b.ret(Some(failed));
     }
 
-    /// Whether there is room for a string.
-    pub(super) fn has_room(&mut self) -> Value {
-        let (next, strings) = (self.get(self.next), self.strings);
-        let end = self.b.ptr_add_imm(strings, 8 * CAPACITY as i64);
-        self.b.icmp(IntCC::Ne, next, end)
+    /// Whether there is room for a string, where it may run out.
+    pub(super) fn has_room(&mut self) -> Option<Value> {
+        let end = 8 * self.capacity? as i64;
+        let (next, strings) = (self.get(self.next), self.b.stack_addr(self.strings));
+        let end = self.b.ptr_add_imm(strings, end);
+        Some(self.b.icmp(IntCC::Ne, next, end))
+    }
+
+    /// Where a part notes what its own row prints.
+    pub(super) fn notes(&mut self) -> Value {
+        self.b.stack_addr(self.notes)
     }
 
     /// Adds a C string to the message, where there is room.
@@ -319,21 +334,15 @@ impl Printer<'_, '_> {
             p.b.store(string, next, 0, MemFlags::ALIGNED);
             p.advance_imm(p.next, 8);
         };
-        // without lists of symbols and steps into containers, a row's parts are too few for it to run out
-        if ![Tag::Bindings, Tag::Unknown].into_iter().any(|tag| self.has(tag)) && !self.has(Aspect::Elements) {
-            return write(self);
+        match self.has_room() {
+            Some(room) => self.when(room, write),
+            None => write(self),
         }
-        let room = self.has_room();
-        self.when(room, write);
     }
 
     /// An address in the table that has the routine's own texts.
     pub(super) fn own(&mut self, offset: u32) -> Value {
-        if self.table.is_callers {
-            let base = self.b.param(0);
-            return self.b.ptr_add_imm(base, i64::from(offset));
-        }
-        self.b.data_addr(self.table.data, offset)
+        self.b.data_addr(self.table, offset)
     }
 
     /// A row that a part is made of.

@@ -3,7 +3,7 @@
 use super::super::fields::{self, DTypeField};
 use super::super::messages::{Part, Tag};
 use super::emit::{Emit, Var};
-use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE, NameList};
+use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE};
 use super::report::Printer;
 use super::state::Field;
 use crate::ir::{BinaryOp, Block, ConvertOp, FuncSig, Hint, IntCC, MemFlags, Type, Value};
@@ -42,14 +42,26 @@ impl Printer<'_, '_> {
     /// The tags of which this is about.
     pub(super) fn values(&mut self, byte: Value) {
         self.on_tag(byte, Tag::DType, |p| p.dtype());
-        self.on_tag(byte, Tag::Device, |p| {
-            let device = p.field(Field::Got);
-            p.device(device, false);
-        });
-        self.on_tag(byte, Tag::NumberedDevice, |p| {
-            let device = p.field(Field::Expected);
-            p.device(device, true);
-        });
+        match (self.has(Tag::Device), self.has(Tag::NumberedDevice)) {
+            (true, true) => {
+                let (one, other) = (self.is_code(byte, Tag::Device), self.is_code(byte, Tag::NumberedDevice));
+                let either = self.or(one, other);
+                self.on(either, |p| {
+                    let (got, expected) = (p.field(Field::Got), p.field(Field::Expected));
+                    let device = p.b.select(other, expected, got);
+                    let numbered = p.b.convert(ConvertOp::ZExt, Type::I64, other);
+                    p.device(device, numbered);
+                });
+            }
+            (true, false) => self.on_tag(byte, Tag::Device, |p| {
+                let (device, numbered) = (p.field(Field::Got), p.b.i64(0));
+                p.device(device, numbered);
+            }),
+            (false, _) => self.on_tag(byte, Tag::NumberedDevice, |p| {
+                let (device, numbered) = (p.field(Field::Expected), p.b.i64(1));
+                p.device(device, numbered);
+            }),
+        }
         if self.has(Tag::Type) {
             self.on_tag(byte, Tag::Type, |p| p.type_name());
             self.on_tag_there(byte, Tag::TypeKey, |p| p.type_key());
@@ -57,13 +69,8 @@ impl Printer<'_, '_> {
     }
 
     fn set_note(&mut self, note: u32, value: Value) {
-        let notes = self.notes;
+        let notes = self.notes();
         self.b.store(value, notes, 8 * note as i32, MemFlags::ALIGNED);
-    }
-
-    fn set_condition(&mut self, condition: Value) {
-        let condition = self.b.convert(ConvertOp::ZExt, Type::I64, condition);
-        self.set_note(note::CONDITION, condition);
     }
 
     /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
@@ -73,8 +80,10 @@ impl Printer<'_, '_> {
             [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes].map(|field| field.of(&mut self.b, dtype));
         self.set_note(note::KIND, code);
         self.set_note(note::BITS, bits);
-        let vector = self.is_not(lanes, 1);
-        self.set_condition(vector);
+        // not 0 for other than 1
+        let one = self.b.i64(1);
+        let vector = self.b.binary(BinaryOp::Xor, lanes, one);
+        self.set_note(note::CONDITION, vector);
         // a scalable vector's lanes are negative, as 16 bits
         let scalable = self.b.icmp_imm(IntCC::SGe, lanes, 1 << 15);
         let wrapped = self.b.i64(1 << 16);
@@ -98,8 +107,16 @@ impl Printer<'_, '_> {
         let names = names::dtypes(self.texts);
         let named = [Part::Text("code "), number(note::KIND), Part::Text(", "), number(note::BITS), Part::Text(" bits")];
         let apart = [UNLESS, Part::Text(", ")];
-        let notes = self.notes;
-        self.push_name_or(names, code, &[&named[..], &apart, &LANES].concat(), row, notes);
+        // names of these leave this out
+        let known = self.b.i64(FIRST_FIXED_WIDTH_CODE);
+        let known = self.b.binary(BinaryOp::Sub, code, known);
+        let begins = self.b.icmp_imm(IntCC::ULt, known, names::FIXED_WIDTH_CODES);
+        self.when(begins, |p| {
+            let text = p.own(names.float);
+            p.push(text);
+        });
+        let (notes, list) = (self.notes(), self.own(names.list));
+        self.push_name_or(list, code, &[&named[..], &apart, &LANES].concat(), row, notes);
     }
 
     /// The text of both, or the second alone.
@@ -112,34 +129,27 @@ impl Printer<'_, '_> {
     }
 
     /// `cpu`, or `cuda:0`.
-    fn device(&mut self, device: Value, always: bool) {
+    fn device(&mut self, device: Value, numbered: Value) {
         let (device_type, id) = (fields::first(&mut self.b, device), fields::second(&mut self.b, device));
         let [device_type, id] = [device_type, id].map(|half| self.b.convert(ConvertOp::SExt, Type::I64, half));
         self.set_note(note::KIND, device_type);
         self.set_note(note::COUNT, id);
-        let numbered = match always {
-            true => self.b.bconst(true),
-            false => {
-                // there is one CPU
-                let not_cpu = self.is_not(device_type, i64::from(DLDeviceType::CPU.0));
-                let has_id = self.is_not(id, 0);
-                self.or(not_cpu, has_id)
-            }
-        };
-        self.set_condition(numbered);
+        // there is one CPU
+        let cpu = self.b.i64(i64::from(DLDeviceType::CPU.0));
+        let other = self.b.binary(BinaryOp::Xor, device_type, cpu);
+        let other = self.or(other, id);
+        let numbered = self.or(numbered, other);
+        self.set_note(note::CONDITION, numbered);
         let names = names::devices(self.texts);
         let unknown = [&[Part::Text("device type "), number(note::KIND)][..], &ID].concat();
         let row = self.own_row(&ID);
-        let notes = self.notes;
+        let (notes, names) = (self.notes(), self.own(names));
         self.push_name_or(names, device_type, &unknown, row, notes);
     }
 
     /// Pushes a name and goes through `row`, or through `unknown` where the list has none at that index.
-    fn push_name_or(&mut self, names: NameList, index: Value, unknown: &[Part<'_>], row: Value, context: Value) {
-        // behind the last is an empty one
-        let len = self.b.i64(names.len);
-        let index = self.b.binary(BinaryOp::UMin, index, len);
-        let (first, unknown) = (self.own(names.offset), self.own_row(unknown));
+    fn push_name_or(&mut self, first: Value, index: Value, unknown: &[Part<'_>], row: Value, context: Value) {
+        let unknown = self.own_row(unknown);
         let block = self.named_block();
         self.b.jump(block, &[first, index, unknown, row, context]);
     }
@@ -152,15 +162,19 @@ impl Printer<'_, '_> {
         let here = self.b.current();
         let block = self.b.block();
         self.named = Some(block);
-        let [first, index] = [Type::Ptr, Type::I64].map(|ty| self.b.block_param(block, ty));
+        let [list, index] = [Type::Ptr, Type::I64].map(|ty| self.b.block_param(block, ty));
         let [unknown, row, context] = [Type::Ptr; 3].map(|ty| self.b.block_param(block, ty));
         let (head, one, scan, found) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
         let (at, rest) = (self.b.block_param(head, Type::Ptr), self.b.block_param(head, Type::I64));
         let character = self.b.block_param(scan, Type::Ptr);
         self.b.switch_to(block);
-        self.b.jump(head, &[first, index]);
+        self.b.jump(head, &[list, index]);
         self.b.switch_to(head);
-        let more = self.is_not(rest, 0);
+        // behind the last is an empty one
+        let first = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
+        let inside = self.b.icmp_imm(IntCC::Ne, first, 0);
+        let before = self.is_not(rest, 0);
+        let more = self.and(inside, before);
         self.b.branch(more, one, found, Hint::None);
         self.b.switch_to(one);
         let one_less = self.b.i64(-1);
@@ -172,8 +186,7 @@ impl Printer<'_, '_> {
         let is_end = self.b.icmp_imm(IntCC::Eq, byte, 0);
         self.b.branch_with(is_end, (head, &[behind, rest]), (scan, &[behind]), Hint::None);
         self.b.switch_to(found);
-        let byte = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
-        let there = self.b.icmp_imm(IntCC::Ne, byte, 0);
+        let there = self.b.icmp_imm(IntCC::UGt, first, i64::from(names::NONE));
         let then = Var::new(&mut self.b, Type::Ptr);
         self.set(then, unknown);
         self.when(there, |p| {
@@ -189,16 +202,13 @@ impl Printer<'_, '_> {
     /// The name of a static type, the key of a registered one, or the bare index.
     fn type_name(&mut self) {
         let index = self.field(Field::Got);
-        let names = names::types(self.texts);
-        // objects' names come first, those of the first indices behind them
-        let (objects, begin) = (self.b.i64(names::OBJECTS), self.b.i64(i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0)));
-        let few = self.b.icmp_imm(IntCC::ULt, index, names::FEW);
-        let behind_objects = self.b.binary(BinaryOp::Add, index, objects);
+        let [few, objects] = names::types(self.texts).map(|list| self.own(list));
+        let begin = self.b.i64(i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
         let object = self.b.binary(BinaryOp::Sub, index, begin);
-        let known = self.b.icmp_imm(IntCC::ULt, object, names::OBJECTS);
-        let none = self.b.i64(names.len);
-        let place = self.b.select(known, object, none);
-        let place = self.b.select(few, behind_objects, place);
+        // an index between the two is far behind the last object
+        let is_few = self.b.icmp_imm(IntCC::ULt, index, names::FEW);
+        let names = self.b.select(is_few, few, objects);
+        let place = self.b.select(is_few, index, object);
         let key = Part::Value(Tag::TypeKey, 0);
         let (row, context) = (self.own_row(&[]), self.get(self.context));
         self.push_name_or(names, place, &[key, Part::Text("type index "), number(Field::Got as u32)], row, context);
@@ -209,7 +219,7 @@ impl Printer<'_, '_> {
         let (index, payload) = (self.field(Field::Got), self.field(Field::Payload));
         // Upstream's TVMFFIGetTypeInfo ends the process on an index that it doesn't know, so ask only where the
         // payload is an object that bears this index: only a registered type has objects.
-        let unknown = self.head;
+        let unknown = self.b.block();
         let go_on_if = |p: &mut Self, cond: Value| {
             let yes = p.b.block();
             p.b.branch(cond, yes, unknown, Hint::None);
@@ -239,6 +249,7 @@ impl Printer<'_, '_> {
         }
         let end = self.end;
         self.b.jump(end, &[]);
+        self.b.switch_to(unknown);
     }
 
     /// Pushes characters as a C string in the frame, as they need not end with a NUL. There is room for one such string.
