@@ -78,8 +78,8 @@ unsafe fn raise_parts(kind: *const c_char, parts: &[*const c_char]) {
     guard_value((), || {
         // SAFETY: promised by the caller.
         let (kind, message) = unsafe {
-            let message: Vec<u8> = parts.iter().flat_map(|&part| c_bytes(part)).copied().collect();
-            (c_bytes(kind), message)
+            let parts: Vec<&[u8]> = parts.iter().map(|&part| c_bytes(part)).collect();
+            (c_bytes(kind), parts.concat())
         };
         let backtrace = error::c_backtrace();
         error::set_raised(Error::from_bytes(kind, &message, backtrace.as_bytes(), None, None));

@@ -284,11 +284,11 @@ impl<'a> Encoder<'a, '_> {
             Layout::Any => Aspect::AnyStrides,
         });
         self.uses(if tensor.device.kind().is_some() { Aspect::DeviceType } else { Aspect::AnyDevice });
-        match id {
-            SharedId::Fixed(_) => self.uses(Aspect::DeviceId),
-            SharedId::OfSlot => self.uses(Aspect::SameDevice),
-            SharedId::Any => {}
-        }
+        self.uses(match id {
+            SharedId::Fixed(_) => Aspect::DeviceId,
+            SharedId::OfSlot => Aspect::SameDevice,
+            SharedId::Any => Aspect::AnyDeviceId,
+        });
         for (bits, aspect) in [(opaque, Aspect::Opaque), (fold, Aspect::Fold)] {
             if bits != 0 {
                 self.uses(aspect);

@@ -54,10 +54,11 @@ pub(in crate::lower) enum Aspect {
     DTypeCodes,
     SameStorage,
     AnyDType,
-    /// A stated kind of device, or any; a stated id; that of another tensor.
+    /// A stated kind of device, or any; a stated id, any, or that of another tensor.
     DeviceType,
     AnyDevice,
     DeviceId,
+    AnyDeviceId,
     SameDevice,
     /// Data pointers that are handles.
     Opaque,

@@ -1,5 +1,5 @@
 //! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
-//! they are written for reading; no value is carried through a block parameter.
+//! they are written for reading: variables are in memory, until `ir::promote` makes values of them.
 
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 
@@ -87,17 +87,34 @@ pub(super) trait Emit<'m>: Sized {
 
     /// Runs `body` for `count - 1` down to 0.
     fn for_down(&mut self, count: Value, body: impl FnOnce(&mut Self, Value)) {
-        self.for_up(count, |e, index| {
-            let one = e.builder().i64(1);
-            let last = e.builder().binary(BinaryOp::Sub, count, one);
-            let index = e.builder().binary(BinaryOp::Sub, last, index);
-            body(e, index);
-        });
+        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
+        let rest = self.builder().block_param(head, Type::I64);
+        self.builder().jump(head, &[count]);
+        self.builder().switch_to(head);
+        let more = self.builder().icmp_imm(IntCC::SGt, rest, 0);
+        self.builder().branch(more, inside, done, Hint::None);
+        self.builder().switch_to(inside);
+        let minus_one = self.builder().i64(-1);
+        let index = self.builder().binary(BinaryOp::Add, rest, minus_one);
+        body(self, index);
+        self.builder().jump(head, &[index]);
+        self.builder().switch_to(done);
     }
 
-    /// The 32-bit word number `index` behind a pointer, sign-extended.
+    /// The 32-bit word number `index` behind a pointer.
+    fn word32(&mut self, base: Value, index: i32) -> Value {
+        self.builder().load(Type::I32, base, 4 * index, MemFlags::ALIGNED)
+    }
+
+    /// The same, as an unsigned number.
     fn word(&mut self, base: Value, index: i32) -> Value {
-        let word = self.builder().load(Type::I32, base, 4 * index, MemFlags::ALIGNED);
+        let word = self.word32(base, index);
+        self.builder().convert(ConvertOp::ZExt, Type::I64, word)
+    }
+
+    /// The same, as a signed number.
+    fn signed_word(&mut self, base: Value, index: i32) -> Value {
+        let word = self.word32(base, index);
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
     }
 

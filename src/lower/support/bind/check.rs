@@ -2,7 +2,7 @@
 
 use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALUE_ERROR};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
-use crate::lower::fields::before_zeros;
+use crate::lower::fields::{before_zeros, pair};
 use crate::lower::messages::Part;
 use crate::lower::program::{Aspect, Kind, constant, entry, named, note, place, record, scalar};
 use crate::lower::support::emit::{Emit, Var};
@@ -123,7 +123,7 @@ const KINDS: [(Kind, Look); 21] = [
 /// The type index and the payload; of an rvalue reference, those of the object behind it, if there is one.
 fn seen_through(r: &mut Binder<'_, '_>, from: Value) -> (Value, Value) {
     let (index, payload) = (Var::new(&mut r.b, Type::I64), Var::new(&mut r.b, Type::I64));
-    let own_index = r.word(from, TYPE_INDEX / 4);
+    let own_index = r.signed_word(from, TYPE_INDEX / 4);
     let own_payload = r.b.load(Type::I64, from, PAYLOAD, MemFlags::ALIGNED);
     r.set(index, own_index);
     r.set(payload, own_payload);
@@ -155,15 +155,17 @@ impl Binder<'_, '_> {
 
     /// Writes an argument of a known type; without a payload it is 0.
     pub(super) fn accept(&mut self, to: Value, type_index: TypeIndex, payload: Option<Value>) {
-        let type_index = self.b.i64(i64::from(type_index.0));
+        let first = pair(self.b.module().endianness, type_index.0 as u32, 0);
+        let first = self.b.i64(first);
+        self.b.store(first, to, TYPE_INDEX, MemFlags::ALIGNED);
         let payload = payload.unwrap_or_else(|| self.b.i64(0));
-        self.accept_raw(to, type_index, payload);
+        self.b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
     }
 
     /// Writes the argument as it came, but for an rvalue reference. The length of a small string is in the padding.
     pub(super) fn accept_same(&mut self, arg: Arg) {
         let first = self.b.load(Type::I64, arg.from, TYPE_INDEX, MemFlags::ALIGNED);
-        let own = self.word(arg.from, TYPE_INDEX / 4);
+        let own = self.signed_word(arg.from, TYPE_INDEX / 4);
         let same = self.b.icmp(IntCC::Eq, own, arg.index);
         let behind = before_zeros(&mut self.b, arg.index);
         let first = self.b.select(same, first, behind);
@@ -188,12 +190,13 @@ impl Binder<'_, '_> {
     }
 
     pub(super) fn is_one_of(&mut self, value: Value, indices: &[TypeIndex]) -> Value {
-        let mut all = self.b.bconst(false);
-        for index in indices {
-            let is = self.is(value, i64::from(index.0));
-            all = self.or(all, is);
-        }
-        all
+        let is = |r: &mut Self, index: &TypeIndex| r.is(value, i64::from(index.0));
+        let Some((first, others)) = indices.split_first() else { return self.b.bconst(false) };
+        let first = is(self, first);
+        others.iter().fold(first, |any, other| {
+            let is = is(self, other);
+            self.or(any, is)
+        })
     }
 
     /// Requires one of these types.
@@ -275,11 +278,12 @@ impl Binder<'_, '_> {
         self.when_else(
             bound,
             |r| {
-                let value = r.expect_symbol(entry, note);
+                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
                 let same = r.b.icmp(IntCC::Eq, arg.payload, value);
                 let expected = super::dims::expected_symbol();
                 let parts = [&expected[..], &[GOT, GOT_NUMBER]].concat();
-                r.require_of(same, VALUE_ERROR, &[Part::Text("value of "), super::PATH], &parts);
+                let what = [Part::Text("value of "), super::PATH];
+                r.require_of_telling(same, VALUE_ERROR, &what, &parts, |r| r.tell_symbol(entry, note, value));
             },
             |r| r.bind_note(note, arg.payload),
         );

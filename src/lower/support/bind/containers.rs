@@ -182,7 +182,7 @@ impl Binder<'_, '_> {
 
     /// Tells a value's place by its key.
     fn set_key_step(&mut self, step: Value, key: Value) {
-        let index = self.word(key, TYPE_INDEX / 4);
+        let index = self.signed_word(key, TYPE_INDEX / 4);
         let payload = self.b.load(Type::I64, key, PAYLOAD, MemFlags::ALIGNED);
         self.set_step(step, StepKind::Other, payload);
         let int = self.is(index, i64::from(TypeIndex::INT.0));
@@ -252,7 +252,7 @@ impl Binder<'_, '_> {
 
     /// Releases what a value refers to.
     pub(super) fn release_any(&mut self, value: Value) {
-        let index = self.word(value, TYPE_INDEX / 4);
+        let index = self.signed_word(value, TYPE_INDEX / 4);
         let object = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
         let (yes, no) = (self.b.block(), self.b.block());
         self.b.branch(object, yes, no, Hint::None);

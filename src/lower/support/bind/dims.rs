@@ -31,7 +31,13 @@ pub(super) fn expected_symbol() -> [Part<'static>; 6] {
 /// `int32_t dim(State*, const uint32_t* entry, int64_t got, int64_t flags)`; writes what the good path expects to [`Field::Accepted`].
 pub(super) fn dim(r: &mut Binder<'_, '_>) {
     let (entry, got, flags) = (r.b.param(1), r.b.param(2), r.b.param(3));
-    r.look_at_dim(entry, got, flags);
+    let mut has = |flag| {
+        let flag = r.b.i64(flag);
+        let set = r.and(flags, flag);
+        r.is_not(set, 0)
+    };
+    let (size, excused) = (has(IS_SIZE), has(EXCUSED));
+    r.look_at_dim(Dim { entry, got, size: Some(size), excused: Some(excused) });
     r.succeed();
 }
 
@@ -40,28 +46,48 @@ pub(super) fn dim(r: &mut Binder<'_, '_>) {
 struct Dim {
     entry: Value,
     got: Value,
-    size: Value,
-    excused: Value,
+    /// Whether it is a size; surely where there is nothing.
+    size: Option<Value>,
+    /// Whether it need not be what it should be; surely not where there is nothing.
+    excused: Option<Value>,
 }
 
 impl Binder<'_, '_> {
-    /// Looks at a dimension.
-    pub(super) fn dim(&mut self, entry: Value, got: Value, flags: Value) {
+    /// Looks at a size.
+    pub(super) fn size(&mut self, entry: Value, got: Value) {
         match self.routines.dim {
-            Some(dim) => self.call_or_fail(dim, &[self.state, entry, got, flags]),
-            None => self.look_at_dim(entry, got, flags),
+            Some(_) => {
+                let flags = self.b.i64(IS_SIZE);
+                self.dim(entry, got, flags);
+            }
+            None => self.look_at_dim(Dim { entry, got, size: None, excused: None }),
         }
     }
 
-    fn look_at_dim(&mut self, entry: Value, got: Value, flags: Value) {
-        let one = self.b.i64(IS_SIZE);
-        let size = self.and(flags, one);
-        let size = self.is_not(size, 0);
-        let two = self.b.i64(EXCUSED);
-        let excused = self.and(flags, two);
-        let excused = self.is_not(excused, 0);
-        let d = Dim { entry, got, size, excused };
-        self.set_field(Field::Got, got);
+    /// Looks at a stride, which may be excused.
+    pub(super) fn stride(&mut self, entry: Value, got: Value, excused: Value) {
+        match self.routines.dim {
+            Some(_) => {
+                let (none, some) = (self.b.i64(0), self.b.i64(EXCUSED));
+                let flags = self.b.select(excused, some, none);
+                self.dim(entry, got, flags);
+            }
+            None => {
+                let size = Some(self.b.bconst(false));
+                self.look_at_dim(Dim { entry, got, size, excused: Some(excused) });
+            }
+        }
+    }
+
+    /// Calls the routine, which there is for programs with more than one kind of dimensions.
+    pub(super) fn dim(&mut self, entry: Value, got: Value, flags: Value) {
+        if let Some(dim) = self.routines.dim {
+            self.call_or_fail(dim, &[self.state, entry, got, flags]);
+        }
+    }
+
+    fn look_at_dim(&mut self, d: Dim) {
+        let Dim { entry, got, .. } = d;
         self.accept_dim(got);
         let kind = self.word(entry, entry::KIND);
         let is_const = self.is(kind, Entry::Const as i64);
@@ -77,10 +103,8 @@ impl Binder<'_, '_> {
         }
         let natural = |r: &mut Self| {
             // also where a stride has bound the symbol, which may be negative
-            let ok = r.b.icmp_imm(IntCC::SGe, got, 0);
-            let stride = r.b.unary(UnaryOp::Not, size);
-            let ok = r.or(ok, stride);
-            r.require_dim(ok, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER]);
+            let ok = r.natural(d, got);
+            r.require_dim(ok, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER], |r| r.tell_got(d));
         };
         let computed = self.b.unary(UnaryOp::Not, is_const);
         match self.has(Aspect::Const) {
@@ -96,10 +120,33 @@ impl Binder<'_, '_> {
         }
         if self.has(Aspect::Expr) {
             let is_expr = self.is(kind, Entry::Expr as i64);
-            let counts = self.b.unary(UnaryOp::Not, excused);
-            let is_expr = self.and(is_expr, counts);
+            let is_expr = match d.excused {
+                Some(excused) => {
+                    let counts = self.b.unary(UnaryOp::Not, excused);
+                    self.and(is_expr, counts)
+                }
+                None => is_expr,
+            };
             self.when(is_expr, |r| r.expr(d));
         }
+    }
+
+    /// Whether a number will do for the dimension: that of a size is not negative.
+    fn natural(&mut self, d: Dim, number: Value) -> Value {
+        let natural = self.b.icmp_imm(IntCC::SGe, number, 0);
+        let Some(size) = d.size else { return natural };
+        let stride = self.b.unary(UnaryOp::Not, size);
+        self.or(natural, stride)
+    }
+
+    /// Whether what came is what should be, or need not be.
+    fn is_expected(&mut self, d: Dim, expected: Value) -> Value {
+        let same = self.b.icmp(IntCC::Eq, d.got, expected);
+        d.excused.map_or(same, |excused| self.or(same, excused))
+    }
+
+    fn tell_got(&mut self, d: Dim) {
+        self.set_field(Field::Got, d.got);
     }
 
     /// What the good path expects in place of the dimension, which only strides may be other than.
@@ -117,18 +164,19 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn require_dim(&mut self, ok: Value, expected: &[Part<'_>]) {
-        self.require_of(ok, VALUE_ERROR, &PLACE, expected);
+    fn require_dim(&mut self, ok: Value, expected: &[Part<'_>], tell: impl FnOnce(&mut Self)) {
+        self.require_of_telling(ok, VALUE_ERROR, &PLACE, expected, tell);
     }
 
     fn constant(&mut self, d: Dim) {
         let (low, high) = (self.word(d.entry, entry::VALUE), self.word(d.entry, entry::HIGH_OR_NAME));
         let value = self.halves(low, high);
         self.accept_dim(value);
-        self.set_field(Field::Expected, value);
-        let ok = self.b.icmp(IntCC::Eq, d.got, value);
-        let ok = self.or(ok, d.excused);
-        self.require_dim(ok, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+        let ok = self.is_expected(d, value);
+        self.require_dim(ok, &[EXPECTED_NUMBER, GOT, GOT_NUMBER], |r| {
+            r.tell_got(d);
+            r.set_field(Field::Expected, value);
+        });
     }
 
     fn symbol(&mut self, d: Dim) {
@@ -138,25 +186,25 @@ impl Binder<'_, '_> {
         self.when_else(
             bound,
             |r| {
-                let value = r.expect_symbol(d.entry, note);
+                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
                 r.accept_dim(value);
-                let ok = r.b.icmp(IntCC::Eq, d.got, value);
-                let ok = r.or(ok, d.excused);
-                r.require_dim(ok, &[&expected_symbol()[..], &[GOT, GOT_NUMBER]].concat());
+                let ok = r.is_expected(d, value);
+                r.require_dim(ok, &[&expected_symbol()[..], &[GOT, GOT_NUMBER]].concat(), |r| {
+                    r.tell_got(d);
+                    r.tell_symbol(d.entry, note, value);
+                });
             },
             |r| r.bind_note(note, d.got),
         );
     }
 
-    /// The value of a symbol that has one, which messages then tell as [`expected_symbol`].
-    pub(super) fn expect_symbol(&mut self, entry: Value, note: Value) -> Value {
-        let value = self.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+    /// Sets what a message tells as [`expected_symbol`]: a symbol that has a value.
+    pub(super) fn tell_symbol(&mut self, entry: Value, note: Value, value: Value) {
         self.set_field(Field::Expected, value);
         let name = self.table_text(entry, entry::HIGH_OR_NAME);
         self.set_field(Field::Symbol, name);
         let origin = self.b.ptr_add_imm(note, i64::from(note::PLACE));
         self.set_field(Field::Origin, origin);
-        value
     }
 
     /// Gives a symbol its value, from the present place.
@@ -201,6 +249,7 @@ impl Binder<'_, '_> {
     fn expr(&mut self, d: Dim) {
         let expr = self.table_text(d.entry, entry::VALUE);
         self.set_field(Field::Expr, expr);
+        self.tell_got(d);
         let text = self.table_text(expr, expr::TEXT);
         self.set_field(Field::Text, text);
         let (unknown, last) = self.unknown(expr);
@@ -221,13 +270,12 @@ impl Binder<'_, '_> {
         let bindings = of(Tag::Bindings, Field::Expr);
         let (value, has_value) = self.value_of(expr, expr::CODE, d.got);
         let in_64_bits = [text, Part::Text(" in 64 bits ("), bindings, Part::Text("), got "), GOT_NUMBER];
-        self.require_dim(has_value, &in_64_bits);
+        self.require_dim(has_value, &in_64_bits, |_| {});
         self.accept_dim(value);
-        self.set_field(Field::Expected, value);
         let same = self.b.icmp(IntCC::Eq, value, d.got);
         let parts =
             [EXPECTED_NUMBER, Part::Text(" ("), text, Part::Text(", "), bindings, Part::Text("), got "), GOT_NUMBER];
-        self.require_dim(same, &parts);
+        self.require_dim(same, &parts, |r| r.set_field(Field::Expected, value));
     }
 
     fn solve(&mut self, d: Dim, expr: Value, term: Value) {
@@ -247,9 +295,7 @@ impl Binder<'_, '_> {
         self.b.store(candidate, note, note::VALUE, MemFlags::ALIGNED);
         let (value, has_value) = self.value_of(expr, expr::CODE, d.got);
         let same = self.b.icmp(IntCC::Eq, value, d.got);
-        let natural = self.b.icmp_imm(IntCC::SGe, candidate, 0);
-        let stride = self.b.unary(UnaryOp::Not, d.size);
-        let natural = self.or(natural, stride);
+        let natural = self.natural(d, candidate);
         let ok = self.and(solved, has_value);
         let ok = self.and(ok, same);
         let ok = self.and(ok, natural);
@@ -259,8 +305,8 @@ impl Binder<'_, '_> {
         let with_others = self.or(ok, alone);
         let others = [Part::Text(" ("), of(Tag::Bindings, Field::Expr), Part::Text("), got "), GOT_NUMBER];
         let for_some = [text, Part::Text(" for some "), name];
-        self.require_dim(with_others, &[&for_some[..], &others].concat());
-        self.require_dim(ok, &[&for_some[..], &[GOT, GOT_NUMBER]].concat());
+        self.require_dim(with_others, &[&for_some[..], &others].concat(), |_| {});
+        self.require_dim(ok, &[&for_some[..], &[GOT, GOT_NUMBER]].concat(), |_| {});
         self.bind_note(note, candidate);
     }
 
@@ -286,8 +332,8 @@ impl Binder<'_, '_> {
         let names = of(Tag::Unknown, Field::Expr);
         let no_value = |verb| [text, Part::Text(", of which "), names, Part::Text(verb), GOT, GOT_NUMBER];
         let ok = self.or(may_wait, several);
-        self.require_dim(ok, &no_value(" has no value"));
-        self.require_dim(may_wait, &no_value(" have no value"));
+        self.require_dim(ok, &no_value(" has no value"), |_| {});
+        self.require_dim(may_wait, &no_value(" have no value"), |_| {});
         let first = self.is(pass, Pass::First as i64);
         self.when(first, |r| {
             let (all, count, size) =
@@ -297,7 +343,10 @@ impl Binder<'_, '_> {
             r.b.store(d.got, to, waiting::GOT, MemFlags::ALIGNED);
             let arg = r.field(Field::Arg);
             r.b.store(arg, to, waiting::ARG, MemFlags::ALIGNED);
-            let size = r.b.convert(ConvertOp::ZExt, Type::I64, d.size);
+            let size = match d.size {
+                Some(size) => r.b.convert(ConvertOp::ZExt, Type::I64, size),
+                None => r.b.i64(IS_SIZE),
+            };
             r.b.store(size, to, waiting::IS_SIZE, MemFlags::ALIGNED);
             let place = r.b.ptr_add_imm(to, i64::from(waiting::PLACE));
             r.copy_place(here, place);

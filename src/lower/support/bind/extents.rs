@@ -1,9 +1,8 @@
 //! Sizes and strides of tensors: contract 3 to 5.
 
-use super::dims::{EXCUSED, IS_SIZE};
 use super::tensors::Tensor;
 use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, VALUE_ERROR};
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::decode::tensor::STRIDES;
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{Aspect, entry, flag, place, tensor};
@@ -20,135 +19,148 @@ impl Binder<'_, '_> {
         self.nth(first, index, 4 * entry::SIZE)
     }
 
-    /// Sizes; notes whether any is 0, and requires every product of trailing sizes to fit.
-    pub(super) fn sizes(&mut self, t: Tensor, shape: Value) {
-        let overflow = Var::new(&mut self.b, Type::I64);
-        let (zero, one) = (self.b.i64(0), self.b.i64(1));
-        self.set(t.empty, zero);
-        self.set(overflow, zero);
-        self.set(t.product, one);
+    /// Sizes, one by one.
+    pub(super) fn sizes(&mut self, t: Tensor) {
         self.set_part(".shape[");
-        let stated = self.word(t.rec, tensor::RANK);
+        let stated = self.word32(t.rec, tensor::RANK);
         let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
         self.for_up(t.rank, |r, d| {
             r.set_here(place::DIM, d);
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
+            let size = r.at(t.shape, d);
             r.either(
                 Aspect::Ranked,
                 Aspect::AnyRank,
                 stated,
                 |r| {
                     let entry = r.entry(t.rec, d);
-                    let flags = r.b.i64(IS_SIZE);
-                    r.dim(entry, size, flags);
+                    r.size(entry, size);
                 },
                 |r| {
-                    r.set_field(Field::Got, size);
                     let ok = r.b.icmp_imm(IntCC::SGe, size, 0);
-                    r.require_of(ok, VALUE_ERROR, &PLACE, &[Part::Text("a size of at least 0"), GOT, GOT_NUMBER]);
+                    let parts = [Part::Text("a size of at least 0"), GOT, GOT_NUMBER];
+                    r.require_of_telling(ok, VALUE_ERROR, &PLACE, &parts, |r| r.set_field(Field::Got, size));
                 },
             );
-            let is_zero = r.is(size, 0);
-            let is_zero = r.b.convert(ConvertOp::ZExt, Type::I64, is_zero);
-            let before = r.get(t.empty);
-            let empty = r.or(before, is_zero);
-            r.set(t.empty, empty);
         });
-        self.for_down(t.rank, |r, d| {
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let before = r.get(t.product);
-            let (product, fits) = r.product_fits(before, size);
-            r.set(t.product, product);
-            let now = r.b.unary(UnaryOp::Not, fits);
-            let now = r.b.convert(ConvertOp::ZExt, Type::I64, now);
-            let before = r.get(overflow);
-            let mark = r.or(before, now);
-            r.set(overflow, mark);
-        });
-        let overflow = self.get(overflow);
-        let fits = self.is(overflow, 0);
-        let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
-        self.require_part(fits, ".shape", &parts);
+    }
+
+    /// Number `index` of an array of 64-bit integers.
+    fn at(&mut self, array: Value, index: Value) -> Value {
+        let at = self.b.element(array, index, Type::I64);
+        self.b.load(Type::I64, at, 0, MemFlags::ALIGNED)
     }
 
     /// The product of two numbers that are not negative, and whether it fits: where the upper half is 0 and the lower half not
     /// negative.
     pub(super) fn product_fits(&mut self, x: Value, y: Value) -> (Value, Value) {
+        let (lower, mark) = self.product(x, y);
+        (lower, self.is(mark, 0))
+    }
+
+    /// The product, and 0 where it fits.
+    fn product(&mut self, x: Value, y: Value) -> (Value, Value) {
         let upper = self.b.binary(BinaryOp::SMulHi, x, y);
         let lower = self.b.binary(BinaryOp::Mul, x, y);
         let sixty_three = self.b.i64(63);
         let sign = self.b.binary(BinaryOp::LShr, lower, sixty_three);
-        let mark = self.or(upper, sign);
-        (lower, self.is(mark, 0))
+        (lower, self.or(upper, sign))
     }
 
-    /// Contract 3 and 4: no strides mean compact ones; a size of 1 takes any stride, and an empty tensor any strides. Writes to
-    /// `out` what the good path expects.
-    pub(super) fn strides(&mut self, t: Tensor, shape: Value, out: Value) {
-        let one = self.b.i64(1);
-        self.set(t.product, one);
-        self.for_down(t.rank, |r, d| {
-            let compact = r.get(t.product);
-            let to = r.b.element(out, d, Type::I64);
-            r.b.store(compact, to, 0, MemFlags::ALIGNED);
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let product = r.b.binary(BinaryOp::Mul, compact, size);
-            r.set(t.product, product);
-        });
+    /// The number of elements, where every product of trailing sizes fits, and strides. Contract 3 and 4: no strides mean compact
+    /// ones; a size of 1 takes any stride, and an empty tensor any strides. Writes to `t.strides` what the good path expects.
+    pub(super) fn strides(&mut self, t: Tensor) -> Value {
         let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
         let has = self.is_not(given, 0);
-        let source = self.b.select(has, given, out);
-        let empty = self.get(t.empty);
-        let empty = self.is_not(empty, 0);
+        let given = self.b.select(has, given, t.strides);
+        let [product, overflow, wrong] = [(); 3].map(|()| Var::new(&mut self.b, Type::I64));
+        for (var, value) in [(product, 1), (overflow, 0), (wrong, -1)] {
+            let value = self.b.i64(value);
+            self.set(var, value);
+        }
+        // from the last, so that what is found wrong in the end is the first
+        self.for_down(t.rank, |r, d| {
+            let compact = r.get(product);
+            let to = r.b.element(t.strides, d, Type::I64);
+            r.b.store(compact, to, 0, MemFlags::ALIGNED);
+            let size = r.at(t.shape, d);
+            if r.has(Aspect::Compact) {
+                let stride = r.at(given, d);
+                let other = r.b.icmp(IntCC::Ne, stride, compact);
+                let several = r.is_not(size, 1);
+                let is_wrong = r.and(other, several);
+                let before = r.get(wrong);
+                let now = r.b.select(is_wrong, d, before);
+                r.set(wrong, now);
+            }
+            let (next, mark) = r.product(compact, size);
+            r.set(product, next);
+            let before = r.get(overflow);
+            let now = r.or(before, mark);
+            r.set(overflow, now);
+        });
+        let overflow = self.get(overflow);
+        let fits = self.is(overflow, 0);
+        let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
+        self.require_part(fits, ".shape", &parts, |_| {});
+        let count = self.get(product);
+        let empty = self.is(count, 0);
+        let wrong = self.get(wrong);
+        self.either_strides(
+            t,
+            |r| r.other_strides(t, given, empty),
+            |r| {
+                let right = r.b.icmp_imm(IntCC::SLt, wrong, 0);
+                let ok = r.or(right, empty);
+                let parts = [EXPECTED_NUMBER, Part::Text(" (contiguous)"), GOT, GOT_NUMBER];
+                r.require_of_telling(ok, VALUE_ERROR, &PLACE, &parts, |r| {
+                    r.set_part(".strides[");
+                    r.set_here(place::DIM, wrong);
+                    let (stride, compact) = (r.at(given, wrong), r.at(t.strides, wrong));
+                    r.set_field(Field::Got, stride);
+                    r.set_field(Field::Expected, compact);
+                });
+            },
+        );
+        count
+    }
+
+    /// Runs `other` where strides are stated or any, else `compact`.
+    fn either_strides(&mut self, t: Tensor, other: impl FnOnce(&mut Self), compact: impl FnOnce(&mut Self)) {
+        let some = [Aspect::Strided, Aspect::AnyStrides].into_iter().any(|aspect| self.has(aspect));
+        match (some, self.has(Aspect::Compact)) {
+            (true, true) => {
+                let is_other = self.has_flag(t.flags, flag::STRIDED | flag::ANY_STRIDES);
+                self.when_else(is_other, other, compact);
+            }
+            (true, false) => other(self),
+            (false, _) => compact(self),
+        }
+    }
+
+    /// Strides that are stated, or any.
+    fn other_strides(&mut self, t: Tensor, given: Value, empty: Value) {
         let stated = self.has_flag(t.flags, flag::STRIDED);
-        let any = self.has_flag(t.flags, flag::ANY_STRIDES);
         self.set_part(".strides[");
         self.for_up(t.rank, |r, d| {
-            let at = r.b.element(source, d, Type::I64);
-            let stride = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let at = r.b.element(shape, d, Type::I64);
-            let size = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let single = r.is(size, 1);
-            let excused = r.or(empty, single);
-            let to = r.b.element(out, d, Type::I64);
-            r.set_here(place::DIM, d);
-            r.either_strides(
+            let stride = r.at(given, d);
+            let to = r.b.element(t.strides, d, Type::I64);
+            r.either(
+                Aspect::Strided,
+                Aspect::AnyStrides,
                 stated,
                 |r| {
+                    r.set_here(place::DIM, d);
+                    let size = r.at(t.shape, d);
+                    let single = r.is(size, 1);
+                    let excused = r.or(empty, single);
                     let index = r.b.binary(BinaryOp::Add, t.rank, d);
                     let entry = r.entry(t.rec, index);
-                    let (none, some) = (r.b.i64(0), r.b.i64(EXCUSED));
-                    let flags = r.b.select(excused, some, none);
-                    r.dim(entry, stride, flags);
+                    r.stride(entry, stride, excused);
                     let accepted = r.field(Field::Accepted);
                     r.b.store(accepted, to, 0, MemFlags::ALIGNED);
                 },
-                |r| {
-                    r.either(
-                        Aspect::AnyStrides,
-                        Aspect::Compact,
-                        any,
-                        |r| r.b.store(stride, to, 0, MemFlags::ALIGNED),
-                        |r| {
-                            let compact = r.b.load(Type::I64, to, 0, MemFlags::ALIGNED);
-                            r.set_field(Field::Got, stride);
-                            r.set_field(Field::Expected, compact);
-                            let same = r.b.icmp(IntCC::Eq, stride, compact);
-                            let ok = r.or(same, excused);
-                            let parts = [EXPECTED_NUMBER, Part::Text(" (contiguous)"), GOT, GOT_NUMBER];
-                            r.require_of(ok, VALUE_ERROR, &PLACE, &parts);
-                        },
-                    );
-                },
+                |r| r.b.store(stride, to, 0, MemFlags::ALIGNED),
             );
         });
-    }
-
-    fn either_strides(&mut self, stated: Value, then: impl FnOnce(&mut Self), otherwise: impl FnOnce(&mut Self)) {
-        let free = if self.has(Aspect::Compact) { Aspect::Compact } else { Aspect::AnyStrides };
-        self.either(Aspect::Strided, free, stated, then, otherwise);
     }
 }

@@ -175,10 +175,16 @@ impl Binder<'_, '_> {
 
     /// Goes on where `cond` holds, else raises.
     fn require(&mut self, cond: Value, kind: &str, parts: &[Part<'_>]) {
+        self.require_telling(cond, kind, parts, |_| {});
+    }
+
+    /// The same; `tell` sets what only this message tells.
+    fn require_telling(&mut self, cond: Value, kind: &str, parts: &[Part<'_>], tell: impl FnOnce(&mut Self)) {
         let row = self.texts.row(kind, parts);
         let (ok, bad) = (self.b.block(), self.b.cold_block());
         self.b.branch(cond, ok, bad, Hint::Likely);
         self.b.switch_to(bad);
+        tell(self);
         let (fail, _) = *self.fail.get_or_insert_with(|| {
             let fail = self.b.cold_block();
             (fail, self.b.block_param(fail, Type::I32))
@@ -190,8 +196,20 @@ impl Binder<'_, '_> {
 
     /// Requires a property of the parameter: `Mismatched {what} on argument ..., expected {expected}`.
     fn require_of(&mut self, cond: Value, kind: &str, what: &[Part<'_>], expected: &[Part<'_>]) {
+        self.require_of_telling(cond, kind, what, expected, |_| {});
+    }
+
+    /// The same; `tell` sets what only this message tells.
+    fn require_of_telling(
+        &mut self,
+        cond: Value,
+        kind: &str,
+        what: &[Part<'_>],
+        expected: &[Part<'_>],
+        tell: impl FnOnce(&mut Self),
+    ) {
         let parts = [&[Part::Text("Mismatched ")][..], what, &ON, expected].concat();
-        self.require(cond, kind, &parts);
+        self.require_telling(cond, kind, &parts, tell);
     }
 
     /// Requires a type: `Mismatched type of {path} on argument ..., expected {expected}`.

@@ -1,7 +1,7 @@
 //! Objects by their type, and `ffi.Shape`.
 
 use super::check::Arg;
-use super::{Binder, EXPECTED_TEXT, Field, GOT, GOT_TYPE, VALUE_ERROR, dims};
+use super::{Binder, EXPECTED_TEXT, Field, GOT, GOT_TYPE, VALUE_ERROR};
 use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::decode::HEADER;
 use crate::lower::messages::Part;
@@ -21,7 +21,7 @@ const _: () = assert!(offset_of!(TVMFFISeqCell, data) == 0 && offset_of!(TVMFFIS
 
 impl Binder<'_, '_> {
     pub(super) fn object(&mut self, arg: Arg) {
-        let wanted = self.word(arg.rec, object::TYPE_INDEX);
+        let wanted = self.signed_word(arg.rec, object::TYPE_INDEX);
         let known = self.b.icmp_imm(IntCC::SGe, wanted, 0);
         self.either(
             Aspect::ObjectIndex,
@@ -132,7 +132,7 @@ impl Binder<'_, '_> {
         self.require_there(arg.payload);
         let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
         let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
-        let rank = self.word(arg.rec, shape::RANK);
+        let rank = self.signed_word(arg.rec, shape::RANK);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, rank);
@@ -189,7 +189,7 @@ impl Binder<'_, '_> {
         self.set_here(place::PART, bracket);
         self.for_up(size, |r, index| {
             let element = r.nth(elements, index, ANY_SIZE);
-            let type_index = r.word(element, TYPE_INDEX / 4);
+            let type_index = r.signed_word(element, TYPE_INDEX / 4);
             let value = r.b.load(Type::I64, element, PAYLOAD, MemFlags::ALIGNED);
             r.set_here(place::DIM, index);
             r.set_field(Field::Got, type_index);
@@ -216,8 +216,7 @@ impl Binder<'_, '_> {
             let at = r.b.element(data, d, Type::I64);
             let got = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
             let entry = r.nth(first, d, 4 * entry::SIZE);
-            let flags = r.b.i64(dims::IS_SIZE);
-            r.dim(entry, got, flags);
+            r.size(entry, got);
         });
     }
 

@@ -25,7 +25,7 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.set_field(Field::Calling, calling);
     r.set_field(Field::Text, text);
     own(r, from);
-    let index = r.word(from, TYPE_INDEX / 4);
+    let index = r.signed_word(from, TYPE_INDEX / 4);
     let payload = r.b.load(Type::I64, from, PAYLOAD, MemFlags::ALIGNED);
     r.set_field(Field::Got, index);
     r.set_field(Field::Payload, payload);
@@ -73,7 +73,7 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
 
 /// Makes a borrowed string the runtime's own.
 fn own(r: &mut Binder<'_, '_>, value: Value) {
-    let index = r.word(value, TYPE_INDEX / 4);
+    let index = r.signed_word(value, TYPE_INDEX / 4);
     let payload = r.b.load(Type::I64, value, PAYLOAD, MemFlags::ALIGNED);
     let there = r.is_not(payload, 0);
     for (form, function) in
@@ -116,7 +116,7 @@ impl Binder<'_, '_> {
         };
         decide(self, ResultKind::Any, &|r| r.b.bconst(true));
         decide(self, ResultKind::OneOf, &|r| {
-            let (one, other) = (r.word(rec, result::INDEX), r.word(rec, result::OTHER_INDEX));
+            let (one, other) = (r.signed_word(rec, result::INDEX), r.signed_word(rec, result::OTHER_INDEX));
             let (one, other) = (r.b.icmp(IntCC::Eq, index, one), r.b.icmp(IntCC::Eq, index, other));
             r.or(one, other)
         });

@@ -18,7 +18,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     let program = r.b.ptr_add(table, offset);
     r.set_field(Field::Table, table);
     let count = r.word(program, header::PARAMS);
-    arity(r, program, args, num_args, count, scratch);
+    arity(r, program, args, num_args, count);
     lay_out(r, program, count, scratch);
 
     let first = r.b.ptr_add_imm(program, i64::from(4 * header::SIZE));
@@ -59,28 +59,26 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
 }
 
 /// The call as such.
-fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, count: Value, scratch: Value) {
+fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, count: Value) {
     let calling = r.table_text(program, header::CALLING);
     r.set_field(Field::Calling, calling);
-    let expected = r.table_text(program, header::ARITY);
-    r.set_field(Field::Text, expected);
-    r.set_field(Field::Got, num_args);
     let calling = of(Tag::String, Field::Calling);
     let least = r.word(program, header::LEAST);
     let enough = r.b.icmp(IntCC::SGe, num_args, least);
     let not_more = r.b.icmp(IntCC::SLe, num_args, count);
     let ok = r.and(enough, not_more);
     let (expected, got) = (of(Tag::String, Field::Text), of(Tag::Number, Field::Got));
-    r.require(ok, TYPE_ERROR, &[Part::Text("Mismatched number of arguments"), calling, expected, GOT, got]);
+    let parts = [Part::Text("Mismatched number of arguments"), calling, expected, GOT, got];
+    r.require_telling(ok, TYPE_ERROR, &parts, |r| {
+        let expected = r.table_text(program, header::ARITY);
+        r.set_field(Field::Text, expected);
+        r.set_field(Field::Got, num_args);
+    });
     let there = r.is_not(args, 0);
     let none = r.is(num_args, 0);
     let there = r.or(there, none);
     let text = Part::Text("a non-NULL pointer, got NULL");
     r.require(there, TYPE_ERROR, &[Part::Text("Mismatched argument array"), calling, text]);
-    // The good path refused what this routine had made for it: the two disagree, and would do so forever.
-    let fresh = r.b.icmp(IntCC::Ne, args, scratch);
-    let text = Part::Text("an argument array that was accepted before; this is a bug of tvm-ffi-codegen");
-    r.require(fresh, "InternalError", &[Part::Text("Mismatched wrapper"), calling, text]);
 }
 
 /// Finds room for notes and what else is needed behind the arguments, and clears the notes.

@@ -26,9 +26,9 @@ pub(super) struct Tensor {
     /// The accepted one.
     pub copy: Value,
     pub rank: Value,
-    /// Whether an extent is 0, and the product of sizes so far.
-    pub empty: Var,
-    pub product: Var,
+    pub shape: Value,
+    /// The strides of the accepted one.
+    pub strides: Value,
 }
 
 impl Binder<'_, '_> {
@@ -47,36 +47,37 @@ impl Binder<'_, '_> {
         let object = self.b.ptr_add_imm(copy, -i64::from(HEADER));
         let object = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
         self.accept(arg.to, TypeIndex::TENSOR, Some(object));
-        for offset in (0..size_of::<DLTensor>() as i32).step_by(8) {
-            let word = self.b.load(Type::I64, from, offset, MemFlags::ALIGNED);
-            self.b.store(word, copy, offset, MemFlags::ALIGNED);
-        }
         let flags = self.word(arg.rec, tensor::FLAGS);
         let rank = self.rank(arg.rec, from);
-        let strides = self.field_ptr(Field::Memory);
-        let end = self.nth(strides, rank, 8);
+        let strides = self.b.ptr_add_imm(copy, size_of::<DLTensor>() as i64);
+        let end = self.b.element(strides, rank, Type::I64);
         self.set_field(Field::Memory, end);
+        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
 
-        let (empty, product) = (Var::new(&mut self.b, Type::I64), Var::new(&mut self.b, Type::I64));
-        let t = Tensor { rec: arg.rec, flags, from, copy, rank, empty, product };
+        let t = Tensor { rec: arg.rec, flags, from, copy, rank, shape, strides };
         self.tensor_dtype(t);
         self.device(t);
-        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
-        self.set_field(Field::Expected, rank);
         let there = self.is_not(shape, 0);
         let scalar = self.is(rank, 0);
         let ok = self.or(there, scalar);
         let parts = [Part::Text("a non-NULL pointer for ndim "), EXPECTED_NUMBER, Part::Text(", got NULL")];
-        self.require_part(ok, ".shape", &parts);
-        self.sizes(t, shape);
-        self.strides(t, shape, strides);
+        self.require_part(ok, ".shape", &parts, |r| r.set_field(Field::Expected, rank));
+        self.sizes(t);
+        let count = self.strides(t);
+        self.b.store(shape, copy, SHAPE, MemFlags::ALIGNED);
         self.b.store(strides, copy, STRIDES, MemFlags::ALIGNED);
-        self.data(t);
+        self.data(t, count);
     }
 
-    /// Requires something of a part of the tensor: `Mismatched x.dtype on ...`.
-    pub(super) fn require_part(&mut self, ok: Value, part: &str, expected: &[Part<'_>]) {
-        self.require_of(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected);
+    /// Requires something of a part of the tensor: `Mismatched x.dtype on ...`; `tell` sets what only this message tells.
+    pub(super) fn require_part(
+        &mut self,
+        ok: Value,
+        part: &str,
+        expected: &[Part<'_>],
+        tell: impl FnOnce(&mut Self),
+    ) {
+        self.require_of_telling(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected, tell);
     }
 
     pub(super) fn has_flag(&mut self, flags: Value, flag: u32) -> Value {
@@ -86,15 +87,16 @@ impl Binder<'_, '_> {
     }
 
     fn rank(&mut self, rec: Value, from: Value) -> Value {
-        let rank = self.word(rec, tensor::RANK);
-        let ndim = self.word(from, NDIM / 4);
-        self.set_field(Field::Got, ndim);
-        self.set_field(Field::Expected, rank);
+        let rank = self.signed_word(rec, tensor::RANK);
+        let ndim = self.signed_word(from, NDIM / 4);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
         if self.has(Aspect::Ranked) {
             let same = self.b.icmp(IntCC::Eq, ndim, rank);
             let ok = if self.has(Aspect::AnyRank) { self.or(any, same) } else { same };
-            self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
+            self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER], |r| {
+                r.set_field(Field::Got, ndim);
+                r.set_field(Field::Expected, rank);
+            });
         }
         if !self.has(Aspect::AnyRank) {
             return ndim;
@@ -102,7 +104,8 @@ impl Binder<'_, '_> {
         let in_range = self.b.icmp_imm(IntCC::ULe, ndim, MAX_RANK as i64);
         let stated = self.b.unary(UnaryOp::Not, any);
         let ok = self.or(in_range, stated);
-        self.require_part(ok, ".ndim", &[Part::Text(&format!("0 to {MAX_RANK}")), GOT, GOT_NUMBER]);
+        let parts = [Part::Text(&format!("0 to {MAX_RANK}")), GOT, GOT_NUMBER];
+        self.require_part(ok, ".ndim", &parts, |r| r.set_field(Field::Got, ndim));
         ndim
     }
 
@@ -110,9 +113,6 @@ impl Binder<'_, '_> {
     fn tensor_dtype(&mut self, t: Tensor) {
         let dtype = self.word(t.from, DTYPE / 4);
         let wanted = self.word(t.rec, tensor::DTYPE);
-        self.set_field(Field::Got, dtype);
-        let text = self.table_text(t.rec, tensor::DTYPE_TEXT);
-        self.set_field(Field::Text, text);
         let mut ok = self.b.icmp(IntCC::Eq, dtype, wanted);
         if self.has(Aspect::DTypeCodes) {
             let by_code = self.same_but_code(t.rec, dtype, wanted);
@@ -129,7 +129,13 @@ impl Binder<'_, '_> {
         if self.has(Aspect::AnyDType) {
             ok = self.or(ok, any);
         }
-        self.require_part(ok, ".dtype", &[EXPECTED_TEXT, GOT, of(Tag::DType, Field::Got)]);
+        self.require_part(ok, ".dtype", &[EXPECTED_TEXT, GOT, of(Tag::DType, Field::Got)], |r| {
+            r.set_field(Field::Got, dtype);
+            let text = r.table_text(t.rec, tensor::DTYPE_TEXT);
+            r.set_field(Field::Text, text);
+        });
+        let word = self.b.load(Type::I64, t.from, NDIM, MemFlags::ALIGNED);
+        self.b.store(word, t.copy, NDIM, MemFlags::ALIGNED);
         if !self.has(Aspect::DTypeCodes) && !self.has(Aspect::SameStorage) {
             // the copy has it
             return;
@@ -170,35 +176,37 @@ impl Binder<'_, '_> {
     /// The kind of device, then its id: as stated, or that of the first tensor in the same slot.
     fn device(&mut self, t: Tensor) {
         let device = self.b.load(Type::I64, t.from, DEVICE, MemFlags::ALIGNED);
-        self.set_field(Field::Got, device);
-        let text = self.table_text(t.rec, tensor::DEVICE_TEXT);
-        self.set_field(Field::Text, text);
-        let wanted = self.word(t.rec, tensor::DEVICE_TYPE);
-        let stated = self.word(t.rec, tensor::DEVICE_ID);
+        self.b.store(device, t.copy, DEVICE, MemFlags::ALIGNED);
+        let wanted = self.word32(t.rec, tensor::DEVICE_TYPE);
+        let stated = self.word32(t.rec, tensor::DEVICE_ID);
         let got = of(Tag::Device, Field::Got);
         let mut ok = None;
         if self.has(Aspect::DeviceType) {
-            let device_type = self.word(t.from, DEVICE / 4);
+            let device_type = self.word32(t.from, DEVICE / 4);
             let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
             let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
             ok = Some(if self.has(Aspect::AnyDevice) { self.or(any_type, same_type) } else { same_type });
         }
         if self.has(Aspect::DeviceId) {
-            let id = self.word(t.from, DEVICE / 4 + 1);
+            let id = self.word32(t.from, DEVICE / 4 + 1);
             let any_id = self.b.icmp_imm(IntCC::SLt, stated, 0);
             let same_id = self.b.icmp(IntCC::Eq, id, stated);
             let id_ok = self.or(any_id, same_id);
             ok = Some(ok.map_or(id_ok, |ok| self.and(ok, id_ok)));
         }
         if let Some(ok) = ok {
-            self.require_part(ok, ".device", &[EXPECTED_TEXT, GOT, got]);
+            self.require_part(ok, ".device", &[EXPECTED_TEXT, GOT, got], |r| {
+                r.set_field(Field::Got, device);
+                let text = r.table_text(t.rec, tensor::DEVICE_TEXT);
+                r.set_field(Field::Text, text);
+            });
         }
         if !self.has(Aspect::SameDevice) {
             return;
         }
         // only a tensor that may be anywhere says where the others have to be
         let shared = self.is(stated, -1);
-        self.when(shared, |r| {
+        let share = |r: &mut Self| {
             let slot = r.word(t.rec, tensor::DEVICE_SLOT);
             let note = r.device_note(slot);
             let bound = r.is_bound(note);
@@ -207,9 +215,6 @@ impl Binder<'_, '_> {
                 |r| {
                     let first = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
                     let ok = r.b.icmp(IntCC::Eq, device, first);
-                    r.set_field(Field::Expected, first);
-                    let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
-                    r.set_field(Field::Origin, origin);
                     let parts = [
                         of(Tag::NumberedDevice, Field::Expected),
                         Part::Text(" (from "),
@@ -217,11 +222,20 @@ impl Binder<'_, '_> {
                         Part::Text(".device), got "),
                         got,
                     ];
-                    r.require_part(ok, ".device", &parts);
+                    r.require_part(ok, ".device", &parts, |r| {
+                        r.set_field(Field::Got, device);
+                        r.set_field(Field::Expected, first);
+                        let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
+                        r.set_field(Field::Origin, origin);
+                    });
                 },
                 |r| r.bind_note(note, device),
             );
-        });
+        };
+        match self.has(Aspect::DeviceId) || self.has(Aspect::AnyDeviceId) {
+            true => self.when(shared, share),
+            false => share(self),
+        }
     }
 
     pub(super) fn device_note(&mut self, slot: Value) -> Value {
@@ -237,17 +251,14 @@ impl Binder<'_, '_> {
 
     /// Contract 2: the first element's address is there and aligned, unless there are no elements; then the good path gets
     /// an aligned address that nobody may read.
-    fn data(&mut self, t: Tensor) {
-        let data = self.b.load(Type::I64, t.copy, DATA, MemFlags::ALIGNED);
-        let byte_offset = self.b.load(Type::I64, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
-        let empty = self.get(t.empty);
-        let empty = self.is_not(empty, 0);
-        let count = self.get(t.product);
-        self.set_field(Field::Expected, count);
+    fn data(&mut self, t: Tensor, count: Value) {
+        let data = self.b.load(Type::I64, t.from, DATA, MemFlags::ALIGNED);
+        let byte_offset = self.b.load(Type::I64, t.from, BYTE_OFFSET, MemFlags::ALIGNED);
+        let empty = self.is(count, 0);
         let there = self.is_not(data, 0);
         let ok = self.or(there, empty);
         let parts = [Part::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Part::Text(" elements, got NULL")];
-        self.require_part(ok, ".data", &parts);
+        self.require_part(ok, ".data", &parts, |r| r.set_field(Field::Expected, count));
 
         let sum = self.b.binary(BinaryOp::Add, data, byte_offset);
         let opaque = self.may_be_opaque().then(|| self.is_opaque(t));
@@ -256,14 +267,6 @@ impl Binder<'_, '_> {
         let one = self.b.i64(1);
         let mask = self.b.binary(BinaryOp::Sub, align, one);
         let rest = self.and(address, mask);
-        self.set_field(Field::Expected, align);
-        self.set_field(Field::Got, rest);
-        let mut text = self.own_text("data + byte_offset");
-        if let Some(opaque) = opaque {
-            let offset_alone = self.own_text("byte_offset");
-            text = self.b.select(opaque, offset_alone, text);
-        }
-        self.set_field(Field::Text, text);
         let aligned = self.is(rest, 0);
         let ok = self.or(aligned, empty);
         let parts = [
@@ -273,31 +276,33 @@ impl Binder<'_, '_> {
             Part::Text(", got one that is off by "),
             GOT_NUMBER,
         ];
-        self.require_part(ok, ".data", &parts);
+        self.require_part(ok, ".data", &parts, |r| {
+            r.set_field(Field::Expected, align);
+            r.set_field(Field::Got, rest);
+            let mut text = r.own_text("data + byte_offset");
+            if let Some(opaque) = opaque {
+                let offset_alone = r.own_text("byte_offset");
+                text = r.b.select(opaque, offset_alone, text);
+            }
+            r.set_field(Field::Text, text);
+        });
 
         let zero = self.b.i64(0);
+        let (mut accepted, mut accepted_offset) = (data, byte_offset);
+        if self.has(Aspect::Fold) {
+            let mut fold = self.has_flag(t.flags, flag::FOLD);
+            if let Some(opaque) = opaque {
+                let direct = self.b.unary(UnaryOp::Not, opaque);
+                fold = self.and(fold, direct);
+            }
+            accepted = self.b.select(fold, sum, accepted);
+            accepted_offset = self.b.select(fold, zero, accepted_offset);
+        }
         let fine = self.and(there, aligned);
-        self.when_else(
-            fine,
-            |r| {
-                if !r.has(Aspect::Fold) {
-                    return;
-                }
-                let mut fold = r.has_flag(t.flags, flag::FOLD);
-                if let Some(opaque) = opaque {
-                    let direct = r.b.unary(UnaryOp::Not, opaque);
-                    fold = r.and(fold, direct);
-                }
-                r.when(fold, |r| {
-                    r.b.store(sum, t.copy, DATA, MemFlags::ALIGNED);
-                    r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
-                });
-            },
-            |r| {
-                r.b.store(align, t.copy, DATA, MemFlags::ALIGNED);
-                r.b.store(zero, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
-            },
-        );
+        let accepted = self.b.select(fine, accepted, align);
+        let accepted_offset = self.b.select(fine, accepted_offset, zero);
+        self.b.store(accepted, t.copy, DATA, MemFlags::ALIGNED);
+        self.b.store(accepted_offset, t.copy, BYTE_OFFSET, MemFlags::ALIGNED);
     }
 
     fn may_be_opaque(&self) -> bool {
@@ -310,10 +315,10 @@ impl Binder<'_, '_> {
         let stated = self.has_flag(t.flags, flag::OPAQUE);
         let stated_wide = self.b.convert(ConvertOp::ZExt, Type::I64, stated);
         self.set(opaque, stated_wide);
-        let wanted = self.word(t.rec, tensor::DEVICE_TYPE);
+        let wanted = self.word32(t.rec, tensor::DEVICE_TYPE);
         let any = self.b.icmp_imm(IntCC::SLt, wanted, 0);
         self.when(any, |r| {
-            let device_type = r.word(t.from, DEVICE / 4);
+            let device_type = r.word32(t.from, DEVICE / 4);
             // kinds that don't exist are counted as `DLDeviceType::is_direct_address` does
             let mut direct = r.b.icmp_imm(IntCC::SLt, device_type, i64::from(*DEVICE_TYPES.start()));
             for kind in DEVICE_TYPES.map(DLDeviceType).filter(|kind| kind.is_direct_address()) {
