@@ -1,6 +1,7 @@
 //! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
 //! they are written for reading: variables are in memory, until `ir::promote` makes values of them.
 
+use crate::lower::program::Number;
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 
 /// A 64-bit variable in the frame.
@@ -116,6 +117,13 @@ pub(super) trait Emit<'m>: Sized {
     fn signed_word(&mut self, base: Value, index: i32) -> Value {
         let word = self.word32(base, index);
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
+    }
+
+    /// A number of a program, of less than a word.
+    fn number(&mut self, base: Value, number: Number) -> Value {
+        let value = self.builder().load(number.ty, base, number.offset, MemFlags::ALIGNED);
+        let widen = if number.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
+        self.builder().convert(widen, Type::I64, value)
     }
 
     /// Entry `index` of those behind `base`, each of so many bytes.

@@ -47,7 +47,7 @@ impl Binder<'_, '_> {
         let object = self.b.ptr_add_imm(copy, -i64::from(HEADER));
         let object = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
         self.accept(arg.to, TypeIndex::TENSOR, Some(object));
-        let flags = self.word(arg.rec, tensor::FLAGS);
+        let flags = self.number(arg.rec, tensor::FLAGS);
         let rank = self.rank(arg.rec, from);
         let strides = self.b.ptr_add_imm(copy, size_of::<DLTensor>() as i64);
         let end = self.b.element(strides, rank, Type::I64);
@@ -80,14 +80,14 @@ impl Binder<'_, '_> {
         self.require_of_telling(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected, tell);
     }
 
-    pub(super) fn has_flag(&mut self, flags: Value, flag: u32) -> Value {
+    pub(super) fn has_flag(&mut self, flags: Value, flag: u8) -> Value {
         let mask = self.b.i64(i64::from(flag));
         let set = self.and(flags, mask);
         self.is_not(set, 0)
     }
 
     fn rank(&mut self, rec: Value, from: Value) -> Value {
-        let rank = self.signed_word(rec, tensor::RANK);
+        let rank = self.number(rec, tensor::RANK);
         let ndim = self.signed_word(from, NDIM / 4);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
         if self.has(Aspect::Ranked) {
@@ -177,12 +177,12 @@ impl Binder<'_, '_> {
     fn device(&mut self, t: Tensor) {
         let device = self.b.load(Type::I64, t.from, DEVICE, MemFlags::ALIGNED);
         self.b.store(device, t.copy, DEVICE, MemFlags::ALIGNED);
-        let wanted = self.word32(t.rec, tensor::DEVICE_TYPE);
+        let wanted = self.number(t.rec, tensor::DEVICE_TYPE);
         let stated = self.word32(t.rec, tensor::DEVICE_ID);
         let got = of(Tag::Device, Field::Got);
         let mut ok = None;
         if self.has(Aspect::DeviceType) {
-            let device_type = self.word32(t.from, DEVICE / 4);
+            let device_type = self.signed_word(t.from, DEVICE / 4);
             let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
             let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
             ok = Some(if self.has(Aspect::AnyDevice) { self.or(any_type, same_type) } else { same_type });
@@ -205,9 +205,11 @@ impl Binder<'_, '_> {
             return;
         }
         // only a tensor that may be anywhere says where the others have to be
-        let shared = self.is(stated, -1);
+        let shared = self.b.icmp_imm(IntCC::SLt, stated, i64::from(tensor::ANY_ID));
         let share = |r: &mut Self| {
-            let slot = r.word(t.rec, tensor::DEVICE_SLOT);
+            let stated = r.signed_word(t.rec, tensor::DEVICE_ID);
+            let first = r.b.i64(i64::from(tensor::ANY_ID) - 1);
+            let slot = r.b.binary(BinaryOp::Sub, first, stated);
             let note = r.device_note(slot);
             let bound = r.is_bound(note);
             r.when_else(
@@ -315,10 +317,10 @@ impl Binder<'_, '_> {
         let stated = self.has_flag(t.flags, flag::OPAQUE);
         let stated_wide = self.b.convert(ConvertOp::ZExt, Type::I64, stated);
         self.set(opaque, stated_wide);
-        let wanted = self.word32(t.rec, tensor::DEVICE_TYPE);
+        let wanted = self.number(t.rec, tensor::DEVICE_TYPE);
         let any = self.b.icmp_imm(IntCC::SLt, wanted, 0);
         self.when(any, |r| {
-            let device_type = r.word32(t.from, DEVICE / 4);
+            let device_type = r.signed_word(t.from, DEVICE / 4);
             // kinds that don't exist are counted as `DLDeviceType::is_direct_address` does
             let mut direct = r.b.icmp_imm(IntCC::SLt, device_type, i64::from(*DEVICE_TYPES.start()));
             for kind in DEVICE_TYPES.map(DLDeviceType).filter(|kind| kind.is_direct_address()) {
