@@ -74,20 +74,25 @@ impl DTypeField {
         }
     }
 
-    /// How many bits it has.
-    fn width(self) -> u32 {
+    fn ty(self) -> Type {
         match self {
-            DTypeField::Code | DTypeField::Bits => 8,
-            DTypeField::Lanes => 16,
+            DTypeField::Code | DTypeField::Bits => Type::I8,
+            DTypeField::Lanes => Type::I16,
         }
     }
 
     /// Its value in a `DLDataType`, of which the lower 32 bits of an `I64` are a load.
     pub(super) fn of(self, b: &mut FunctionBuilder<'_>, dtype: Value) -> Value {
         let order = b.module().endianness;
-        let (shift, mask) = (b.i64(i64::from(self.shift(order))), b.i64((1 << self.width()) - 1));
-        let shifted = b.binary(BinaryOp::LShr, dtype, shift);
-        b.binary(BinaryOp::And, shifted, mask)
+        let shifted = match self.shift(order) {
+            0 => dtype,
+            shift => {
+                let shift = b.i64(i64::from(shift));
+                b.binary(BinaryOp::LShr, dtype, shift)
+            }
+        };
+        let field = b.convert(ConvertOp::Truncate, self.ty(), shifted);
+        b.convert(ConvertOp::ZExt, Type::I64, field)
     }
 }
 

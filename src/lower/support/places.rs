@@ -31,22 +31,7 @@ const SYMBOL: Part<'static> = Part::Value(Tag::String, symbol::NAME);
 impl Printer<'_, '_> {
     /// The tags of which this is about.
     pub(super) fn places(&mut self, byte: Value) {
-        match (self.has(Tag::Bindings), self.has(Tag::Unknown)) {
-            (true, true) => {
-                let bindings = self.is_code(byte, Tag::Bindings);
-                let unknown = self.is_code(byte, Tag::Unknown);
-                let either = self.or(bindings, unknown);
-                self.on(either, |p| p.symbols(bindings));
-            }
-            (true, false) => self.on_tag(byte, Tag::Bindings, |p| {
-                let bound = p.b.bconst(true);
-                p.symbols(bound);
-            }),
-            (false, _) => self.on_tag(byte, Tag::Unknown, |p| {
-                let bound = p.b.bconst(false);
-                p.symbols(bound);
-            }),
-        }
+        self.on_either(byte, [Tag::Bindings, Tag::Unknown], |p, unknown| p.symbols(unknown));
         if self.has(Aspect::Elements) {
             self.on_tag_there(byte, Tag::Steps, |p| p.steps());
         }
@@ -117,9 +102,10 @@ impl Printer<'_, '_> {
         row
     }
 
-    /// Goes through the row of the expression's next symbol that has a value (or has none, unless `bound`), and comes back for
+    /// Goes through the row of the expression's next symbol that has a value (or has none, for `unknown` of 1), and comes back for
     /// the one behind it, if there is one: `m = 3 from x.shape[0], n = 4 from y.shape[1]`, or `k, m and n`.
-    fn symbols(&mut self, bound: Value) {
+    fn symbols(&mut self, unknown: Value) {
+        let bound = self.is(unknown, 0);
         let expr = self.field_ptr(Field::Expr);
         let start = self.get(self.index);
         let terms = self.word(expr, expr::TERMS);

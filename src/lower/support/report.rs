@@ -59,7 +59,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, text
         capacity: long.then_some(CAPACITY),
         rows,
         notes,
-        table,
+        table: b.data_addr(table, 0),
         b,
         texts,
         features,
@@ -79,7 +79,8 @@ pub(super) struct Printer<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
     pub(super) texts: &'t mut Messages,
     features: Features,
-    table: DataRef,
+    /// Where the table begins that has the routine's own texts.
+    table: Value,
     /// The next byte of the row.
     pub(super) at: Var,
     /// What its fields are of.
@@ -222,12 +223,35 @@ impl Printer<'_, '_> {
 
     /// The same for a tag that rows have.
     pub(super) fn on_tag_there(&mut self, byte: Value, tag: Tag, then: impl FnOnce(&mut Self)) {
-        let is = self.is_code(byte, tag);
+        let is = self.is(byte, i64::from(tag.own_code()));
         self.on(is, then);
     }
 
-    pub(super) fn is_code(&mut self, byte: Value, tag: Tag) -> Value {
-        self.is(byte, i64::from(tag.own_code()))
+    /// The same where the byte is one of two tags in a row, for as many of them as rows have; `then` gets whether it is the second.
+    pub(super) fn on_either(
+        &mut self,
+        byte: Value,
+        tags: [Tag; 2],
+        then: impl FnOnce(&mut Self, Value),
+    ) {
+        match tags.map(|tag| self.has(tag)) {
+            [true, true] => {
+                let first = self.b.iconst(Type::I8, i64::from(tags[0].own_code()));
+                let number = self.b.binary(BinaryOp::Sub, byte, first);
+                let is_either = self.b.icmp_imm(IntCC::ULe, number, 1);
+                self.on(is_either, |p| {
+                    let number = p.b.convert(ConvertOp::ZExt, Type::I64, number);
+                    then(p, number);
+                });
+            }
+            [first, second] => {
+                let tag = if first { tags[0] } else { tags[1] };
+                self.on_tag(byte, tag, |p| {
+                    let number = p.b.i64(i64::from(second));
+                    then(p, number);
+                });
+            }
+        }
     }
 
     pub(super) fn has(&self, feature: impl Into<Feature>) -> bool {
@@ -342,7 +366,7 @@ impl Printer<'_, '_> {
 
     /// An address in the table that has the routine's own texts.
     pub(super) fn own(&mut self, offset: u32) -> Value {
-        self.b.data_addr(self.table, offset)
+        self.b.ptr_add_imm(self.table, i64::from(offset))
     }
 
     /// A row that a part is made of.

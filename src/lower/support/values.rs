@@ -42,26 +42,7 @@ impl Printer<'_, '_> {
     /// The tags of which this is about.
     pub(super) fn values(&mut self, byte: Value) {
         self.on_tag(byte, Tag::DType, |p| p.dtype());
-        match (self.has(Tag::Device), self.has(Tag::NumberedDevice)) {
-            (true, true) => {
-                let (one, other) = (self.is_code(byte, Tag::Device), self.is_code(byte, Tag::NumberedDevice));
-                let either = self.or(one, other);
-                self.on(either, |p| {
-                    let (got, expected) = (p.field(Field::Got), p.field(Field::Expected));
-                    let device = p.b.select(other, expected, got);
-                    let numbered = p.b.convert(ConvertOp::ZExt, Type::I64, other);
-                    p.device(device, numbered);
-                });
-            }
-            (true, false) => self.on_tag(byte, Tag::Device, |p| {
-                let (device, numbered) = (p.field(Field::Got), p.b.i64(0));
-                p.device(device, numbered);
-            }),
-            (false, _) => self.on_tag(byte, Tag::NumberedDevice, |p| {
-                let (device, numbered) = (p.field(Field::Expected), p.b.i64(1));
-                p.device(device, numbered);
-            }),
-        }
+        self.on_either(byte, [Tag::Device, Tag::NumberedDevice], |p, numbered| p.device(numbered));
         if self.has(Tag::Type) {
             self.on_tag(byte, Tag::Type, |p| p.type_name());
             self.on_tag_there(byte, Tag::TypeKey, |p| p.type_key());
@@ -128,8 +109,11 @@ impl Printer<'_, '_> {
         self.b.ptr_add(text, skipped)
     }
 
-    /// `cpu`, or `cuda:0`.
-    fn device(&mut self, device: Value, numbered: Value) {
+    /// `cpu`, or `cuda:0`, which it always is for `numbered` of 1.
+    fn device(&mut self, numbered: Value) {
+        let (got, expected) = (self.field(Field::Got), self.field(Field::Expected));
+        let is_numbered = self.is_not(numbered, 0);
+        let device = self.b.select(is_numbered, expected, got);
         let (device_type, id) = (fields::first(&mut self.b, device), fields::second(&mut self.b, device));
         let [device_type, id] = [device_type, id].map(|half| self.b.convert(ConvertOp::SExt, Type::I64, half));
         self.set_note(note::KIND, device_type);
@@ -173,9 +157,11 @@ impl Printer<'_, '_> {
         // behind the last is an empty one
         let first = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
         let inside = self.b.icmp_imm(IntCC::Ne, first, 0);
+        let counted = self.b.block();
+        self.b.branch(inside, counted, found, Hint::None);
+        self.b.switch_to(counted);
         let before = self.is_not(rest, 0);
-        let more = self.and(inside, before);
-        self.b.branch(more, one, found, Hint::None);
+        self.b.branch(before, one, found, Hint::None);
         self.b.switch_to(one);
         let one_less = self.b.i64(-1);
         let rest = self.b.binary(BinaryOp::Add, rest, one_less);
