@@ -71,15 +71,15 @@ pub(super) const MAX_FIELDS: u32 = 15;
 impl Tag {
     /// The byte for a value in a field.
     pub(super) const fn code(self, field: u32) -> u8 {
+        let base = match self {
+            Tag::Number => 0,
+            Tag::String => 0x10,
+            Tag::Path => 0x80,
+            Tag::Place => 0x90,
+            _ => return self.own_code(),
+        };
         debug_assert!(field < MAX_FIELDS);
-        let field = field as u8 + 1;
-        match self {
-            Tag::Number => field,
-            Tag::String => 0x10 | field,
-            Tag::Path => 0x80 | field,
-            Tag::Place => 0x90 | field,
-            _ => self.own_code(),
-        }
+        base | (field as u8 + 1)
     }
 
     /// The byte of a tag whose field is always the same.

@@ -376,7 +376,7 @@ pub(super) const fn place_size(depth: usize) -> i64 {
     place::STEPS as i64 + step::SIZE as i64 * depth as i64
 }
 
-/// Where in the scratch memory the notes on symbols begin: behind the arguments.
+/// Where in the scratch memory the notes on symbols begin: behind the arguments and `bind`'s state.
 pub(super) const fn notes_offset(params: usize) -> i64 {
-    params as i64 * ANY_SIZE as i64
+    params as i64 * ANY_SIZE as i64 + super::support::state::SIZE
 }

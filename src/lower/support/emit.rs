@@ -1,8 +1,8 @@
 //! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
 //! they are written for reading: variables are in memory, until `ir::promote` makes values of them.
 
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::program::Number;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 
 /// A 64-bit variable in the frame.
 #[derive(Clone, Copy)]
@@ -124,6 +124,16 @@ pub(super) trait Emit<'m>: Sized {
         let value = self.builder().load(number.ty, base, number.offset, MemFlags::ALIGNED);
         let widen = if number.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
         self.builder().convert(widen, Type::I64, value)
+    }
+
+    /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and
+    /// keep both parts in registers until the last.
+    fn base(&mut self, pointer: Value, bytes: Value) -> Value {
+        let b = self.builder();
+        let negated = b.unary(UnaryOp::Neg, bytes);
+        let address = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
+        let address = b.binary(BinaryOp::Sub, address, negated);
+        b.convert(ConvertOp::IntToPtr, Type::Ptr, address)
     }
 
     /// Entry `index` of those behind `base`, each of so many bytes.

@@ -12,6 +12,10 @@ impl<'m> State<'m> for Printer<'m, '_> {
         // that of `bind`, whatever row is gone through
         self.b.param(2)
     }
+
+    fn has_containers(&self) -> bool {
+        self.has(Aspect::Elements)
+    }
 }
 
 /// The value at so many bytes in a place or step that is a row's context.

@@ -8,9 +8,9 @@ use super::super::messages::{MAX_PARTS, Messages, Part, SHARED_TEXT, TEXT, Tag};
 use super::super::program::{Aspect, Feature, Features};
 use super::emit::{Emit, Var};
 use super::state::Field;
-use super::REPORT_SYMBOL;
+use super::{REPORT_SYMBOL, Table};
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot, Type, Value,
+    BinaryOp, Block, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot, Type, Value,
 };
 
 /// The most C strings that a message may be made of; what more there is is left out. Long are lists of symbols.
@@ -30,7 +30,7 @@ pub(in super::super) fn signature() -> FuncSig {
 }
 
 /// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
     let Some(report) = super::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised =
         module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
@@ -59,7 +59,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, text
         capacity: long.then_some(CAPACITY),
         rows,
         notes,
-        table: b.data_addr(table, 0),
+        table: b.data_addr(table.data, 0),
         b,
         texts,
         features,
@@ -69,7 +69,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, text
     printer.set(printer.free, free);
     printer.run();
     printer.raise(set_raised);
-    printer.b.finish_simplified();
+    table.finish(printer.b);
 }
 
 /// The most words that a part notes for a row of its own.

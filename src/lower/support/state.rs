@@ -1,13 +1,14 @@
-//! What the routines of [`bind`](super::bind) share during one call, in its frame: values that messages tell, notes, the present
-//! place. [`report`](super::report) reads it as a row's context.
+//! What the routines of [`bind`](super::bind) share during one call: values that messages tell, the present place. It is in the scratch
+//! memory behind the arguments, with the notes right behind it, so that one address leads to all, in few bytes of code.
+//! [`report`](super::report) reads it as a row's context.
 
 use crate::ir::{ConvertOp, MemFlags, Type, Value};
-use crate::lower::program::place_size;
+use crate::lower::program::{note, place_size};
 use crate::spec::MAX_CONTAINER_DEPTH;
 
 use super::emit::Emit;
 
-/// Words of 8 bytes.
+/// Words of 8 bytes. Those that each program uses come first, and then the present place.
 #[derive(Clone, Copy)]
 pub(in crate::lower) enum Field {
     /// What came; for a type the payload follows, for a text its length.
@@ -26,16 +27,16 @@ pub(in crate::lower) enum Field {
     Origin,
     /// A symbol's name.
     Symbol,
-    /// An expression that is looked at.
-    Expr,
     /// The wrapper's table.
     Table,
-    /// Notes on symbols, and the size of one.
-    Notes,
-    NoteSize,
+    /// Notes on devices, behind those on symbols.
     Devices,
     /// Free scratch memory.
     Memory,
+    /// The size of a note, where there are containers.
+    NoteSize = BEHIND_PLACE,
+    /// An expression that is looked at.
+    Expr,
     /// Dimensions that wait: the first, how many, the size of one.
     Waiting,
     WaitingCount,
@@ -62,15 +63,21 @@ pub(super) enum Pass {
 }
 
 /// Where the present place is.
-const PLACE: i32 = 8 * (Field::Accepted as i32 + 1);
+const PLACE: i32 = 8 * (Field::Memory as i32 + 1);
+/// The number of the first field behind it.
+const BEHIND_PLACE: isize = 12 + place_size(MAX_CONTAINER_DEPTH) as isize / 8;
+const _: () = assert!(8 * BEHIND_PLACE == PLACE as isize + place_size(MAX_CONTAINER_DEPTH) as isize);
 
 /// Bytes of it all.
-pub(super) const SIZE: u32 = PLACE as u32 + place_size(MAX_CONTAINER_DEPTH) as u32;
+pub(in crate::lower) const SIZE: i64 = 8 * (Field::Accepted as i64 + 1);
 
 /// Access to the state.
 pub(super) trait State<'m>: Emit<'m> {
     /// Its address.
     fn state(&self) -> Value;
+
+    /// Whether programs have containers whose elements are checked. Places have no steps where there are none.
+    fn has_containers(&self) -> bool;
 
     fn set_field(&mut self, field: Field, value: Value) {
         let state = self.state();
@@ -118,8 +125,17 @@ pub(super) trait State<'m>: Emit<'m> {
 
     /// Symbol `index`'s note.
     fn note(&mut self, index: Value) -> Value {
-        let notes = self.field_ptr(Field::Notes);
-        let size = self.field(Field::NoteSize);
+        let state = self.state();
+        let notes = self.builder().ptr_add_imm(state, SIZE);
+        let size = self.note_size();
         self.nth_of(notes, index, size)
+    }
+
+    /// The size of a note.
+    fn note_size(&mut self) -> Value {
+        match self.has_containers() {
+            true => self.field(Field::NoteSize),
+            false => self.builder().i64(i64::from(note::PLACE) + place_size(0)),
+        }
     }
 }

@@ -41,7 +41,8 @@ impl Binder<'_, '_> {
 
     fn look_at_argument(&mut self, named: Value, from: Value, to: Value) {
         let (index, payload) = seen_through(self, from);
-        let rec = self.table_text(named, named::TYPE);
+        let (table, rec) = (self.field_ptr(Field::Table), self.word(named, named::TYPE));
+        let rec = self.base(table, rec);
         let arg = Arg { rec, from, to, index, payload };
         self.set_field(Field::Got, index);
         self.set_field(Field::Payload, payload);

@@ -22,8 +22,8 @@ mod tensors;
 
 use super::emit::Emit;
 use super::state::{Field, State};
-use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, defined_here, report};
-use crate::ir::{Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
+use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, Table, defined_here, report};
+use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
 use crate::lower::messages::{Messages, Part, Tag};
 use crate::lower::program::{Aspect, Feature, Features, Kind};
 
@@ -82,7 +82,7 @@ impl Routines {
 }
 
 /// Defines `bind` and `take_result` where they are imported, as far as the features of `texts` ask for; `table` will hold `texts`.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
     let bind = defined_here(module, BIND_SYMBOL, linkage);
     let take_result = defined_here(module, TAKE_RESULT_SYMBOL, linkage);
     if bind.is_none() && take_result.is_none() {
@@ -115,7 +115,7 @@ struct Binder<'m, 't> {
     /// What there is in programs.
     features: Features,
     /// The support's own table.
-    own: DataRef,
+    own: Table,
     state: Value,
     routines: Routines,
     /// Takes a row, and raises it.
@@ -131,6 +131,10 @@ impl<'m> Emit<'m> for Binder<'m, '_> {
 impl<'m> State<'m> for Binder<'m, '_> {
     fn state(&self) -> Value {
         self.state
+    }
+
+    fn has_containers(&self) -> bool {
+        self.has(Aspect::Elements)
     }
 }
 
@@ -165,12 +169,12 @@ impl Binder<'_, '_> {
             let code = self.b.call(self.routines.report, &[own, row, self.state]);
             self.b.ret(code);
         }
-        self.b.finish_simplified();
+        self.own.finish(self.b);
     }
 
     /// An address in the table that has the routines' own texts.
     fn own(&mut self, offset: u32) -> Value {
-        self.b.data_addr(self.own, offset)
+        self.b.data_addr(self.own.data, offset)
     }
 
     /// Goes on where `cond` holds, else raises.

@@ -15,7 +15,7 @@ const BORROWED: [TypeIndex; 2] = [TypeIndex::DL_TENSOR_PTR, TypeIndex::OBJECT_RV
 
 pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     let (table, from, to) = (r.b.param(0), r.b.param(2), r.b.param(3));
-    let slot = r.b.slot(state::SIZE, 8);
+    let slot = r.b.slot(state::SIZE as u32, 8);
     r.state = r.b.stack_addr(slot);
     r.set_field(Field::Table, table);
     let offset = r.b.param(1);

@@ -11,15 +11,16 @@ use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
 pub(super) fn run(r: &mut Binder<'_, '_>) {
     let (table, args, num_args, scratch) = (r.b.param(0), r.b.param(2), r.b.param(3), r.b.param(4));
-    let slot = r.b.slot(state::SIZE, 8);
-    r.state = r.b.stack_addr(slot);
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
     let program = r.b.ptr_add(table, offset);
-    r.set_field(Field::Table, table);
     let count = r.number(program, header::PARAMS);
+    let any_size = r.b.i64(i64::from(ANY_SIZE));
+    let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
+    r.state = r.base(scratch, args_size);
+    r.set_field(Field::Table, table);
     arity(r, program, args, num_args, count);
-    lay_out(r, program, count, scratch);
+    lay_out(r, program);
 
     let first = r.b.ptr_add_imm(program, i64::from(4 * header::SIZE));
     let defaults = r.has(Aspect::Default).then(|| {
@@ -81,8 +82,8 @@ fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, c
     r.require(there, TYPE_ERROR, &[Part::Text("Mismatched argument array"), calling, text]);
 }
 
-/// Finds room for notes and what else is needed behind the arguments, and clears the notes.
-fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value) {
+/// Finds room for notes and what else is needed behind the state, and clears the notes.
+fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
     let here = r.here();
     r.set_field(Field::Here, here);
     let zero = r.b.i64(0);
@@ -97,22 +98,22 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value, count: Value, scratch: Value)
         }
     }
     let end = Var::new(&mut r.b, Type::Ptr);
-    r.set(end, scratch);
+    let notes = r.b.ptr_add_imm(r.state, state::SIZE);
+    r.set(end, notes);
     let room = |r: &mut Binder<'_, '_>, many: Value, size: Value| {
         let start = r.get(end);
         let bytes = r.b.binary(BinaryOp::Mul, many, size);
         r.advance(end, bytes);
         start
     };
-    let any_size = r.b.i64(i64::from(ANY_SIZE));
-    room(r, count, any_size);
-
     // notes and what comes behind them in the order of the program's own count of bytes, `program::encode`
     let symbols = r.number(program, header::SYMBOLS);
-    let note_size = r.number(program, header::NOTE_SIZE);
-    r.set_field(Field::NoteSize, note_size);
-    let notes = room(r, symbols, note_size);
-    r.set_field(Field::Notes, notes);
+    if r.has(Aspect::Elements) {
+        let note_size = r.number(program, header::NOTE_SIZE);
+        r.set_field(Field::NoteSize, note_size);
+    }
+    let note_size = r.note_size();
+    room(r, symbols, note_size);
     let devices = r.number(program, header::DEVICES);
     let device_notes = room(r, devices, note_size);
     r.set_field(Field::Devices, device_notes);

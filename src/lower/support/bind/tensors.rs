@@ -242,7 +242,7 @@ impl Binder<'_, '_> {
 
     pub(super) fn device_note(&mut self, slot: Value) -> Value {
         let notes = self.field_ptr(Field::Devices);
-        let size = self.field(Field::NoteSize);
+        let size = self.note_size();
         self.nth_of(notes, slot, size)
     }
 
