@@ -270,3 +270,78 @@ fn push_text(to: &mut Vec<u8>, text: &str) {
     to.extend(text.bytes().filter(|b| *b != 0));
     to.push(0);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(texts: &mut Messages, kind: &str, parts: &[Part<'_>]) -> Vec<u8> {
+        let before = texts.bytes.len();
+        let offset = texts.row(kind, parts) as usize;
+        assert_eq!(offset, before);
+        texts.bytes[offset..].to_vec()
+    }
+
+    #[test]
+    fn a_row_has_its_texts_inside() {
+        let mut texts = Messages::new(Endianness::Little);
+        let parts = [Part::Text("at "), Part::Value(Tag::Number, 1), Part::Text(""), Part::Text(", got ")];
+        assert_eq!(row(&mut texts, "ValueError", &parts), b"ValueError\0at \0\x02, got \0\0");
+        // stored once
+        assert_eq!(texts.row("ValueError", &parts), 0);
+        assert_eq!(texts.part_of_row(&[]), texts.part_of_row(&[]));
+    }
+
+    #[test]
+    fn the_routines_rows_share_texts() {
+        let mut texts = Messages::new(Endianness::Little);
+        let shared = texts.shared() as usize;
+        assert_eq!(texts.shared() as usize, shared);
+        for text in SHARED {
+            let code = texts.shared_code(text).expect(text);
+            let at = shared + usize::from(code - SHARED_TEXT);
+            assert!(texts.bytes[at..].starts_with(text.as_bytes()) && texts.bytes[at + text.len()] == 0);
+            assert_eq!(row(&mut texts, text, &[]), [code, 0]);
+        }
+    }
+
+    /// What no text can begin with stands behind a byte that says so.
+    #[test]
+    fn texts_may_begin_with_any_character() {
+        let mut texts = Messages::new(Endianness::Little);
+        let bytes = row(&mut texts, "É", &[Part::Text("\u{1}a"), Part::Text("ü"), Part::Text("aü\n")]);
+        let code = Tag::Text.own_code();
+        let expected = [&[code][..], "É\0".as_bytes(), &[code], b"\x01a\0", &[code], "ü\0aü\n\0\0".as_bytes()].concat();
+        assert_eq!(bytes, expected);
+        assert!(texts.features.has(Tag::Text));
+    }
+
+    #[test]
+    fn no_two_parts_have_the_same_byte() {
+        const TAGS: [Tag; 15] = [
+            Tag::Number,
+            Tag::String,
+            Tag::Path,
+            Tag::Place,
+            Tag::Type,
+            Tag::DType,
+            Tag::Device,
+            Tag::NumberedDevice,
+            Tag::Quoted,
+            Tag::Bindings,
+            Tag::Unknown,
+            Tag::Text,
+            Tag::Unless,
+            Tag::Steps,
+            Tag::TypeKey,
+        ];
+        let mut seen = HashMap::new();
+        for (tag, field) in TAGS.into_iter().flat_map(|tag| (0..MAX_FIELDS).map(move |field| (tag, field))) {
+            let code = tag.code(field);
+            assert!(code != 0 && code < SHARED_TEXT && !TEXT.contains(&code), "{tag:?} of field {field}");
+            let operand = (tag as u8) < FIRST_FIXED as u8;
+            let before = seen.insert(code, (tag, operand.then_some(field)));
+            assert!(before.is_none_or(|before| before == (tag, None)), "{tag:?} of field {field}: {before:?}");
+        }
+    }
+}

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use target_lexicon::Endianness;
-
 use super::rpn::{self, Rpn, TARGET};
 use super::{
-    Aspect, Devices, Entry, Kind, SharedId, constant, flag, header, note, object, place_size, record, rest, scalar, shape,
-    waiting,
+    Aspect, Devices, Entry, Kind, SharedId, constant, flag, header, note, object, place_size, record, rest, scalar,
+    shape, waiting,
 };
-use crate::lower::fields::dtype_word;
+use crate::lower::fields::{self, dtype_word};
 use crate::lower::messages::Messages;
 use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{
@@ -87,8 +85,9 @@ pub(in crate::lower) fn encode(
     // what has more has no room for it, and is refused
     let counts = counts.map(|count| u16::try_from(count).unwrap_or(u16::MAX));
     let bytes = [devices.slots() as u8, note_size as u8, u8::from(options.verbatim), u8::from(has_rest)];
-    words.extend(e.halves(counts));
-    words.push(e.bytes(bytes));
+    let order = e.texts.endianness();
+    words.extend(fields::halves(order, counts));
+    words.push(fields::bytes(order, bytes));
     words.extend([e.texts.text(&calling(signature)), e.texts.text(&arity)]);
     debug_assert_eq!((words.len() - start) as i32, header::SIZE);
     words.extend(params);
@@ -153,28 +152,9 @@ impl<'a> Encoder<'a, '_> {
         self.words.extend([0, text_offset]);
         let [first, second, third] = self.own(name, ty, text, symbol);
         let mut words = std::mem::replace(&mut self.words, outer);
-        words[record::KIND.offset as usize / 4] = self.bytes([kind(ty) as u8, first, second, third]);
+        words[record::KIND.offset as usize / 4] =
+            fields::bytes(self.texts.endianness(), [kind(ty) as u8, first, second, third]);
         [self.texts.text(name), self.texts.words(&words)]
-    }
-
-    /// The words that have these halves in memory.
-    fn halves(&self, [first, second, third, fourth]: [u16; 4]) -> [u32; 2] {
-        let half: fn(u16) -> [u8; 2] = match self.texts.endianness() {
-            Endianness::Little => u16::to_le_bytes,
-            Endianness::Big => u16::to_be_bytes,
-        };
-        [[first, second], [third, fourth]].map(|pair| {
-            let [[a, b], [c, d]] = pair.map(half);
-            self.bytes([a, b, c, d])
-        })
-    }
-
-    /// The word that has these bytes in memory.
-    fn bytes(&self, bytes: [u8; 4]) -> u32 {
-        match self.texts.endianness() {
-            Endianness::Little => u32::from_le_bytes(bytes),
-            Endianness::Big => u32::from_be_bytes(bytes),
-        }
     }
 
     /// Writes a type's own words; gives its own numbers.

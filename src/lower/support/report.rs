@@ -10,7 +10,8 @@ use super::emit::{Emit, Var};
 use super::state::Field;
 use super::{REPORT_SYMBOL, Table};
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot, Type, Value,
+    BinaryOp, Block, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot,
+    Type, Value,
 };
 
 /// The most C strings that a message may be made of; what more there is is left out. Long are lists of symbols.
@@ -228,12 +229,7 @@ impl Printer<'_, '_> {
     }
 
     /// The same where the byte is one of two tags in a row, for as many of them as rows have; `then` gets whether it is the second.
-    pub(super) fn on_either(
-        &mut self,
-        byte: Value,
-        tags: [Tag; 2],
-        then: impl FnOnce(&mut Self, Value),
-    ) {
+    pub(super) fn on_either(&mut self, byte: Value, tags: [Tag; 2], then: impl FnOnce(&mut Self, Value)) {
         match tags.map(|tag| self.has(tag)) {
             [true, true] => {
                 let first = self.b.iconst(Type::I8, i64::from(tags[0].own_code()));

@@ -86,7 +86,8 @@ impl Printer<'_, '_> {
         let row = self.own_row(&[&[number(note::BITS)][..], &LANES].concat());
         let row = self.b.ptr_add(row, silent);
         let names = names::dtypes(self.texts);
-        let named = [Part::Text("code "), number(note::KIND), Part::Text(", "), number(note::BITS), Part::Text(" bits")];
+        let named =
+            [Part::Text("code "), number(note::KIND), Part::Text(", "), number(note::BITS), Part::Text(" bits")];
         let apart = [UNLESS, Part::Text(", ")];
         // names of these leave this out
         let known = self.b.i64(FIRST_FIXED_WIDTH_CODE);

@@ -70,13 +70,7 @@ impl Binder<'_, '_> {
     }
 
     /// Requires something of a part of the tensor: `Mismatched x.dtype on ...`; `tell` sets what only this message tells.
-    pub(super) fn require_part(
-        &mut self,
-        ok: Value,
-        part: &str,
-        expected: &[Part<'_>],
-        tell: impl FnOnce(&mut Self),
-    ) {
+    pub(super) fn require_part(&mut self, ok: Value, part: &str, expected: &[Part<'_>], tell: impl FnOnce(&mut Self)) {
         self.require_of_telling(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected, tell);
     }
 
