@@ -87,6 +87,21 @@ impl Tag {
         FIXED + self as u8 - FIRST_FIXED as u8
     }
 
+    /// How many C strings it makes at most, but for lists of symbols and steps into containers.
+    const fn strings(self) -> usize {
+        match self {
+            // `code 99, 8 bits, x4`
+            Tag::DType => 8,
+            // `device type 99:0`; `x.shape[0]`
+            Tag::Device | Tag::NumberedDevice | Tag::Place => 4,
+            Tag::Quoted => 3,
+            // `type index 99`
+            Tag::Type => 2,
+            Tag::Unless | Tag::Steps | Tag::Bindings | Tag::Unknown => 0,
+            Tag::Number | Tag::String | Tag::Path | Tag::Text | Tag::TypeKey => 1,
+        }
+    }
+
     /// The field, where it is always the same.
     pub(super) const fn field(self) -> Option<Field> {
         match self {
@@ -110,10 +125,13 @@ pub(super) enum Part<'a> {
 /// Texts that the rows of the shared routines have in common. The last begins less than 80 bytes behind the first.
 const SHARED: [&str; 6] = ["ValueError", "TypeError", "Mismatched ", " on argument #", ", got ", "type of "];
 
-/// The most parts that a row may have; [`super::support::report`] has room for them.
-pub(super) const MAX_PARTS: usize = 24;
+/// The most parts that a row may have.
+const MAX_PARTS: usize = 24;
 
-/// The most bytes of a table: numbers in programs have 31 bits and a sign, and some are as large as two of these.
+/// The most C strings that a row makes, but for lists of symbols and steps into containers; [`super::support::report`] has room for them.
+pub(super) const MAX_STRINGS: usize = 40;
+
+/// The most bytes of a table.
 pub(super) const MAX_BYTES: u32 = (1 << 24) - 1;
 
 /// More than the texts and rows of the shared routines take.
@@ -212,6 +230,8 @@ impl Messages {
     }
 
     fn finish_row(&mut self, mut row: Vec<u8>, parts: &[Part<'_>]) -> u32 {
+        let strings = |part: &Part<'_>| if let Part::Value(tag, _) = part { tag.strings() } else { 1 };
+        debug_assert!(parts.iter().map(strings).sum::<usize>() < MAX_STRINGS, "{parts:?}");
         parts.iter().take(MAX_PARTS).for_each(|part| self.push_part(&mut row, *part));
         row.push(0);
         if let Some(offset) = self.rows.get(row.as_slice()) {

@@ -4,7 +4,7 @@
 //! A part may be a row of its own, with a context of its own: a place, or what a part has noted in the frame. `report` then [enters](Printer::enter)
 //! that row, and comes back at its end.
 
-use super::super::messages::{MAX_PARTS, Messages, Part, SHARED_TEXT, TEXT, Tag};
+use super::super::messages::{MAX_STRINGS, Messages, Part, SHARED_TEXT, TEXT, Tag};
 use super::super::program::{Aspect, Feature, Features};
 use super::emit::{Emit, Var};
 use super::state::Field;
@@ -14,11 +14,9 @@ use crate::ir::{
     Type, Value,
 };
 
-/// The most C strings that a message may be made of; what more there is is left out. Long are lists of symbols.
-const CAPACITY: usize = 160;
-/// What is enough for rows without lists: each part makes no more than three of what it is.
-const FEW: usize = 3 * MAX_PARTS;
-const _: () = assert!(CAPACITY > FEW);
+/// The most C strings, the error's kind with them; what more there is is left out. Long are lists of symbols.
+const CAPACITY: usize = 1 + 160;
+const _: () = assert!(CAPACITY > 2 * MAX_STRINGS);
 /// Room for a 64-bit number in decimal, its sign and a NUL.
 const CELL: usize = 24;
 /// Rows inside of each other: of symbols, their places, steps.
@@ -39,9 +37,9 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
     let mut b = FunctionBuilder::new(module, report);
     // only lists of symbols and steps into containers may be long
     let long = [Tag::Bindings, Tag::Unknown].into_iter().any(|tag| features.has(tag)) || features.has(Aspect::Elements);
-    let capacity = if long { CAPACITY } else { FEW };
+    let capacity = if long { CAPACITY } else { MAX_STRINGS };
     // numbers of a row may come when there is no room for strings any more
-    let cells_size = CELL * (capacity + if long { FEW } else { 0 });
+    let cells_size = CELL * (capacity + if long { MAX_STRINGS } else { 0 });
     let [notes, rows, strings, cells] =
         [8 * MAX_NOTES, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
     let mut printer = Printer {
