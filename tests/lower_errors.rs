@@ -41,7 +41,7 @@ fn a_wrapper_may_not_take_all_of_the_stack() {
     let kernel = Kernel::check_only();
     assert!(tvm_ffi_codegen::lower::lower(&wide(200), &kernel, Routines::Import).is_ok());
     let error = lower_error(&wide(300), &kernel);
-    let text = "function `wide` has too many dimensions: its wrapper needs 172920 bytes of stack, and may use 131072";
+    let text = "function `wide` has too many dimensions: its wrapper needs 173216 bytes of stack, and may use 131072";
     assert_eq!(error.to_string(), text);
 }
 

@@ -23,7 +23,7 @@ pub(in crate::lower) struct Options {
     pub verbatim: bool,
 }
 
-/// The memory in the wrapper's frame that `bind` writes to: arguments that the good path accepts, then its own notes.
+/// The memory in the wrapper's frame that `bind` writes to: arguments that the good path accepts, then its own state and notes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct Scratch {
     pub bytes: u32,

@@ -1,7 +1,7 @@
 //! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
 //! they are written for reading: variables are in memory, until `ir::promote` makes values of them.
 
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::program::Number;
 
 /// A 64-bit variable in the frame.
@@ -21,6 +21,19 @@ impl Var {
     /// Where it is.
     pub(super) fn address(self) -> Value {
         self.address
+    }
+}
+
+/// What has to hold, of which each part is a branch of its own: Cranelift takes more code to make one truth value of several.
+pub(super) enum Condition {
+    One(Value),
+    Any(Vec<Value>),
+    All(Vec<Value>),
+}
+
+impl From<Value> for Condition {
+    fn from(value: Value) -> Self {
+        Condition::One(value)
     }
 }
 
@@ -50,6 +63,26 @@ pub(super) trait Emit<'m>: Sized {
     fn advance_imm(&mut self, var: Var, by: i64) {
         let by = self.builder().i64(by);
         self.advance(var, by);
+    }
+
+    /// Goes to `yes` where the condition holds, as it nearly always does, else to `no`.
+    fn branch_likely(&mut self, cond: Condition, yes: Block, no: Block) {
+        let b = self.builder();
+        let (parts, any) = match cond {
+            Condition::One(value) => (vec![value], true),
+            Condition::Any(values) => (values, true),
+            Condition::All(values) => (values, false),
+        };
+        let Some((last, others)) = parts.split_last() else { return };
+        for &part in others {
+            let next = b.block();
+            match any {
+                true => b.branch(part, yes, next, Hint::None),
+                false => b.branch(part, next, no, Hint::Likely),
+            }
+            b.switch_to(next);
+        }
+        b.branch(*last, yes, no, Hint::Likely);
     }
 
     /// Runs `then` where `cond` holds.
@@ -95,10 +128,25 @@ pub(super) trait Emit<'m>: Sized {
         let more = self.builder().icmp_imm(IntCC::SGt, rest, 0);
         self.builder().branch(more, inside, done, Hint::None);
         self.builder().switch_to(inside);
-        let minus_one = self.builder().i64(-1);
-        let index = self.builder().binary(BinaryOp::Add, rest, minus_one);
+        let one = self.builder().i64(1);
+        let index = self.builder().binary(BinaryOp::Sub, rest, one);
         body(self, index);
         self.builder().jump(head, &[index]);
+        self.builder().switch_to(done);
+    }
+
+    /// Runs `body` for each address from `start` up to `end`, `step` bytes apart.
+    fn for_each(&mut self, start: Value, end: Value, step: Value, body: impl FnOnce(&mut Self, Value)) {
+        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
+        let at = self.builder().block_param(head, Type::Ptr);
+        self.builder().jump(head, &[start]);
+        self.builder().switch_to(head);
+        let more = self.builder().icmp(IntCC::ULt, at, end);
+        self.builder().branch(more, inside, done, Hint::None);
+        self.builder().switch_to(inside);
+        body(self, at);
+        let next = self.builder().ptr_add(at, step);
+        self.builder().jump(head, &[next]);
         self.builder().switch_to(done);
     }
 
@@ -121,9 +169,18 @@ pub(super) trait Emit<'m>: Sized {
 
     /// A number of a program, of less than a word.
     fn number(&mut self, base: Value, number: Number) -> Value {
+        self.number_as(Type::I64, base, number)
+    }
+
+    /// The same, as wide as a word.
+    fn number32(&mut self, base: Value, number: Number) -> Value {
+        self.number_as(Type::I32, base, number)
+    }
+
+    fn number_as(&mut self, ty: Type, base: Value, number: Number) -> Value {
         let value = self.builder().load(number.ty, base, number.offset, MemFlags::ALIGNED);
         let widen = if number.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
-        self.builder().convert(widen, Type::I64, value)
+        self.builder().convert(widen, ty, value)
     }
 
     /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and

@@ -5,7 +5,7 @@ use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::fields::{before_zeros, pair};
 use crate::lower::messages::Part;
 use crate::lower::program::{Aspect, Kind, constant, entry, named, note, place, record, scalar};
-use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::emit::{Condition, Emit, Var};
 use crate::lower::support::state::State;
 use crate::lower::wrapper::{PAYLOAD, TYPE_INDEX};
 use std::mem::offset_of;
@@ -48,8 +48,10 @@ impl Binder<'_, '_> {
         self.set_field(Field::Payload, payload);
         let name = self.table_text(named, named::NAME);
         self.set_here(place::NAME, name);
-        let nothing = self.b.ptr_const(0);
-        self.set_here(place::PART, nothing);
+        if self.has(Aspect::IntSymbol) {
+            let nothing = self.b.ptr_const(0);
+            self.set_here(place::PART, nothing);
+        }
         let text = self.table_text(rec, record::TEXT);
         self.set_field(Field::Text, text);
         let kind = self.number(rec, record::KIND);
@@ -130,19 +132,21 @@ fn seen_through(r: &mut Binder<'_, '_>, from: Value) -> (Value, Value) {
     r.set(payload, own_payload);
     let is_reference = r.is(own_index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
     let there = r.is_not(own_payload, 0);
-    let refers = r.and(is_reference, there);
-    r.when(refers, |r| {
-        let reference = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, own_payload);
-        let object = r.b.load(Type::I64, reference, 0, MemFlags::ALIGNED);
-        let there = r.is_not(object, 0);
-        r.when(there, |r| {
-            let header = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, object);
-            let of_object = r.b.load(Type::I32, header, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
-            let of_object = r.b.convert(ConvertOp::SExt, Type::I64, of_object);
-            r.set(index, of_object);
-            r.set(payload, object);
-        });
+    let (yes, no) = (r.b.block(), r.b.block());
+    r.branch_likely(Condition::All(vec![is_reference, there]), yes, no);
+    r.b.switch_to(yes);
+    let reference = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, own_payload);
+    let object = r.b.load(Type::I64, reference, 0, MemFlags::ALIGNED);
+    let there = r.is_not(object, 0);
+    r.when(there, |r| {
+        let header = r.b.convert(ConvertOp::IntToPtr, Type::Ptr, object);
+        let of_object = r.b.load(Type::I32, header, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
+        let of_object = r.b.convert(ConvertOp::SExt, Type::I64, of_object);
+        r.set(index, of_object);
+        r.set(payload, object);
     });
+    r.b.jump(no, &[]);
+    r.b.switch_to(no);
     (r.get(index), r.get(payload))
 }
 
@@ -191,19 +195,15 @@ impl Binder<'_, '_> {
     }
 
     pub(super) fn is_one_of(&mut self, value: Value, indices: &[TypeIndex]) -> Value {
-        let is = |r: &mut Self, index: &TypeIndex| r.is(value, i64::from(index.0));
-        let Some((first, others)) = indices.split_first() else { return self.b.bconst(false) };
-        let first = is(self, first);
-        others.iter().fold(first, |any, other| {
-            let is = is(self, other);
-            self.or(any, is)
-        })
+        let each: Vec<Value> = indices.iter().map(|index| self.is(value, i64::from(index.0))).collect();
+        let any = each.into_iter().reduce(|any, is| self.or(any, is));
+        any.unwrap_or_else(|| self.b.bconst(false))
     }
 
     /// Requires one of these types.
     pub(super) fn require_index(&mut self, arg: Arg, indices: &[TypeIndex]) {
-        let ok = self.is_one_of(arg.index, indices);
-        self.require_accepted(ok);
+        let ok = indices.iter().map(|index| self.is(arg.index, i64::from(index.0))).collect();
+        self.require_accepted(Condition::Any(ok));
     }
 
     /// Requires one of these types, and inside a container the first.

@@ -6,7 +6,7 @@ use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::decode::tensor::STRIDES;
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{Aspect, entry, flag, place, tensor};
-use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::emit::{Condition, Emit, Var};
 use crate::lower::support::state::State;
 
 /// `.shape[0]`
@@ -22,7 +22,7 @@ impl Binder<'_, '_> {
     /// Sizes, one by one.
     pub(super) fn sizes(&mut self, t: Tensor) {
         self.set_part(".shape[");
-        let stated = self.number(t.rec, tensor::RANK);
+        let stated = self.number32(t.rec, tensor::RANK);
         let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
         self.for_up(t.rank, |r, d| {
             r.set_here(place::DIM, d);
@@ -67,11 +67,12 @@ impl Binder<'_, '_> {
     }
 
     /// The number of elements, where every product of trailing sizes fits, and strides. Contract 3 and 4: no strides mean compact
-    /// ones; a size of 1 takes any stride, and an empty tensor any strides. Writes to `t.strides` what the good path expects.
+    /// ones; a size of 1 takes any stride, and an empty tensor any strides. Writes what the good path expects.
     pub(super) fn strides(&mut self, t: Tensor) -> Value {
         let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
         let has = self.is_not(given, 0);
-        let given = self.b.select(has, given, t.strides);
+        let compact = self.compact_strides(t);
+        let given = self.b.select(has, given, compact);
         let [product, overflow, wrong] = [(); 3].map(|()| Var::new(&mut self.b, Type::I64));
         for (var, value) in [(product, 1), (overflow, 0), (wrong, -1)] {
             let value = self.b.i64(value);
@@ -80,7 +81,8 @@ impl Binder<'_, '_> {
         // from the last, so that what is found wrong in the end is the first
         self.for_down(t.rank, |r, d| {
             let compact = r.get(product);
-            let to = r.b.element(t.strides, d, Type::I64);
+            let strides = r.compact_strides(t);
+            let to = r.b.element(strides, d, Type::I64);
             r.b.store(compact, to, 0, MemFlags::ALIGNED);
             let size = r.at(t.shape, d);
             if r.has(Aspect::Compact) {
@@ -110,12 +112,13 @@ impl Binder<'_, '_> {
             |r| r.other_strides(t, given, empty),
             |r| {
                 let right = r.b.icmp_imm(IntCC::SLt, wrong, 0);
-                let ok = r.or(right, empty);
+                let ok = Condition::Any(vec![right, empty]);
                 let parts = [EXPECTED_NUMBER, Part::Text(" (contiguous)"), GOT, GOT_NUMBER];
                 r.require_of_telling(ok, VALUE_ERROR, &PLACE, &parts, |r| {
                     r.set_part(".strides[");
                     r.set_here(place::DIM, wrong);
-                    let (stride, compact) = (r.at(given, wrong), r.at(t.strides, wrong));
+                    let strides = r.compact_strides(t);
+                    let (stride, compact) = (r.at(given, wrong), r.at(strides, wrong));
                     r.set_field(Field::Got, stride);
                     r.set_field(Field::Expected, compact);
                 });
@@ -143,7 +146,8 @@ impl Binder<'_, '_> {
         self.set_part(".strides[");
         self.for_up(t.rank, |r, d| {
             let stride = r.at(given, d);
-            let to = r.b.element(t.strides, d, Type::I64);
+            let strides = r.compact_strides(t);
+            let to = r.b.element(strides, d, Type::I64);
             r.either(
                 Aspect::Strided,
                 Aspect::AnyStrides,

@@ -20,7 +20,7 @@ mod run;
 mod strings;
 mod tensors;
 
-use super::emit::Emit;
+use super::emit::{Condition, Emit};
 use super::state::{Field, State};
 use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, Table, defined_here, report};
 use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
@@ -96,7 +96,7 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts:
         let Some(func) = func else { return };
         let b = FunctionBuilder::new(module, func);
         let state = b.param(0);
-        let mut binder = Binder { b, texts, features, own: table, state, routines, fail: None };
+        let mut binder = Binder { b, texts, features, own: table, state, routines, fail: None, exit: None };
         body(&mut binder);
         binder.finish();
     };
@@ -120,6 +120,8 @@ struct Binder<'m, 't> {
     routines: Routines,
     /// Takes a row, and raises it.
     fail: Option<(Block, Value)>,
+    /// Takes a code, and returns it.
+    exit: Option<(Block, Value)>,
 }
 
 impl<'m> Emit<'m> for Binder<'m, '_> {
@@ -166,8 +168,13 @@ impl Binder<'_, '_> {
         if let Some((fail, row)) = self.fail {
             self.b.switch_to(fail);
             let own = self.own(0);
-            let code = self.b.call(self.routines.report, &[own, row, self.state]);
-            self.b.ret(code);
+            if let Some(code) = self.b.call(self.routines.report, &[own, row, self.state]) {
+                self.leave(code);
+            }
+        }
+        if let Some((exit, code)) = self.exit {
+            self.b.switch_to(exit);
+            self.b.ret(Some(code));
         }
         self.own.finish(self.b);
     }
@@ -177,16 +184,31 @@ impl Binder<'_, '_> {
         self.b.data_addr(self.own.data, offset)
     }
 
+    /// Returns a code.
+    fn leave(&mut self, code: Value) {
+        let (exit, _) = *self.exit.get_or_insert_with(|| {
+            let exit = self.b.block();
+            (exit, self.b.block_param(exit, Type::I32))
+        });
+        self.b.jump(exit, &[code]);
+    }
+
     /// Goes on where `cond` holds, else raises.
-    fn require(&mut self, cond: Value, kind: &str, parts: &[Part<'_>]) {
+    fn require(&mut self, cond: impl Into<Condition>, kind: &str, parts: &[Part<'_>]) {
         self.require_telling(cond, kind, parts, |_| {});
     }
 
     /// The same; `tell` sets what only this message tells.
-    fn require_telling(&mut self, cond: Value, kind: &str, parts: &[Part<'_>], tell: impl FnOnce(&mut Self)) {
+    fn require_telling(
+        &mut self,
+        cond: impl Into<Condition>,
+        kind: &str,
+        parts: &[Part<'_>],
+        tell: impl FnOnce(&mut Self),
+    ) {
         let row = self.texts.row(kind, parts);
         let (ok, bad) = (self.b.block(), self.b.cold_block());
-        self.b.branch(cond, ok, bad, Hint::Likely);
+        self.branch_likely(cond.into(), ok, bad);
         self.b.switch_to(bad);
         tell(self);
         let (fail, _) = *self.fail.get_or_insert_with(|| {
@@ -199,14 +221,14 @@ impl Binder<'_, '_> {
     }
 
     /// Requires a property of the parameter: `Mismatched {what} on argument ..., expected {expected}`.
-    fn require_of(&mut self, cond: Value, kind: &str, what: &[Part<'_>], expected: &[Part<'_>]) {
+    fn require_of(&mut self, cond: impl Into<Condition>, kind: &str, what: &[Part<'_>], expected: &[Part<'_>]) {
         self.require_of_telling(cond, kind, what, expected, |_| {});
     }
 
     /// The same; `tell` sets what only this message tells.
     fn require_of_telling(
         &mut self,
-        cond: Value,
+        cond: impl Into<Condition>,
         kind: &str,
         what: &[Part<'_>],
         expected: &[Part<'_>],
@@ -217,7 +239,7 @@ impl Binder<'_, '_> {
     }
 
     /// Requires a type: `Mismatched type of {path} on argument ..., expected {expected}`.
-    fn require_type(&mut self, cond: Value, expected: &[Part<'_>]) {
+    fn require_type(&mut self, cond: impl Into<Condition>, expected: &[Part<'_>]) {
         self.require_of(cond, TYPE_ERROR, &[Part::Text("type of "), PATH], expected);
     }
 
@@ -227,7 +249,7 @@ impl Binder<'_, '_> {
     }
 
     /// Requires that what came has a type that will do.
-    fn require_accepted(&mut self, ok: Value) {
+    fn require_accepted(&mut self, ok: impl Into<Condition>) {
         self.require_type(ok, &[EXPECTED_TEXT, GOT, GOT_TYPE]);
     }
 
@@ -260,7 +282,7 @@ impl Binder<'_, '_> {
         let (next, failed) = (self.b.block(), self.b.cold_block());
         self.b.branch(ok, next, failed, Hint::Likely);
         self.b.switch_to(failed);
-        self.b.ret(Some(code));
+        self.leave(code);
         self.b.switch_to(next);
     }
 
@@ -284,7 +306,7 @@ impl Binder<'_, '_> {
     /// Returns 0.
     fn succeed(&mut self) {
         let done = self.b.iconst(Type::I32, 0);
-        self.b.ret(Some(done));
+        self.leave(done);
     }
 
     fn import(&mut self, name: &str, params: &[Type], ret: Option<Type>) -> FuncRef {

@@ -4,7 +4,7 @@ use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{Aspect, default, header, named, note, place, rest, waiting};
-use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::emit::{Condition, Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
@@ -67,7 +67,7 @@ fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, c
     let least = r.number(program, header::LEAST);
     let enough = r.b.icmp(IntCC::SGe, num_args, least);
     let not_more = r.b.icmp(IntCC::SLe, num_args, count);
-    let ok = r.and(enough, not_more);
+    let ok = Condition::All(vec![enough, not_more]);
     let (expected, got) = (of(Tag::String, Field::Text), of(Tag::Number, Field::Got));
     let parts = [Part::Text("Mismatched number of arguments"), calling, expected, GOT, got];
     r.require_telling(ok, TYPE_ERROR, &parts, |r| {
@@ -77,7 +77,7 @@ fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, c
     });
     let there = r.is_not(args, 0);
     let none = r.is(num_args, 0);
-    let there = r.or(there, none);
+    let there = Condition::Any(vec![there, none]);
     let text = Part::Text("a non-NULL pointer, got NULL");
     r.require(there, TYPE_ERROR, &[Part::Text("Mismatched argument array"), calling, text]);
 }
@@ -118,9 +118,8 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
     let device_notes = room(r, devices, note_size);
     r.set_field(Field::Devices, device_notes);
     // those of devices come right behind those of symbols
-    let all = r.b.binary(BinaryOp::Add, symbols, devices);
-    r.for_up(all, |r, index| {
-        let note = r.note(index);
+    let behind = r.get(end);
+    r.for_each(notes, behind, note_size, |r, note| {
         let (unbound, zero) = (r.b.ptr_const(0), r.b.i64(0));
         r.b.store(unbound, note, note::PLACE + place::NAME, MemFlags::ALIGNED);
         // what a kernel gets for a symbol that has no value

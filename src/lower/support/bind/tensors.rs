@@ -8,7 +8,7 @@ use crate::lower::decode::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE
 use crate::lower::fields::{DTypeField, dtype_word};
 use crate::lower::messages::{Part, Tag};
 use crate::lower::program::{Aspect, flag, note, place, tensor};
-use crate::lower::support::emit::{Emit, Var};
+use crate::lower::support::emit::{Condition, Emit, Var};
 use crate::lower::support::state::State;
 use crate::spec::MAX_RANK;
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType, DLTensor, TypeIndex};
@@ -27,8 +27,6 @@ pub(super) struct Tensor {
     pub copy: Value,
     pub rank: Value,
     pub shape: Value,
-    /// The strides of the accepted one.
-    pub strides: Value,
 }
 
 impl Binder<'_, '_> {
@@ -49,28 +47,40 @@ impl Binder<'_, '_> {
         self.accept(arg.to, TypeIndex::TENSOR, Some(object));
         let flags = self.number(arg.rec, tensor::FLAGS);
         let rank = self.rank(arg.rec, from);
-        let strides = self.b.ptr_add_imm(copy, size_of::<DLTensor>() as i64);
+        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
+        let t = Tensor { rec: arg.rec, flags, from, copy, rank, shape };
+        let strides = self.compact_strides(t);
         let end = self.b.element(strides, rank, Type::I64);
         self.set_field(Field::Memory, end);
-        let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
 
-        let t = Tensor { rec: arg.rec, flags, from, copy, rank, shape, strides };
         self.tensor_dtype(t);
         self.device(t);
         let there = self.is_not(shape, 0);
         let scalar = self.is(rank, 0);
-        let ok = self.or(there, scalar);
+        let ok = Condition::Any(vec![there, scalar]);
         let parts = [Part::Text("a non-NULL pointer for ndim "), EXPECTED_NUMBER, Part::Text(", got NULL")];
         self.require_part(ok, ".shape", &parts, |r| r.set_field(Field::Expected, rank));
         self.sizes(t);
         let count = self.strides(t);
         self.b.store(shape, copy, SHAPE, MemFlags::ALIGNED);
+        let strides = self.compact_strides(t);
         self.b.store(strides, copy, STRIDES, MemFlags::ALIGNED);
         self.data(t, count);
     }
 
+    /// Where the strides of the accepted one are: behind it.
+    pub(super) fn compact_strides(&mut self, t: Tensor) -> Value {
+        self.b.ptr_add_imm(t.copy, size_of::<DLTensor>() as i64)
+    }
+
     /// Requires something of a part of the tensor: `Mismatched x.dtype on ...`; `tell` sets what only this message tells.
-    pub(super) fn require_part(&mut self, ok: Value, part: &str, expected: &[Part<'_>], tell: impl FnOnce(&mut Self)) {
+    pub(super) fn require_part(
+        &mut self,
+        ok: impl Into<Condition>,
+        part: &str,
+        expected: &[Part<'_>],
+        tell: impl FnOnce(&mut Self),
+    ) {
         self.require_of_telling(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected, tell);
     }
 
@@ -81,14 +91,15 @@ impl Binder<'_, '_> {
     }
 
     fn rank(&mut self, rec: Value, from: Value) -> Value {
-        let rank = self.number(rec, tensor::RANK);
-        let ndim = self.signed_word(from, NDIM / 4);
+        let (rank, got) = (self.number32(rec, tensor::RANK), self.word32(from, NDIM / 4));
+        let ndim = self.b.convert(ConvertOp::SExt, Type::I64, got);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
         if self.has(Aspect::Ranked) {
-            let same = self.b.icmp(IntCC::Eq, ndim, rank);
+            let same = self.b.icmp(IntCC::Eq, got, rank);
             let ok = if self.has(Aspect::AnyRank) { self.or(any, same) } else { same };
             self.require_part(ok, ".ndim", &[EXPECTED_NUMBER, GOT, GOT_NUMBER], |r| {
                 r.set_field(Field::Got, ndim);
+                let rank = r.b.convert(ConvertOp::SExt, Type::I64, rank);
                 r.set_field(Field::Expected, rank);
             });
         }
@@ -105,9 +116,9 @@ impl Binder<'_, '_> {
 
     /// The stated one, or one that the policy takes for it, which the copy then calls by the stated one's name.
     fn tensor_dtype(&mut self, t: Tensor) {
-        let dtype = self.word(t.from, DTYPE / 4);
-        let wanted = self.word(t.rec, tensor::DTYPE);
-        let mut ok = self.b.icmp(IntCC::Eq, dtype, wanted);
+        let (got, stated) = (self.word32(t.from, DTYPE / 4), self.word32(t.rec, tensor::DTYPE));
+        let mut ok = self.b.icmp(IntCC::Eq, got, stated);
+        let [dtype, wanted] = [got, stated].map(|word| self.b.convert(ConvertOp::ZExt, Type::I64, word));
         if self.has(Aspect::DTypeCodes) {
             let by_code = self.same_but_code(t.rec, dtype, wanted);
             ok = self.or(ok, by_code);
@@ -124,6 +135,7 @@ impl Binder<'_, '_> {
             ok = self.or(ok, any);
         }
         self.require_part(ok, ".dtype", &[EXPECTED_TEXT, GOT, of(Tag::DType, Field::Got)], |r| {
+            let dtype = r.b.convert(ConvertOp::ZExt, Type::I64, got);
             r.set_field(Field::Got, dtype);
             let text = r.table_text(t.rec, tensor::DTYPE_TEXT);
             r.set_field(Field::Text, text);
@@ -134,8 +146,7 @@ impl Binder<'_, '_> {
             // the copy has it
             return;
         }
-        let accepted = self.b.select(any, dtype, wanted);
-        let accepted = self.b.convert(ConvertOp::Truncate, Type::I32, accepted);
+        let accepted = self.b.select(any, got, stated);
         self.b.store(accepted, t.copy, DTYPE, MemFlags::ALIGNED);
     }
 
@@ -171,12 +182,12 @@ impl Binder<'_, '_> {
     fn device(&mut self, t: Tensor) {
         let device = self.b.load(Type::I64, t.from, DEVICE, MemFlags::ALIGNED);
         self.b.store(device, t.copy, DEVICE, MemFlags::ALIGNED);
-        let wanted = self.number(t.rec, tensor::DEVICE_TYPE);
+        let wanted = self.number32(t.rec, tensor::DEVICE_TYPE);
         let stated = self.word32(t.rec, tensor::DEVICE_ID);
         let got = of(Tag::Device, Field::Got);
         let mut ok = None;
         if self.has(Aspect::DeviceType) {
-            let device_type = self.signed_word(t.from, DEVICE / 4);
+            let device_type = self.word32(t.from, DEVICE / 4);
             let any_type = self.b.icmp_imm(IntCC::SLt, wanted, 0);
             let same_type = self.b.icmp(IntCC::Eq, device_type, wanted);
             ok = Some(if self.has(Aspect::AnyDevice) { self.or(any_type, same_type) } else { same_type });
@@ -225,13 +236,24 @@ impl Binder<'_, '_> {
                         r.set_field(Field::Origin, origin);
                     });
                 },
-                |r| r.bind_note(note, device),
+                |r| r.bind_device(note, device),
             );
         };
         match self.has(Aspect::DeviceId) || self.has(Aspect::AnyDeviceId) {
             true => self.when(shared, share),
             false => share(self),
         }
+    }
+
+    /// Gives the tensors of a slot their device. Of its place the path alone is told.
+    fn bind_device(&mut self, note: Value, device: Value) {
+        if self.has(Aspect::Elements) {
+            return self.bind_note(note, device);
+        }
+        self.b.store(device, note, note::VALUE, MemFlags::ALIGNED);
+        let here = self.here();
+        let name = self.b.load(Type::Ptr, here, place::NAME, MemFlags::ALIGNED);
+        self.b.store(name, note, note::PLACE + place::NAME, MemFlags::ALIGNED);
     }
 
     pub(super) fn device_note(&mut self, slot: Value) -> Value {
@@ -252,7 +274,7 @@ impl Binder<'_, '_> {
         let byte_offset = self.b.load(Type::I64, t.from, BYTE_OFFSET, MemFlags::ALIGNED);
         let empty = self.is(count, 0);
         let there = self.is_not(data, 0);
-        let ok = self.or(there, empty);
+        let ok = Condition::Any(vec![there, empty]);
         let parts = [Part::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Part::Text(" elements, got NULL")];
         self.require_part(ok, ".data", &parts, |r| r.set_field(Field::Expected, count));
 
@@ -264,7 +286,7 @@ impl Binder<'_, '_> {
         let mask = self.b.binary(BinaryOp::Sub, align, one);
         let rest = self.and(address, mask);
         let aligned = self.is(rest, 0);
-        let ok = self.or(aligned, empty);
+        let ok = Condition::Any(vec![aligned, empty]);
         let parts = [
             EXPECTED_TEXT,
             Part::Text(" to be a multiple of "),
@@ -311,10 +333,10 @@ impl Binder<'_, '_> {
         let stated = self.has_flag(t.flags, flag::OPAQUE);
         let stated_wide = self.b.convert(ConvertOp::ZExt, Type::I64, stated);
         self.set(opaque, stated_wide);
-        let wanted = self.number(t.rec, tensor::DEVICE_TYPE);
+        let wanted = self.number32(t.rec, tensor::DEVICE_TYPE);
         let any = self.b.icmp_imm(IntCC::SLt, wanted, 0);
         self.when(any, |r| {
-            let device_type = r.signed_word(t.from, DEVICE / 4);
+            let device_type = r.word32(t.from, DEVICE / 4);
             // kinds that don't exist are counted as `DLDeviceType::is_direct_address` does
             let mut direct = r.b.icmp_imm(IntCC::SLt, device_type, i64::from(*DEVICE_TYPES.start()));
             for kind in DEVICE_TYPES.map(DLDeviceType).filter(|kind| kind.is_direct_address()) {
