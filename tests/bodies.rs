@@ -506,6 +506,25 @@ fn returning_out_of_nested_loops() {
     }
 }
 
+/// Kinds and messages begin with whatever character, also what rows have other uses for.
+#[test]
+fn errors_of_any_characters() {
+    let cases = [
+        ("É", "{}", "7"),
+        ("ValueError", "\u{1}{}", "\u{1}7"),
+        ("\u{7f}x", "ü{}\u{b0}", "ü7\u{b0}"),
+        ("E", "\u{20}{}\n", " 7\n"),
+        ("E", "", ""),
+        ("ValueError", "Mismatched {}, got \u{10ffff}", "Mismatched 7, got \u{10ffff}"),
+    ];
+    for (kind, message, want) in cases {
+        let program =
+            program("f(a: int64)", move |b| b.raise(kind, message, &[b.arg("a")][..message.matches("{}").count()]));
+        let outcome = Prepared::new(&program).unwrap().run(&Call::new([Value::int(7)])).unwrap();
+        assert_eq!(outcome.error, Some((kind.to_owned(), want.to_owned())), "{message:?}");
+    }
+}
+
 #[test]
 fn folds_with_several_values() {
     let program = program("f(start: int64, end: int64) -> int64", |b| {

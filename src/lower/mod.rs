@@ -101,7 +101,7 @@ impl Lowering {
         let mut result = wrapper::lower(self, signature, kernel);
         if !self.texts.is_in_reach() {
             let function = signature.name().to_owned();
-            result = Err(LowerError::TooManyMessages { function, most: messages::MAX_OPERAND });
+            result = Err(LowerError::TooManyMessages { function, most: messages::MAX_BYTES });
         }
         if result.is_err() {
             // functions are only ever appended, so that this takes back what the wrapper declared

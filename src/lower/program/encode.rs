@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use super::rpn::{self, Rpn, TARGET};
 use super::{
-    Aspect, Devices, Entry, Kind, SharedId, constant, flag, header, note, object, place_size, scalar, shape, waiting,
+    Aspect, Devices, Entry, Kind, SharedId, constant, flag, header, note, object, place_size, record, rest, scalar,
+    shape, waiting,
 };
-use crate::lower::fields::dtype_word;
+use crate::lower::fields::{self, dtype_word};
 use crate::lower::messages::Messages;
 use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{
@@ -72,23 +73,23 @@ pub(in crate::lower) fn encode(
     let (least, most) = signature.arity();
     let arity = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let note_size = i64::from(note::PLACE) + place_size(e.deepest);
-    let mut words = vec![
-        passed as u32,
-        least as u32,
-        e.texts.text(&arity),
-        e.texts.text(&calling(signature)),
-        e.symbols.len() as u32,
-        devices.slots() as u32,
-        e.waiting as u32,
-        note_size as u32,
-        defaults,
-        signature.constraints().len() as u32,
-        constraints,
-        result_dims,
-        first_result_dim,
-        u32::from(options.verbatim),
-    ];
-    debug_assert_eq!(words.len() as i32, header::SIZE);
+    let has_rest = defaults != 0 || !signature.constraints().is_empty() || result_dims != 0;
+    let mut words = Vec::with_capacity((rest::SIZE + header::SIZE) as usize + params.len());
+    if has_rest {
+        let constraint_count = signature.constraints().len() as u32;
+        words.extend([defaults, constraint_count, constraints, result_dims, first_result_dim]);
+        debug_assert_eq!(words.len() as i32, rest::SIZE);
+    }
+    let start = words.len();
+    let counts = [passed, least, e.symbols.len(), e.waiting];
+    // what has more has no room for it, and is refused
+    let counts = counts.map(|count| u16::try_from(count).unwrap_or(u16::MAX));
+    let bytes = [devices.slots() as u8, note_size as u8, u8::from(options.verbatim), u8::from(has_rest)];
+    let order = e.texts.endianness();
+    words.extend(fields::halves(order, counts));
+    words.push(fields::bytes(order, bytes));
+    words.extend([e.texts.text(&calling(signature)), e.texts.text(&arity)]);
+    debug_assert_eq!((words.len() - start) as i32, header::SIZE);
     words.extend(params);
     let waiting = e.waiting as i64 * (i64::from(waiting::PLACE) + place_size(e.deepest));
     let bytes = super::notes_offset(passed)
@@ -96,7 +97,8 @@ pub(in crate::lower) fn encode(
         + waiting
         + e.memory as i64;
     let scratch = Scratch { bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
-    Encoded { offset: e.texts.words(&words), scratch, note_size }
+    let offset = e.texts.words(&words) + 4 * start as u32;
+    Encoded { offset, scratch, note_size }
 }
 
 pub(super) fn calling(signature: &Signature) -> String {
@@ -147,35 +149,44 @@ impl<'a> Encoder<'a, '_> {
         self.texts.features.add(kind(ty));
         let outer = std::mem::take(&mut self.words);
         let text_offset = self.texts.text(text);
-        self.words.extend([kind(ty) as u32, text_offset]);
-        self.own(name, ty, text, symbol);
-        let words = std::mem::replace(&mut self.words, outer);
+        self.words.extend([0, text_offset]);
+        let [first, second, third] = self.own(name, ty, text, symbol);
+        let mut words = std::mem::replace(&mut self.words, outer);
+        words[record::KIND.offset as usize / 4] =
+            fields::bytes(self.texts.endianness(), [kind(ty) as u8, first, second, third]);
         [self.texts.text(name), self.texts.words(&words)]
     }
 
-    fn own(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) {
+    /// Writes a type's own words; gives its own numbers.
+    fn own(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) -> [u8; 3] {
         const HEADER: usize = size_of::<TVMFFIObject>();
         match ty {
-            ParamType::Scalar(ty) => self.scalar(*ty, symbol),
-            ParamType::Tensor(tensor) => self.tensor(tensor),
+            ParamType::Scalar(ty) => return self.scalar(*ty, symbol),
+            ParamType::Tensor(tensor) => return self.tensor(tensor),
             ParamType::Str | ParamType::Bytes => self.memory += HEADER + size_of::<TVMFFIByteArray>(),
             ParamType::Int(value) => {
                 self.words.extend([*value as u32, (*value >> 32) as u32]);
-                debug_assert_eq!(constant::SIZE, super::record::OWN + 2);
+                debug_assert_eq!(constant::SIZE, record::OWN + 2);
             }
             ParamType::Shape(dims) => {
                 let rank = dims.as_ref().map(Vec::len);
                 if rank.is_some() {
                     self.uses(Aspect::ShapeRank);
                 }
-                self.words.push(rank.map_or(-1, |rank| rank as i32) as u32);
-                debug_assert_eq!(shape::SIZE, super::record::OWN + 1);
+                debug_assert_eq!(shape::SIZE, record::OWN);
                 self.memory += HEADER + size_of::<TVMFFIShapeCell>() + 8 * rank.unwrap_or(MAX_RANK);
                 dims.iter().flatten().for_each(|dim| self.entry(dim));
+                return [small(rank), 0, 0];
             }
-            ParamType::Function => self.object(TypeIndex::FUNCTION.0, ""),
-            ParamType::Module => self.object(TypeIndex::MODULE.0, ""),
-            ParamType::Object(key) => self.object(-1, key),
+            ParamType::Function => return self.object(TypeIndex::FUNCTION),
+            ParamType::Module => return self.object(TypeIndex::MODULE),
+            ParamType::Object(key) => {
+                self.uses(Aspect::ObjectKey);
+                let text = self.texts.text(key);
+                self.words.extend([text, key.len() as u32]);
+                debug_assert_eq!(object::KEY_LEN, record::OWN + 1);
+                return [small(None), 0, 0];
+            }
             ParamType::Optional(inner) => {
                 let inner = self.named(name, inner, text, None);
                 self.words.extend(inner);
@@ -188,10 +199,10 @@ impl<'a> Encoder<'a, '_> {
                     self.words.extend(item);
                 }
             }
-            ParamType::Array(element) => self.sequence(TypeIndex::ARRAY, true, element),
-            ParamType::List(element) => self.sequence(TypeIndex::LIST, false, element),
-            ParamType::Map(key, value) => self.map(TypeIndex::MAP, "Map", key, value),
-            ParamType::Dict(key, value) => self.map(TypeIndex::DICT, "Dict", key, value),
+            ParamType::Array(element) => return self.sequence(TypeIndex::ARRAY, true, element),
+            ParamType::List(element) => return self.sequence(TypeIndex::LIST, false, element),
+            ParamType::Map(key, value) => return self.map(TypeIndex::MAP, "Map", key, value),
+            ParamType::Dict(key, value) => return self.map(TypeIndex::DICT, "Dict", key, value),
             ParamType::DType
             | ParamType::Device
             | ParamType::Any
@@ -199,11 +210,12 @@ impl<'a> Encoder<'a, '_> {
             | ParamType::Bool(_)
             | ParamType::EnvStream => {}
         }
+        [0; 3]
     }
 
-    fn scalar(&mut self, ty: ScalarType, symbol: Option<&str>) {
+    fn scalar(&mut self, ty: ScalarType, symbol: Option<&str>) -> [u8; 3] {
         if !ty.is_int() && !ty.is_float() {
-            return;
+            return [0; 3];
         }
         let range =
             ty.narrow_range().map(|(least, greatest)| self.texts.text(&format!("{ty} ({least} to {greatest})")));
@@ -211,21 +223,22 @@ impl<'a> Encoder<'a, '_> {
         if ty.bits() < 64 {
             self.uses(if ty.is_int() { Aspect::Narrow } else { Aspect::Float32 });
         }
-        self.words.extend([64 - ty.bits(), range.unwrap_or(0), u32::from(symbol.is_some())]);
-        debug_assert_eq!(scalar::SYMBOL, super::record::OWN + 3);
+        if range.is_some() || symbol.is_some() {
+            self.words.push(range.unwrap_or(0));
+            debug_assert_eq!(scalar::SYMBOL, scalar::RANGE + 1);
+        }
         if let Some(name) = symbol {
             self.uses(Aspect::IntSymbol);
             let number = self.symbols.get(name).copied().unwrap_or(0);
             let name = self.texts.text(name);
             self.words.extend([Entry::Symbol as u32, number, name]);
         }
+        [64 - ty.bits() as u8, u8::from(symbol.is_some()), 0]
     }
 
-    fn object(&mut self, type_index: i32, key: &str) {
-        self.uses(if type_index < 0 { Aspect::ObjectKey } else { Aspect::ObjectIndex });
-        let text = self.texts.text(key);
-        self.words.extend([type_index as u32, text, key.len() as u32]);
-        debug_assert_eq!(object::SIZE, super::record::OWN + 3);
+    fn object(&mut self, index: TypeIndex) -> [u8; 3] {
+        self.uses(Aspect::ObjectIndex);
+        [index.0 as u8, 0, 0]
     }
 
     pub(super) fn uses(&mut self, aspect: Aspect) {
@@ -245,14 +258,13 @@ impl<'a> Encoder<'a, '_> {
         self.containers -= 1;
     }
 
-    fn sequence(&mut self, index: TypeIndex, or_list: bool, element: &'a ParamType) {
-        self.words.extend([u32::from(or_list), index.0 as u32]);
+    fn sequence(&mut self, index: TypeIndex, or_list: bool, element: &'a ParamType) -> [u8; 3] {
         self.memory += size_of::<TVMFFIObject>() + size_of::<TVMFFISeqCell>();
         self.inside(element);
+        [u8::from(or_list), index.0 as u8, 0]
     }
 
-    fn map(&mut self, index: TypeIndex, what: &str, key: &'a ParamType, value: &'a ParamType) {
-        self.words.push(index.0 as u32);
+    fn map(&mut self, index: TypeIndex, what: &str, key: &'a ParamType, value: &'a ParamType) -> [u8; 3] {
         for suffix in ["Size", "ForwardIterFunctor"] {
             let name = format!("ffi.{what}{suffix}");
             let text = self.texts.text(&name);
@@ -260,9 +272,10 @@ impl<'a> Encoder<'a, '_> {
         }
         self.inside(key);
         self.inside(value);
+        [index.0 as u8, 0, 0]
     }
 
-    fn tensor(&mut self, tensor: &'a TensorType) {
+    fn tensor(&mut self, tensor: &'a TensorType) -> [u8; 3] {
         let (slot, id) = self.devices.place(&tensor.device);
         let (dtype, codes, dtype_flags) = self.dtype(&tensor.dtype);
         let layout_flags = match &tensor.layout {
@@ -295,29 +308,27 @@ impl<'a> Encoder<'a, '_> {
             }
         }
         let words = [
-            opaque | dtype_flags | layout_flags | fold,
-            rank.map_or(-1, |rank| rank as i32) as u32,
             dtype,
             self.texts.text(&tensor.dtype.to_string()),
             codes,
-            tensor.device.kind().map_or(-1, |kind| kind.0) as u32,
             match id {
                 SharedId::Fixed(id) => id as u32,
-                SharedId::OfSlot => -1i32 as u32,
-                SharedId::Any => -2i32 as u32,
+                SharedId::Any => super::tensor::ANY_ID as u32,
+                SharedId::OfSlot => (super::tensor::ANY_ID - 1 - slot as i32) as u32,
             },
             self.texts.text(&device_text),
-            slot as u32,
             tensor.alignment(),
         ];
-        debug_assert_eq!(words.len() as i32, super::tensor::SIZE - super::record::OWN);
+        debug_assert_eq!(words.len() as i32, super::tensor::SIZE - record::OWN);
         self.words.extend(words);
         self.memory += size_of::<DLTensor>() + 8 * rank.unwrap_or(MAX_RANK);
         tensor.for_each_dim(&mut |dim| self.entry(dim));
+        let kind = tensor.device.kind().map(|kind| kind.0 as usize);
+        [opaque | dtype_flags | layout_flags | fold, small(rank), small(kind)]
     }
 
     /// The word, the other codes that will do, and flags.
-    fn dtype(&mut self, dtype: &DType) -> (u32, u32, u32) {
+    fn dtype(&mut self, dtype: &DType) -> (u32, u32, u8) {
         let DType::Exact(dtype) = dtype else {
             self.uses(Aspect::AnyDType);
             return (0, 0, flag::ANY_DTYPE);
@@ -386,6 +397,12 @@ impl<'a> Encoder<'a, '_> {
         words.push(Rpn::End as u32);
         self.texts.words(&words)
     }
+}
+
+/// A number as a record has it: ranks and kinds of devices are small ones, -1 stands for none.
+fn small(number: Option<usize>) -> u8 {
+    const _: () = assert!(MAX_RANK <= i8::MAX as usize);
+    number.map_or(-1, |number| i8::try_from(number).unwrap_or(i8::MAX)) as u8
 }
 
 fn kind(ty: &ParamType) -> Kind {

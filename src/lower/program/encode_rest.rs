@@ -45,6 +45,7 @@ impl Encoder<'_, '_> {
         (words.len() as u32, self.texts.words(&words))
     }
 
+    /// The offset of defaults, or 0 where there are none.
     pub(super) fn defaults(&mut self, signature: &Signature) -> u32 {
         let order = self.texts.endianness();
         let mut all = Vec::new();
@@ -76,7 +77,7 @@ impl Encoder<'_, '_> {
                 self.memory += size_of::<TVMFFIByteArray>();
             }
         }
-        self.texts.words(&all)
+        if all.is_empty() { 0 } else { self.texts.words(&all) }
     }
 }
 

@@ -93,8 +93,7 @@ impl Features {
     pub(in crate::lower) const ALL: Self = Features(u128::MAX);
 
     fn bit(feature: Feature) -> u128 {
-        const _: () =
-            assert!((Kind::Map as u32) < 32 && (Tag::NumberedDevice as u32) < 16 && (Aspect::Fold as u32) < 80);
+        const _: () = assert!((Kind::Map as u32) < 32 && (Tag::TypeKey as u32) < 16 && (Aspect::Fold as u32) < 80);
         1 << match feature {
             Feature::Kind(kind) => kind as u32,
             Feature::Tag(tag) => 32 + tag as u32,

@@ -1,7 +1,8 @@
 //! A signature as data: the program that [`super::support::bind`] runs when the good path has a doubt.
 //!
 //! A program is a run of 32-bit words in the module's message table: a header, then a name and the offset of a record for each
-//! parameter that is passed. Equal runs of words are stored once. Numbers of 64 bits take two words, low half first. Texts are offsets in the table.
+//! parameter that is passed. Equal runs of words are stored once. Numbers of 64 bits take two words, low half first; [small ones](Number)
+//! share one. Texts are offsets in the table.
 
 mod devices;
 mod encode;
@@ -15,38 +16,70 @@ pub(super) use encode_rest::encode_result;
 pub(super) use features::{Aspect, Feature, Features};
 pub(super) use rpn::{Rpn, TARGET};
 
+use crate::ir::Type;
 use crate::lower::wrapper::ANY_SIZE;
 
-/// Words of the header.
+/// A number of less than a word in a program: where it is, in bytes, and how many bytes it has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    pub offset: i32,
+    pub ty: Type,
+    pub signed: bool,
+}
+
+impl Number {
+    const fn u8(offset: i32) -> Self {
+        Number { offset, ty: Type::I8, signed: false }
+    }
+
+    const fn i8(offset: i32) -> Self {
+        Number { offset, ty: Type::I8, signed: true }
+    }
+
+    const fn u16(offset: i32) -> Self {
+        Number { offset, ty: Type::I16, signed: false }
+    }
+}
+
+/// The header: numbers in three words, then words. What few programs have is before it ([`rest`]).
 pub(super) mod header {
+    use super::Number;
+
     /// Number of parameters.
-    pub const PARAMS: i32 = 0;
+    pub const PARAMS: Number = Number::u16(0);
     /// How many of the arguments a call can't leave out.
-    pub const LEAST: i32 = 1;
-    /// How many there may be, as text.
-    pub const ARITY: i32 = 2;
+    pub const LEAST: Number = Number::u16(2);
+    /// Number of symbols.
+    pub const SYMBOLS: Number = Number::u16(4);
+    /// How many dimensions may wait for symbols.
+    pub const WAITING: Number = Number::u16(6);
+    /// Number of device slots.
+    pub const DEVICES: Number = Number::u8(8);
+    /// Bytes of a note.
+    pub const NOTE_SIZE: Number = Number::u8(9);
+    /// Not 0 where the caller's own arguments are passed on.
+    pub const VERBATIM: Number = Number::u8(10);
+    /// Not 0 where there is a [`rest`](super::rest).
+    pub const HAS_REST: Number = Number::u8(11);
     /// The text `` when calling: `...`, expected ``.
     pub const CALLING: i32 = 3;
-    /// Number of symbols.
-    pub const SYMBOLS: i32 = 4;
-    /// Number of device slots.
-    pub const DEVICES: i32 = 5;
-    /// How many dimensions may wait for symbols.
-    pub const WAITING: i32 = 6;
-    /// Bytes of a note.
-    pub const NOTE_SIZE: i32 = 7;
-    /// Offset of the [`super::default`]s, one for each parameter from number `LEAST` on.
-    pub const DEFAULTS: i32 = 8;
-    /// Number of [`super::constraint`]s, and the offset of the first.
-    pub const CONSTRAINTS: i32 = 9;
-    pub const FIRST_CONSTRAINT: i32 = 10;
-    /// Number of dimensions of a returned tensor, and the offset of a word for each: that of its [`super::expr`].
-    pub const RESULT_DIMS: i32 = 11;
-    pub const FIRST_RESULT_DIM: i32 = 12;
-    /// Not 0 where the caller's own arguments are passed on.
-    pub const VERBATIM: i32 = 13;
+    /// How many arguments there may be, as text.
+    pub const ARITY: i32 = 4;
     /// Where the first [`super::named`] is.
-    pub const SIZE: i32 = 14;
+    pub const SIZE: i32 = 5;
+}
+
+/// Words before the header, of programs that have any of this.
+pub(super) mod rest {
+    /// Offset of the [`super::default`]s, one for each parameter from number `LEAST` on.
+    pub const DEFAULTS: i32 = -5;
+    /// Number of [`super::constraint`]s, and the offset of the first.
+    pub const CONSTRAINTS: i32 = -4;
+    pub const FIRST_CONSTRAINT: i32 = -3;
+    /// Number of dimensions of a returned tensor, and the offset of a word for each: that of its [`super::expr`].
+    pub const RESULT_DIMS: i32 = -2;
+    pub const FIRST_RESULT_DIM: i32 = -1;
+    pub const SIZE: i32 = 5;
 }
 
 /// Words of a parameter, or of what is inside of one.
@@ -58,25 +91,30 @@ pub(super) mod named {
     pub const SIZE: i32 = 2;
 }
 
-/// Words that every record of a type begins with.
+/// What every record of a type begins with: a word of numbers, of which all but the first are the kind's own, and a word.
 pub(super) mod record {
+    use super::Number;
+
     /// What follows; see [`super::Kind`].
-    pub const KIND: i32 = 0;
+    pub const KIND: Number = Number::u8(0);
     /// What is expected, as text.
     pub const TEXT: i32 = 1;
     /// Where the kind's own words begin.
     pub const OWN: i32 = 2;
 }
 
-/// Words of a number, after the common ones.
+/// A number's own; words only where they are needed.
 pub(super) mod scalar {
-    /// For a number, 64 less its width in bits.
-    pub const UNUSED_BITS: i32 = 2;
+    use super::Number;
+
+    /// 64 less its width in bits.
+    pub const UNUSED_BITS: Number = Number::u8(1);
+    /// Not 0 for an integer that is a symbol.
+    pub const HAS_SYMBOL: Number = Number::u8(2);
     /// For a narrow integer, its type and range as text.
-    pub const RANGE: i32 = 3;
-    /// Not 0 for an integer that is a symbol; the entry that says which follows.
-    pub const HAS_SYMBOL: i32 = 4;
-    pub const SYMBOL: i32 = 5;
+    pub const RANGE: i32 = 2;
+    /// The entry that says which symbol it is.
+    pub const SYMBOL: i32 = 3;
 }
 
 /// Words of a constant integer.
@@ -85,21 +123,25 @@ pub(super) mod constant {
     pub const SIZE: i32 = 4;
 }
 
-/// Words of an `ffi.Shape`, then an entry for each size.
+/// An `ffi.Shape`'s own: an entry for each size.
 pub(super) mod shape {
+    use super::Number;
+
     /// The number of entries, or -1 for any.
-    pub const RANK: i32 = 2;
-    pub const SIZE: i32 = 3;
+    pub const RANK: Number = Number::i8(1);
+    /// Where the entries begin.
+    pub const SIZE: i32 = 2;
 }
 
-/// Words of an object.
+/// An object's own.
 pub(super) mod object {
+    use super::Number;
+
     /// The type index, or -1 where only the key is known.
-    pub const TYPE_INDEX: i32 = 2;
-    /// The key, and its length in bytes.
-    pub const KEY: i32 = 3;
-    pub const KEY_LEN: i32 = 4;
-    pub const SIZE: i32 = 5;
+    pub const TYPE_INDEX: Number = Number::i8(1);
+    /// The key, and its length in bytes; only there.
+    pub const KEY: i32 = 2;
+    pub const KEY_LEN: i32 = 3;
 }
 
 /// Words of a tuple, then a [`named`] for each item.
@@ -108,58 +150,64 @@ pub(super) mod tuple {
     pub const SIZE: i32 = 3;
 }
 
-/// Words of an Array or List, then a [`named`] for the elements.
+/// An Array's or List's own, then a [`named`] for the elements.
 pub(super) mod sequence {
+    use super::Number;
+
     /// Not 0 where a List will do for an Array.
-    pub const OR_LIST: i32 = 2;
-    pub const TYPE_INDEX: i32 = 3;
-    pub const SIZE: i32 = 4;
+    pub const OR_LIST: Number = Number::u8(1);
+    pub const TYPE_INDEX: Number = Number::u8(2);
+    pub const SIZE: i32 = 2;
 }
 
-/// Words of a Map or Dict, then the record of keys and that of values.
+/// A Map's or Dict's own, then the record of keys and that of values.
 pub(super) mod map {
-    pub const TYPE_INDEX: i32 = 2;
+    use super::Number;
+
+    pub const TYPE_INDEX: Number = Number::u8(1);
     /// Names of the runtime's global functions that tell the size and make an iterator, each with its length.
-    pub const SIZE_FUNCTION: i32 = 3;
-    pub const ITER_FUNCTION: i32 = 5;
-    pub const SIZE: i32 = 7;
+    pub const SIZE_FUNCTION: i32 = 2;
+    pub const ITER_FUNCTION: i32 = 4;
+    pub const SIZE: i32 = 6;
 }
 
-/// Words of a tensor's record, after the common ones; then an entry for each dimension, then one for each stated stride.
+/// A tensor's own; then an entry for each dimension, then one for each stated stride.
 pub(super) mod tensor {
+    use super::Number;
+
     /// See [`super::flag`].
-    pub const FLAGS: i32 = 2;
+    pub const FLAGS: Number = Number::u8(1);
     /// The number of dimensions, or -1 for any.
-    pub const RANK: i32 = 3;
-    /// The `DLDataType`, as a load gives it.
-    pub const DTYPE: i32 = 4;
-    pub const DTYPE_TEXT: i32 = 5;
-    /// A bit for each other code that will do.
-    pub const DTYPE_CODES: i32 = 6;
+    pub const RANK: Number = Number::i8(2);
     /// The kind of device, or -1 for any.
-    pub const DEVICE_TYPE: i32 = 7;
-    /// The device's id; -1 for that of the first tensor in the same device slot, -2 for any.
-    pub const DEVICE_ID: i32 = 8;
-    pub const DEVICE_TEXT: i32 = 9;
-    pub const DEVICE_SLOT: i32 = 10;
-    pub const ALIGN: i32 = 11;
-    pub const SIZE: i32 = 12;
+    pub const DEVICE_TYPE: Number = Number::i8(3);
+    /// The `DLDataType`, as a load gives it.
+    pub const DTYPE: i32 = 2;
+    pub const DTYPE_TEXT: i32 = 3;
+    /// A bit for each other code that will do.
+    pub const DTYPE_CODES: i32 = 4;
+    /// The device's id, [`ANY_ID`], or, less than that by the slot's number and 1, that of the first tensor in the same device slot.
+    pub const DEVICE_ID: i32 = 5;
+    pub const ANY_ID: i32 = -1;
+    pub const DEVICE_TEXT: i32 = 6;
+    pub const ALIGN: i32 = 7;
+    pub const SIZE: i32 = 8;
 }
 
 /// What [`tensor::FLAGS`] say.
 pub(super) mod flag {
     /// The data pointer is a handle that no byte offset can be added to.
-    pub const OPAQUE: u32 = 1;
+    pub const OPAQUE: u8 = 1;
     /// Strides are stated.
-    pub const STRIDED: u32 = 2;
+    pub const STRIDED: u8 = 2;
     /// Any strides will do.
-    pub const ANY_STRIDES: u32 = 4;
+    pub const ANY_STRIDES: u8 = 4;
     /// Any dtype will do.
-    pub const ANY_DTYPE: u32 = 8;
+    pub const ANY_DTYPE: u8 = 8;
     /// Any dtype of as many bits will do.
-    pub const SAME_STORAGE: u32 = 16;
+    pub const SAME_STORAGE: u8 = 16;
     /// The kernel gets the `DLTensor`, so that its `byte_offset` has to be 0.
-    pub const FOLD: u32 = 32;
+    pub const FOLD: u8 = 32;
 }
 
 /// Words of an entry for a dimension or stride.

@@ -2,6 +2,7 @@
 //! they are written for reading; no value is carried through a block parameter.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::lower::program::Number;
 
 /// A 64-bit variable in the frame.
 #[derive(Clone, Copy)]
@@ -164,6 +165,22 @@ pub(super) trait Emit<'m>: Sized {
     fn signed_word(&mut self, base: Value, index: i32) -> Value {
         let word = self.word32(base, index);
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
+    }
+
+    /// A number of a program, of less than a word.
+    fn number(&mut self, base: Value, number: Number) -> Value {
+        self.number_as(Type::I64, base, number)
+    }
+
+    /// The same, as wide as a word.
+    fn number32(&mut self, base: Value, number: Number) -> Value {
+        self.number_as(Type::I32, base, number)
+    }
+
+    fn number_as(&mut self, ty: Type, base: Value, number: Number) -> Value {
+        let value = self.builder().load(number.ty, base, number.offset, MemFlags::ALIGNED);
+        let widen = if number.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
+        self.builder().convert(widen, ty, value)
     }
 
     /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and

@@ -16,6 +16,8 @@ use super::messages::Messages;
 use super::program::Features;
 use crate::ir::{DataRef, FuncRef, Linkage, Module};
 
+pub(super) use state::Field;
+
 /// The symbol of the routine that checks exactly, where wrappers import it.
 pub const BIND_SYMBOL: &str = "__tvm_ffi_codegen_bind";
 /// The symbol of the routine that takes what a kernel has written as its result, where wrappers import it.
@@ -41,7 +43,6 @@ pub(super) fn report(module: &mut Module) -> FuncRef {
 /// Defines the routines that a module imports, as far as the features of its programs and messages ask for. All of these are in
 /// `table`, which will hold `texts`, and where the routines have their own too.
 pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
-    let table = Table { data: table, is_callers: linkage == Linkage::Local };
     bind::define(module, linkage, table, texts);
     // last, when it is known which parts messages have
     report::define(module, linkage, table, texts);
@@ -68,12 +69,4 @@ pub fn support_module() -> Module {
     define(&mut module, Linkage::Export, table, &mut texts);
     module.data[table].bytes = texts.into_bytes();
     module
-}
-
-/// The table of texts that the routines have their own in.
-#[derive(Clone, Copy)]
-struct Table {
-    data: DataRef,
-    /// Wrappers have theirs there too: it is the one that callers name.
-    is_callers: bool,
 }

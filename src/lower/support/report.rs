@@ -1,62 +1,110 @@
-//! `int32_t report(const void* table, uint32_t row, const uint64_t* context)`: reads a [row](super::super::messages), notes texts and
-//! numbers in its frame, makes a C string of each, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies
-//! them, and returns -1.
+//! `int32_t report(const void* table, uint32_t row, const uint64_t* context)`: reads a [row](super::super::messages), gathers C strings of
+//! what its parts print, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and returns -1.
+//!
+//! A part may be a row of its own, with a context of its own: a place, or what a part has noted in the frame. `report` then [enters](Printer::enter)
+//! that row, and comes back at its end.
 
-use super::super::messages::{MAX_PARTS, Messages, Tag};
+use super::super::messages::{MAX_STRINGS, Messages, Part, SHARED_TEXT, TEXT, Tag};
 use super::super::program::{Aspect, Feature, Features};
+use super::REPORT_SYMBOL;
 use super::emit::{Emit, Var};
-use super::names::NameList;
-use super::{REPORT_SYMBOL, Table};
+use super::state::Field;
 use crate::ir::{
-    BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
+    StackSlot, Type, Value,
 };
 
-/// The most C strings that a message may be made of; what more there is is left out. Long are lists of symbols.
-const CAPACITY: usize = 160;
-const _: () = assert!(CAPACITY > 4 * MAX_PARTS);
-/// Bytes of a note: the address of a text, or NULL and a number. The finished strings take the place of the notes.
-const NOTE: i64 = 16;
+/// The most C strings, the error's kind with them; what more there is is left out. Long are lists of symbols.
+const CAPACITY: usize = 1 + 160;
+const _: () = assert!(CAPACITY > 2 * MAX_STRINGS);
 /// Room for a 64-bit number in decimal, its sign and a NUL.
-const CELL: i64 = 24;
+const CELL: usize = 24;
+/// Rows inside of each other: of symbols, their places, steps.
+const DEPTH: usize = 4;
+/// Bytes of a row that has been left for one inside: where it goes on, and its context.
+const FRAME: i64 = 16;
 
 pub(in super::super) fn signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32))
 }
 
 /// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
     let Some(report) = super::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised =
         module.import("TVMFFIErrorSetRaisedFromCStrParts", FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
     let features = texts.features;
     let mut b = FunctionBuilder::new(module, report);
-    let notes = b.slot((NOTE as usize * CAPACITY) as u32, 8);
+    // only lists of symbols and steps into containers may be long
+    let long = [Tag::Bindings, Tag::Unknown].into_iter().any(|tag| features.has(tag)) || features.has(Aspect::Elements);
+    let capacity = if long { CAPACITY } else { MAX_STRINGS };
+    // numbers of a row may come when there is no room for strings any more
+    let cells_size = CELL * (capacity + if long { MAX_STRINGS } else { 0 });
+    let [notes, rows, strings, cells] =
+        [8 * MAX_NOTES, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
     let mut printer = Printer {
-        notes: b.stack_addr(notes),
+        at: Var::new(&mut b, Type::Ptr),
+        context: Var::new(&mut b, Type::Ptr),
+        left: Var::new(&mut b, Type::Ptr),
         next: Var::new(&mut b, Type::Ptr),
-        context: b.param(2),
-        table,
+        free: Var::new(&mut b, Type::Ptr),
+        index: Var::new(&mut b, Type::I64),
+        step: Var::new(&mut b, Type::I64),
+        head: b.block(),
+        end: b.block(),
+        enter: None,
+        named: None,
+        strings,
+        capacity: long.then_some(CAPACITY),
+        rows,
+        notes,
+        table: b.data_addr(table, 0),
         b,
         texts,
         features,
     };
+    let cells = printer.b.stack_addr(cells);
+    let free = printer.b.ptr_add_imm(cells, cells_size as i64);
+    printer.set(printer.free, free);
     printer.run();
-    let parts = printer.finish_parts();
-    let kind = printer.kind();
-    let failed = printer.raise(set_raised, kind, parts);
-    printer.b.ret(Some(failed));
+    printer.raise(set_raised);
     printer.b.finish();
 }
+
+/// The most words that a part notes for a row of its own.
+pub(super) const MAX_NOTES: usize = 8;
 
 pub(super) struct Printer<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
     pub(super) texts: &'t mut Messages,
-    pub(super) features: Features,
-    table: Table,
-    /// Notes of what the message is made of, and where the next goes.
-    notes: Value,
-    next: Var,
-    pub(super) context: Value,
+    features: Features,
+    /// Where the table begins that has the routine's own texts.
+    table: Value,
+    /// The next byte of the row.
+    pub(super) at: Var,
+    /// What its fields are of.
+    pub(super) context: Var,
+    /// Behind the last row that has been left for one inside.
+    left: Var,
+    /// Where the next string goes.
+    pub(super) next: Var,
+    /// The end of what is left of the room for numbers.
+    free: Var,
+    /// The next symbol of a list, the next step of a place.
+    pub(super) index: Var,
+    pub(super) step: Var,
+    /// Reads the next byte; goes back to the row that was left, or out of the last.
+    pub(super) head: Block,
+    pub(super) end: Block,
+    /// Where another row is entered, where names are looked for; once something does.
+    enter: Option<Block>,
+    pub(super) named: Option<Block>,
+    /// The message's strings, the rows that have been left, what a part has noted for its own row.
+    strings: StackSlot,
+    rows: StackSlot,
+    notes: StackSlot,
+    /// The most strings, where they may be more.
+    capacity: Option<usize>,
 }
 
 impl<'m> Emit<'m> for Printer<'m, '_> {
@@ -68,103 +116,262 @@ impl<'m> Emit<'m> for Printer<'m, '_> {
 impl Printer<'_, '_> {
     /// Goes through the row; then the current block is where it has come to its end.
     fn run(&mut self) {
-        let word = Var::new(&mut self.b, Type::Ptr);
-        let row = self.row();
-        self.set(word, row);
-        let notes = self.notes;
-        self.set(self.next, notes);
-        let (head, part, done) = (self.b.block(), self.b.block(), self.b.block());
-        self.b.jump(head, &[]);
-
-        self.b.switch_to(head);
-        self.advance_imm(word, 4);
-        let at = self.get(word);
-        let bits = self.word(at, 0);
-        let more = self.is_not(bits, 0);
-        self.b.branch(more, part, done, Hint::None);
-
-        self.b.switch_to(part);
-        let shift = self.b.i64(24);
-        let tag = self.b.binary(BinaryOp::LShr, bits, shift);
-        let mask = self.b.i64((1 << 24) - 1);
-        let operand = self.and(bits, mask);
-        let is_text = self.is(tag, Tag::Text as i64);
-        let (text, value) = (self.b.block(), self.b.block());
-        self.b.branch(is_text, text, value, Hint::None);
-        self.b.switch_to(text);
-        let base = self.b.param(0);
-        let string = self.b.ptr_add(base, operand);
-        self.push(string);
-        self.b.jump(head, &[]);
-        self.b.switch_to(value);
-        let context = self.context;
-        let field = self.b.element(context, operand, Type::I64);
-        self.value(tag, field);
-        self.b.jump(head, &[]);
-        self.b.switch_to(done);
-    }
-
-    fn row(&mut self) -> Value {
-        let (base, row) = (self.b.param(0), self.b.param(1));
+        let (base, row, context) = (self.b.param(0), self.b.param(1), self.b.param(2));
         let row = self.b.convert(ConvertOp::ZExt, Type::I64, row);
-        self.b.ptr_add(base, row)
+        let row = self.b.ptr_add(base, row);
+        let [rows, strings] = [self.rows, self.strings].map(|slot| self.b.stack_addr(slot));
+        let none = self.b.i64(0);
+        for (var, value) in [
+            (self.at, row),
+            (self.context, context),
+            (self.left, rows),
+            (self.next, strings),
+            (self.index, none),
+            (self.step, none),
+        ] {
+            self.set(var, value);
+        }
+        self.go_on();
+
+        self.b.switch_to(self.head);
+        let start = self.get(self.at);
+        let byte = self.next_byte();
+        let first = self.b.iconst(Type::I8, i64::from(*TEXT.start()));
+        let number = self.b.binary(BinaryOp::Sub, byte, first);
+        let is_text = self.b.icmp_imm(IntCC::ULe, number, i64::from(TEXT.end() - TEXT.start()));
+        self.on(is_text, |p| p.text(start));
+        let is_shared = self.b.icmp_imm(IntCC::UGe, byte, i64::from(SHARED_TEXT));
+        self.on(is_shared, |p| {
+            let base = p.texts.shared();
+            let base = p.own(base);
+            let base = p.b.ptr_add_imm(base, -i64::from(SHARED_TEXT));
+            let wide = p.b.convert(ConvertOp::ZExt, Type::I64, byte);
+            let text = p.b.ptr_add(base, wide);
+            p.push(text);
+        });
+        let is_end = self.is(byte, 0);
+        let (end, value) = (self.end, self.b.block());
+        self.b.branch(is_end, end, value, Hint::None);
+        self.b.switch_to(value);
+        self.on_tag(byte, Tag::Text, |p| {
+            let start = p.get(p.at);
+            p.text(start);
+        });
+        self.on_tag(byte, Tag::Quoted, |p| {
+            let (data, size) = (p.field(Field::Got), p.field(Field::Payload));
+            let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, data);
+            p.push_copy(data, size);
+        });
+        if self.has(Tag::Place) || self.has(Tag::Device) || self.has(Tag::DType) {
+            self.on_tag_there(byte, Tag::Unless, |p| p.unless());
+        }
+        self.values(byte);
+        self.places(byte);
+        self.fields(byte);
+        self.leave();
     }
 
-    /// The text of the error's kind.
-    fn kind(&mut self) -> Value {
-        let row = self.row();
-        let kind = self.word(row, 0);
-        let base = self.b.param(0);
-        self.b.ptr_add(base, kind)
+    /// A value in a field that the byte tells.
+    fn fields(&mut self, byte: Value) {
+        let fifteen = self.b.i64(15);
+        let number = self.b.convert(ConvertOp::ZExt, Type::I64, byte);
+        let number = self.and(number, fifteen);
+        let context = self.get(self.context);
+        let field = self.b.element(context, number, Type::I64);
+        // fields are counted from 1
+        let value = self.b.load(Type::I64, field, -8, MemFlags::ALIGNED);
+        let is_number = self.b.icmp_imm(IntCC::ULt, byte, 0x10);
+        self.on(is_number, |p| p.push_number(value));
+        let address = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
+        let is_string = self.b.icmp_imm(IntCC::ULt, byte, 0x20);
+        self.on(is_string, |p| p.push(address));
+        self.place(byte, address);
     }
 
-    /// Makes C strings of the notes, in their place; gives how many there are.
-    fn finish_parts(&mut self) -> Value {
-        let cells = self.b.slot(CELL as u32 * CAPACITY as u32, 8);
-        let cells = self.b.stack_addr(cells);
-        let (head, one, number, put, done) =
-            (self.b.block(), self.b.block(), self.b.block(), self.b.block(), self.b.block());
-        let (at, to, cell) = (
-            self.b.block_param(head, Type::Ptr),
-            self.b.block_param(head, Type::Ptr),
-            self.b.block_param(head, Type::Ptr),
-        );
-        let (string, free) = (self.b.block_param(put, Type::Ptr), self.b.block_param(put, Type::Ptr));
-        let notes = self.notes;
-        let behind = self.b.ptr_add_imm(cells, CELL * CAPACITY as i64);
-        self.b.jump(head, &[notes, notes, behind]);
-        self.b.switch_to(head);
-        let end = self.get(self.next);
-        let more = self.b.icmp(IntCC::Ne, at, end);
-        self.b.branch(more, one, done, Hint::None);
-        self.b.switch_to(one);
-        let text = self.b.load(Type::Ptr, at, 0, MemFlags::ALIGNED);
-        let is_text = self.is_not(text, 0);
-        self.b.branch_with(is_text, (put, &[text, cell]), (number, &[]), Hint::None);
-        self.b.switch_to(number);
-        let value = self.b.load(Type::I64, at, 8, MemFlags::ALIGNED);
-        let start = self.decimal(cell, value);
-        self.b.jump(put, &[start, start]);
-        self.b.switch_to(put);
-        self.b.store(string, to, 0, MemFlags::ALIGNED);
-        let (next, next_to) = (self.b.ptr_add_imm(at, NOTE), self.b.ptr_add_imm(to, 8));
-        self.b.jump(head, &[next, next_to, free]);
+    /// Goes on with the row.
+    pub(super) fn go_on(&mut self) {
+        let head = self.head;
+        self.b.jump(head, &[]);
+    }
+
+    fn next_byte(&mut self) -> Value {
+        let at = self.get(self.at);
+        let byte = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
+        self.advance_imm(self.at, 1);
+        byte
+    }
+
+    /// Runs `then` and goes on with the row where `cond` holds.
+    pub(super) fn on(&mut self, cond: Value, then: impl FnOnce(&mut Self)) {
+        let (yes, no) = (self.b.block(), self.b.block());
+        self.b.branch(cond, yes, no, Hint::None);
+        self.b.switch_to(yes);
+        then(self);
+        if !self.b.is_terminated() {
+            self.go_on();
+        }
+        self.b.switch_to(no);
+    }
+
+    /// The same where the byte is a tag, if rows have it.
+    pub(super) fn on_tag(&mut self, byte: Value, tag: Tag, then: impl FnOnce(&mut Self)) {
+        if self.has(tag) {
+            self.on_tag_there(byte, tag, then);
+        }
+    }
+
+    /// The same for a tag that rows have.
+    pub(super) fn on_tag_there(&mut self, byte: Value, tag: Tag, then: impl FnOnce(&mut Self)) {
+        let is = self.is(byte, i64::from(tag.own_code()));
+        self.on(is, then);
+    }
+
+    /// The same where the byte is one of two tags in a row, for as many of them as rows have; `then` gets whether it is the second.
+    pub(super) fn on_either(&mut self, byte: Value, tags: [Tag; 2], then: impl FnOnce(&mut Self, Value)) {
+        match tags.map(|tag| self.has(tag)) {
+            [true, true] => {
+                let first = self.b.iconst(Type::I8, i64::from(tags[0].own_code()));
+                let number = self.b.binary(BinaryOp::Sub, byte, first);
+                let is_either = self.b.icmp_imm(IntCC::ULe, number, 1);
+                self.on(is_either, |p| {
+                    let number = p.b.convert(ConvertOp::ZExt, Type::I64, number);
+                    then(p, number);
+                });
+            }
+            [first, second] => {
+                let tag = if first { tags[0] } else { tags[1] };
+                self.on_tag(byte, tag, |p| {
+                    let number = p.b.i64(i64::from(second));
+                    then(p, number);
+                });
+            }
+        }
+    }
+
+    pub(super) fn has(&self, feature: impl Into<Feature>) -> bool {
+        self.features.has(feature)
+    }
+
+    /// A field of the context.
+    pub(super) fn field(&mut self, field: Field) -> Value {
+        let context = self.get(self.context);
+        self.b.load(Type::I64, context, 8 * field as i32, MemFlags::ALIGNED)
+    }
+
+    /// Pushes the text that is at `start`, and goes on behind it.
+    fn text(&mut self, start: Value) {
+        self.push(start);
+        let (inside, done) = (self.b.block(), self.b.block());
+        self.b.jump(inside, &[]);
+        self.b.switch_to(inside);
+        let byte = self.next_byte();
+        let more = self.b.icmp_imm(IntCC::Ne, byte, 0);
+        self.b.branch(more, inside, done, Hint::None);
         self.b.switch_to(done);
-        let [from, to] = [notes, to].map(|address| self.b.convert(ConvertOp::PtrToInt, Type::I64, address));
+    }
+
+    /// Ends the row unless field 1 is something.
+    fn unless(&mut self) {
+        let context = self.get(self.context);
+        let condition = self.b.load(Type::I64, context, 8, MemFlags::ALIGNED);
+        let holds = self.is_not(condition, 0);
+        let (head, end) = (self.head, self.end);
+        self.b.branch(holds, head, end, Hint::None);
+    }
+
+    /// Goes through another row, then on with this one.
+    pub(super) fn enter(&mut self, row: Value, context: Value) {
+        if let Some(block) = self.enter {
+            return self.b.jump(block, &[row, context]);
+        }
+        let block = self.b.block();
+        self.enter = Some(block);
+        let params = [Type::Ptr, Type::Ptr].map(|ty| self.b.block_param(block, ty));
+        self.b.jump(block, &[row, context]);
+        let here = self.b.current();
+        self.b.switch_to(block);
+        let left = self.get(self.left);
+        for (offset, var, inside) in [(0, self.at, params[0]), (8, self.context, params[1])] {
+            let outside = self.get(var);
+            self.b.store(outside, left, offset, MemFlags::ALIGNED);
+            self.set(var, inside);
+        }
+        self.advance_imm(self.left, FRAME);
+        self.go_on();
+        self.b.switch_to(here);
+    }
+
+    /// The end of a row.
+    fn leave(&mut self) {
+        self.b.switch_to(self.end);
+        let (left, rows) = (self.get(self.left), self.b.stack_addr(self.rows));
+        let inside = self.b.icmp(IntCC::Ne, left, rows);
+        self.on(inside, |p| {
+            p.advance_imm(p.left, -FRAME);
+            let left = p.get(p.left);
+            for (offset, var) in [(0, p.at), (8, p.context)] {
+                let outside = p.b.load(Type::Ptr, left, offset, MemFlags::ALIGNED);
+                p.set(var, outside);
+            }
+        });
+    }
+
+    /// The first string is the error's kind.
+    fn raise(&mut self, set_raised: FuncRef) {
+        let strings = self.b.stack_addr(self.strings);
+        let next = self.get(self.next);
+        let kind = self.b.load(Type::Ptr, strings, 0, MemFlags::ALIGNED);
+        let parts = self.b.ptr_add_imm(strings, 8);
+        let [from, to] = [parts, next].map(|address| self.b.convert(ConvertOp::PtrToInt, Type::I64, address));
         let bytes = self.b.binary(BinaryOp::Sub, to, from);
         let three = self.b.i64(3);
         let count = self.b.binary(BinaryOp::LShr, bytes, three);
-        self.b.convert(ConvertOp::Truncate, Type::I32, count)
-    }
-
-    fn raise(&mut self, set_raised: FuncRef, kind: Value, count: Value) -> Value {
-        let parts = self.notes;
+        let count = self.b.convert(ConvertOp::Truncate, Type::I32, count);
         self.b.call(set_raised, &[kind, parts, count]);
-        self.b.iconst(Type::I32, -1)
+        let failed = self.b.iconst(Type::I32, -1);
+        self.b.ret(Some(failed));
     }
 
-    /// Writes a number in decimal before `end`; gives its start.
-    fn decimal(&mut self, end: Value, value: Value) -> Value {
+    /// Whether there is room for a string, where it may run out.
+    pub(super) fn has_room(&mut self) -> Option<Value> {
+        let end = 8 * self.capacity? as i64;
+        let (next, strings) = (self.get(self.next), self.b.stack_addr(self.strings));
+        let end = self.b.ptr_add_imm(strings, end);
+        Some(self.b.icmp(IntCC::Ne, next, end))
+    }
+
+    /// Where a part notes what its own row prints.
+    pub(super) fn notes(&mut self) -> Value {
+        self.b.stack_addr(self.notes)
+    }
+
+    /// Adds a C string to the message, where there is room.
+    pub(super) fn push(&mut self, string: Value) {
+        let write = |p: &mut Self| {
+            let next = p.get(p.next);
+            p.b.store(string, next, 0, MemFlags::ALIGNED);
+            p.advance_imm(p.next, 8);
+        };
+        match self.has_room() {
+            Some(room) => self.when(room, write),
+            None => write(self),
+        }
+    }
+
+    /// An address in the table that has the routine's own texts.
+    pub(super) fn own(&mut self, offset: u32) -> Value {
+        self.b.ptr_add_imm(self.table, i64::from(offset))
+    }
+
+    /// A row that a part is made of.
+    pub(super) fn own_row(&mut self, parts: &[Part<'_>]) -> Value {
+        let row = self.texts.part_of_row(parts);
+        self.own(row)
+    }
+
+    /// Pushes a number in decimal.
+    fn push_number(&mut self, value: Value) {
+        let end = self.get(self.free);
         let b = &mut self.b;
         let negative = b.icmp_imm(IntCC::SLt, value, 0);
         let zero = b.i64(0);
@@ -199,127 +406,7 @@ impl Printer<'_, '_> {
         b.store(dash, first, 0, MemFlags::ALIGNED);
         b.jump(done, &[first]);
         b.switch_to(done);
-        start
-    }
-
-    pub(super) fn has(&self, feature: impl Into<Feature>) -> bool {
-        self.features.has(feature)
-    }
-
-    /// Pushes a field of the context as the tag says.
-    fn value(&mut self, tag: Value, field: Value) {
-        let value = self.b.load(Type::I64, field, 0, MemFlags::ALIGNED);
-        self.on(tag, Tag::String, |p| {
-            let string = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
-            p.push(string);
-        });
-        self.on(tag, Tag::Number, |p| p.push_number(value));
-        self.on(tag, Tag::DType, |p| p.dtype(value));
-        self.on_either(tag, Tag::Device, Tag::NumberedDevice, |p| p.device(value, tag));
-        self.on(tag, Tag::Quoted, |p| {
-            let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
-            let size = p.b.load(Type::I64, field, 8, MemFlags::ALIGNED);
-            let copy = p.copy(data, size);
-            p.push_text("\"");
-            p.push(copy);
-            p.push_text("\"");
-        });
-        self.places(tag, value);
-        self.on(tag, Tag::Type, |p| {
-            let payload = p.b.load(Type::I64, field, 8, MemFlags::ALIGNED);
-            p.type_name(value, payload);
-        });
-    }
-
-    pub(super) fn on(&mut self, tag: Value, which: Tag, then: impl FnOnce(&mut Self)) {
-        if !self.has(which) {
-            return;
-        }
-        let is = self.is(tag, which as i64);
-        self.when(is, then);
-    }
-
-    pub(super) fn on_either(&mut self, tag: Value, one: Tag, other: Tag, then: impl FnOnce(&mut Self)) {
-        match (self.has(one), self.has(other)) {
-            (true, true) => {
-                let (first, second) = (self.is(tag, one as i64), self.is(tag, other as i64));
-                let either = self.or(first, second);
-                self.when(either, then);
-            }
-            (true, false) => self.on(tag, one, then),
-            (false, _) => self.on(tag, other, then),
-        }
-    }
-
-    /// Notes something, where there is room.
-    fn note(&mut self, write: impl FnOnce(&mut Self, Value)) {
-        let write = |p: &mut Self| {
-            let next = p.get(p.next);
-            write(p, next);
-            p.advance_imm(p.next, NOTE);
-        };
-        // without lists of symbols and steps into containers, a row's parts are too few for it to run out
-        if ![Tag::Bindings, Tag::Unknown].into_iter().any(|tag| self.has(tag)) && !self.has(Aspect::Elements) {
-            return write(self);
-        }
-        let (next, notes) = (self.get(self.next), self.notes);
-        let end = self.b.ptr_add_imm(notes, NOTE * CAPACITY as i64);
-        let room = self.b.icmp(IntCC::Ne, next, end);
-        self.when(room, write);
-    }
-
-    pub(super) fn push(&mut self, string: Value) {
-        self.note(|p, note| p.b.store(string, note, 0, MemFlags::ALIGNED));
-    }
-
-    /// An address in the table that has the routine's own texts.
-    fn own(&mut self, offset: u32) -> Value {
-        if self.table.is_callers {
-            let base = self.b.param(0);
-            return self.b.ptr_add_imm(base, i64::from(offset));
-        }
-        self.b.data_addr(self.table.data, offset)
-    }
-
-    pub(super) fn push_text(&mut self, text: &str) {
-        let offset = self.texts.text(text);
-        let string = self.own(offset);
-        self.push(string);
-    }
-
-    pub(super) fn push_number(&mut self, value: Value) {
-        self.note(|p, note| {
-            let none = p.b.ptr_const(0);
-            p.b.store(none, note, 0, MemFlags::ALIGNED);
-            p.b.store(value, note, 8, MemFlags::ALIGNED);
-        });
-    }
-
-    /// Pushes a name, or what `unknown` pushes where the list has none at that index.
-    pub(super) fn push_name_or(&mut self, names: NameList, index: Value, unknown: impl FnOnce(&mut Self)) {
-        let (head, one, scan, found) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
-        let (at, rest) = (self.b.block_param(head, Type::Ptr), self.b.block_param(head, Type::I64));
-        let character = self.b.block_param(scan, Type::Ptr);
-        // behind the last is an empty one
-        let len = self.b.i64(names.len);
-        let index = self.b.binary(BinaryOp::UMin, index, len);
-        let first = self.own(names.offset);
-        self.b.jump(head, &[first, index]);
-        self.b.switch_to(head);
-        let more = self.is_not(rest, 0);
-        self.b.branch(more, one, found, Hint::None);
-        self.b.switch_to(one);
-        let one_less = self.b.i64(-1);
-        let rest = self.b.binary(BinaryOp::Add, rest, one_less);
-        self.b.jump(scan, &[at]);
-        self.b.switch_to(scan);
-        let byte = self.b.load(Type::I8, character, 0, MemFlags::ALIGNED);
-        let behind = self.b.ptr_add_imm(character, 1);
-        let is_end = self.b.icmp_imm(IntCC::Eq, byte, 0);
-        self.b.branch_with(is_end, (head, &[behind, rest]), (scan, &[behind]), Hint::None);
-        self.b.switch_to(found);
-        let byte = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
-        let named = self.b.icmp_imm(IntCC::Ne, byte, 0);
-        self.when_else(named, |p| p.push(at), unknown);
+        self.set(self.free, start);
+        self.push(start);
     }
 }

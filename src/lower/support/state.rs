@@ -10,7 +10,7 @@ use super::emit::Emit;
 
 /// Words of 8 bytes. Those that each program uses come first, and then the present place.
 #[derive(Clone, Copy)]
-pub(super) enum Field {
+pub(in crate::lower) enum Field {
     /// What came; for a type the payload follows, for a text its length.
     Got,
     Payload,

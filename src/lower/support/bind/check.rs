@@ -54,7 +54,7 @@ impl Binder<'_, '_> {
         }
         let text = self.table_text(rec, record::TEXT);
         self.set_field(Field::Text, text);
-        let kind = self.word(rec, record::KIND);
+        let kind = self.number(rec, record::KIND);
         let done = self.b.block();
         let kinds: Vec<_> = KINDS.iter().filter(|(kind, _)| self.has(*kind)).collect();
         for (i, (which, then)) in kinds.iter().enumerate() {
@@ -222,7 +222,7 @@ impl Binder<'_, '_> {
             // rounded once: a `float32` doesn't come by way of `float64`
             let single = self.b.convert(ConvertOp::SIntToFloat, Type::F32, arg.payload);
             let single = self.b.convert(ConvertOp::FPromote, Type::F64, single);
-            let unused = self.word(arg.rec, scalar::UNUSED_BITS);
+            let unused = self.number(arg.rec, scalar::UNUSED_BITS);
             let is_double = self.is(unused, 0);
             converted = self.b.select(is_double, converted, single);
         }
@@ -252,7 +252,7 @@ impl Binder<'_, '_> {
         self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
         if self.has(Aspect::Narrow) {
             // a narrow integer fits where shifting its unused bits out and back changes nothing
-            let unused = self.word(arg.rec, scalar::UNUSED_BITS);
+            let unused = self.number(arg.rec, scalar::UNUSED_BITS);
             let up = self.b.binary(BinaryOp::Shl, arg.payload, unused);
             let back = self.b.binary(if signed { BinaryOp::AShr } else { BinaryOp::LShr }, up, unused);
             let fits = self.b.icmp(IntCC::Eq, back, arg.payload);
@@ -263,7 +263,7 @@ impl Binder<'_, '_> {
         }
         if self.has(Aspect::IntSymbol) {
             self.set_field(Field::Got, arg.payload);
-            let is_symbol = self.word(arg.rec, scalar::HAS_SYMBOL);
+            let is_symbol = self.number(arg.rec, scalar::HAS_SYMBOL);
             let is_symbol = self.is_not(is_symbol, 0);
             self.when(is_symbol, |r| r.int_symbol(arg));
         }

@@ -83,9 +83,9 @@ impl Binder<'_, '_> {
     }
 
     pub(super) fn sequence(&mut self, arg: Arg) {
-        let wanted = self.word(arg.rec, sequence::TYPE_INDEX);
+        let wanted = self.number(arg.rec, sequence::TYPE_INDEX);
         let same = self.b.icmp(IntCC::Eq, arg.index, wanted);
-        let or_list = self.word(arg.rec, sequence::OR_LIST);
+        let or_list = self.number(arg.rec, sequence::OR_LIST);
         let or_list = self.is_not(or_list, 0);
         let list = self.is(arg.index, i64::from(TypeIndex::LIST.0));
         let list = self.and(or_list, list);
@@ -125,7 +125,7 @@ impl Binder<'_, '_> {
 
     /// Keys and values are read by the runtime's functions, which give references of our own.
     pub(super) fn map(&mut self, arg: Arg) {
-        let wanted = self.word(arg.rec, map::TYPE_INDEX);
+        let wanted = self.number(arg.rec, map::TYPE_INDEX);
         let ok = self.b.icmp(IntCC::Eq, arg.index, wanted);
         self.require_accepted(ok);
         self.require_there(arg.payload);

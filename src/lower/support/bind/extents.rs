@@ -22,7 +22,7 @@ impl Binder<'_, '_> {
     /// Sizes, one by one.
     pub(super) fn sizes(&mut self, t: Tensor) {
         self.set_part(".shape[");
-        let stated = self.word32(t.rec, tensor::RANK);
+        let stated = self.number32(t.rec, tensor::RANK);
         let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
         self.for_up(t.rank, |r, d| {
             r.set_here(place::DIM, d);

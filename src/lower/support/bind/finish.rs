@@ -3,7 +3,7 @@
 use super::{Binder, EXPECTED_TEXT, Field, GOT_NUMBER, VALUE_ERROR, dims};
 use crate::ir::{IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{Aspect, constraint, expr, header, note, term, waiting};
+use crate::lower::program::{Aspect, constraint, expr, header, note, rest, term, waiting};
 use crate::lower::support::emit::{Emit, Var};
 use crate::lower::support::state::{Pass, State};
 
@@ -15,12 +15,19 @@ pub(super) fn finish(r: &mut Binder<'_, '_>, program: Value) {
     if r.has(Aspect::Expr) {
         wait(r);
     }
-    if r.has(Aspect::Constraint) {
-        constraints(r, program);
+    if !r.has(Aspect::Constraint) && !r.has(Aspect::ResultDim) {
+        return;
     }
-    if r.has(Aspect::ResultDim) {
-        result(r, program);
-    }
+    let has_rest = r.number(program, header::HAS_REST);
+    let has_rest = r.is_not(has_rest, 0);
+    r.when(has_rest, |r| {
+        if r.has(Aspect::Constraint) {
+            constraints(r, program);
+        }
+        if r.has(Aspect::ResultDim) {
+            result(r, program);
+        }
+    });
 }
 
 /// Goes through what waits, as often as there is something that does: each time the first of them may get its value.
@@ -70,8 +77,8 @@ fn look_at(r: &mut Binder<'_, '_>, expr: Value, no_value: &[Part<'_>]) {
 }
 
 fn constraints(r: &mut Binder<'_, '_>, program: Value) {
-    let count = r.word(program, header::CONSTRAINTS);
-    let first = r.table_text(program, header::FIRST_CONSTRAINT);
+    let count = r.word(program, rest::CONSTRAINTS);
+    let first = r.table_text(program, rest::FIRST_CONSTRAINT);
     r.for_up(count, |r, index| {
         let constraint = r.nth(first, index, 4 * constraint::SIZE);
         let expr = r.table_text(constraint, constraint::EXPR);
@@ -96,8 +103,8 @@ fn constraints(r: &mut Binder<'_, '_>, program: Value) {
 
 /// Sizes are not negative, and every product of the last ones fits.
 fn result(r: &mut Binder<'_, '_>, program: Value) {
-    let rank = r.word(program, header::RESULT_DIMS);
-    let first = r.table_text(program, header::FIRST_RESULT_DIM);
+    let rank = r.word(program, rest::RESULT_DIMS);
+    let first = r.table_text(program, rest::FIRST_RESULT_DIM);
     let size_of = |r: &mut Binder<'_, '_>, d: Value| {
         let at = r.b.element(first, d, Type::I32);
         r.table_text(at, 0)

@@ -22,8 +22,8 @@ mod tensors;
 
 use super::emit::{Condition, Emit};
 use super::state::{Field, State};
-use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, Table, defined_here, report};
-use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
+use super::{BIND_SYMBOL, TAKE_RESULT_SYMBOL, defined_here, report};
+use crate::ir::{Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
 use crate::lower::messages::{Messages, Part, Tag};
 use crate::lower::program::{Aspect, Feature, Features, Kind};
 
@@ -82,13 +82,14 @@ impl Routines {
 }
 
 /// Defines `bind` and `take_result` where they are imported, as far as the features of `texts` ask for; `table` will hold `texts`.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: Table, texts: &mut Messages) {
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
     let bind = defined_here(module, BIND_SYMBOL, linkage);
     let take_result = defined_here(module, TAKE_RESULT_SYMBOL, linkage);
     if bind.is_none() && take_result.is_none() {
         return;
     }
     let features = texts.features;
+    texts.shared();
     let report = report(module);
     let routines = Routines::declare(module, features, report);
     let mut routine = |func: Option<FuncRef>, body: fn(&mut Binder<'_, '_>)| {
@@ -114,7 +115,7 @@ struct Binder<'m, 't> {
     /// What there is in programs.
     features: Features,
     /// The support's own table.
-    own: Table,
+    own: DataRef,
     state: Value,
     routines: Routines,
     /// Takes a row, and raises it.
@@ -180,11 +181,7 @@ impl Binder<'_, '_> {
 
     /// An address in the table that has the routines' own texts.
     fn own(&mut self, offset: u32) -> Value {
-        if self.own.is_callers {
-            let base = self.field_ptr(Field::Table);
-            return self.b.ptr_add_imm(base, i64::from(offset));
-        }
-        self.b.data_addr(self.own.data, offset)
+        self.b.data_addr(self.own, offset)
     }
 
     /// Returns a code.

@@ -21,7 +21,7 @@ const _: () = assert!(offset_of!(TVMFFISeqCell, data) == 0 && offset_of!(TVMFFIS
 
 impl Binder<'_, '_> {
     pub(super) fn object(&mut self, arg: Arg) {
-        let wanted = self.signed_word(arg.rec, object::TYPE_INDEX);
+        let wanted = self.number(arg.rec, object::TYPE_INDEX);
         let known = self.b.icmp_imm(IntCC::SGe, wanted, 0);
         self.either(
             Aspect::ObjectIndex,
@@ -132,7 +132,7 @@ impl Binder<'_, '_> {
         self.require_there(arg.payload);
         let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
         let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
-        let rank = self.signed_word(arg.rec, shape::RANK);
+        let rank = self.number(arg.rec, shape::RANK);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, rank);

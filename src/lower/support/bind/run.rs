@@ -3,7 +3,7 @@
 use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::messages::{Part, Tag};
-use crate::lower::program::{Aspect, default, header, named, note, place, waiting};
+use crate::lower::program::{Aspect, default, header, named, note, place, rest, waiting};
 use crate::lower::support::emit::{Condition, Emit, Var};
 use crate::lower::support::state::{self, State};
 use crate::lower::wrapper::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
@@ -14,7 +14,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
     let program = r.b.ptr_add(table, offset);
-    let count = r.word(program, header::PARAMS);
+    let count = r.number(program, header::PARAMS);
     let any_size = r.b.i64(i64::from(ANY_SIZE));
     let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
     r.state = r.base(scratch, args_size);
@@ -45,7 +45,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
         let (named, to) = (r.nth(first, index, 4 * named::SIZE), r.nth(scratch, index, ANY_SIZE));
         r.check(named, from, to);
         if r.has(Aspect::Verbatim) {
-            let verbatim = r.word(program, header::VERBATIM);
+            let verbatim = r.number(program, header::VERBATIM);
             let verbatim = r.is_not(verbatim, 0);
             r.when(verbatim, |r| {
                 for offset in [TYPE_INDEX, PAYLOAD] {
@@ -64,7 +64,7 @@ fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, c
     let calling = r.table_text(program, header::CALLING);
     r.set_field(Field::Calling, calling);
     let calling = of(Tag::String, Field::Calling);
-    let least = r.word(program, header::LEAST);
+    let least = r.number(program, header::LEAST);
     let enough = r.b.icmp(IntCC::SGe, num_args, least);
     let not_more = r.b.icmp(IntCC::SLe, num_args, count);
     let ok = Condition::All(vec![enough, not_more]);
@@ -107,14 +107,14 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
         start
     };
     // notes and what comes behind them in the order of the program's own count of bytes, `program::encode`
-    let symbols = r.word(program, header::SYMBOLS);
+    let symbols = r.number(program, header::SYMBOLS);
     if r.has(Aspect::Elements) {
-        let note_size = r.word(program, header::NOTE_SIZE);
+        let note_size = r.number(program, header::NOTE_SIZE);
         r.set_field(Field::NoteSize, note_size);
     }
     let note_size = r.note_size();
     room(r, symbols, note_size);
-    let devices = r.word(program, header::DEVICES);
+    let devices = r.number(program, header::DEVICES);
     let device_notes = room(r, devices, note_size);
     r.set_field(Field::Devices, device_notes);
     // those of devices come right behind those of symbols
@@ -131,7 +131,7 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
         let difference = r.b.i64(i64::from(waiting::PLACE - note::PLACE));
         let waiting_size = r.b.binary(BinaryOp::Add, note_size, difference);
         r.set_field(Field::WaitingSize, waiting_size);
-        let many = r.word(program, header::WAITING);
+        let many = r.number(program, header::WAITING);
         let waiting = room(r, many, waiting_size);
         r.set_field(Field::Waiting, waiting);
     }
@@ -142,9 +142,9 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
 /// Writes the default of a parameter that was left out.
 fn fill(r: &mut Binder<'_, '_>, program: Value, index: Value, to: Value) {
     let table = r.field_ptr(Field::Table);
-    let first = r.word(program, header::DEFAULTS);
+    let first = r.word(program, rest::DEFAULTS);
     let first = r.b.ptr_add(table, first);
-    let least = r.word(program, header::LEAST);
+    let least = r.number(program, header::LEAST);
     let number = r.b.binary(BinaryOp::Sub, index, least);
     let from = r.nth(first, number, 4 * default::SIZE);
     let type_index = r.word(from, default::TYPE_INDEX);

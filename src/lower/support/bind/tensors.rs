@@ -45,7 +45,7 @@ impl Binder<'_, '_> {
         let object = self.b.ptr_add_imm(copy, -i64::from(HEADER));
         let object = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
         self.accept(arg.to, TypeIndex::TENSOR, Some(object));
-        let flags = self.word(arg.rec, tensor::FLAGS);
+        let flags = self.number(arg.rec, tensor::FLAGS);
         let rank = self.rank(arg.rec, from);
         let shape = self.b.load(Type::Ptr, from, SHAPE, MemFlags::ALIGNED);
         let t = Tensor { rec: arg.rec, flags, from, copy, rank, shape };
@@ -84,14 +84,14 @@ impl Binder<'_, '_> {
         self.require_of_telling(ok, VALUE_ERROR, &[PATH, Part::Text(part)], expected, tell);
     }
 
-    pub(super) fn has_flag(&mut self, flags: Value, flag: u32) -> Value {
+    pub(super) fn has_flag(&mut self, flags: Value, flag: u8) -> Value {
         let mask = self.b.i64(i64::from(flag));
         let set = self.and(flags, mask);
         self.is_not(set, 0)
     }
 
     fn rank(&mut self, rec: Value, from: Value) -> Value {
-        let (rank, got) = (self.word32(rec, tensor::RANK), self.word32(from, NDIM / 4));
+        let (rank, got) = (self.number32(rec, tensor::RANK), self.word32(from, NDIM / 4));
         let ndim = self.b.convert(ConvertOp::SExt, Type::I64, got);
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
         if self.has(Aspect::Ranked) {
@@ -182,7 +182,7 @@ impl Binder<'_, '_> {
     fn device(&mut self, t: Tensor) {
         let device = self.b.load(Type::I64, t.from, DEVICE, MemFlags::ALIGNED);
         self.b.store(device, t.copy, DEVICE, MemFlags::ALIGNED);
-        let wanted = self.word32(t.rec, tensor::DEVICE_TYPE);
+        let wanted = self.number32(t.rec, tensor::DEVICE_TYPE);
         let stated = self.word32(t.rec, tensor::DEVICE_ID);
         let got = of(Tag::Device, Field::Got);
         let mut ok = None;
@@ -210,9 +210,11 @@ impl Binder<'_, '_> {
             return;
         }
         // only a tensor that may be anywhere says where the others have to be
-        let shared = self.is(stated, -1);
+        let shared = self.b.icmp_imm(IntCC::SLt, stated, i64::from(tensor::ANY_ID));
         let share = |r: &mut Self| {
-            let slot = r.word(t.rec, tensor::DEVICE_SLOT);
+            let stated = r.signed_word(t.rec, tensor::DEVICE_ID);
+            let first = r.b.i64(i64::from(tensor::ANY_ID) - 1);
+            let slot = r.b.binary(BinaryOp::Sub, first, stated);
             let note = r.device_note(slot);
             let bound = r.is_bound(note);
             r.when_else(
@@ -331,7 +333,7 @@ impl Binder<'_, '_> {
         let stated = self.has_flag(t.flags, flag::OPAQUE);
         let stated_wide = self.b.convert(ConvertOp::ZExt, Type::I64, stated);
         self.set(opaque, stated_wide);
-        let wanted = self.word32(t.rec, tensor::DEVICE_TYPE);
+        let wanted = self.number32(t.rec, tensor::DEVICE_TYPE);
         let any = self.b.icmp_imm(IntCC::SLt, wanted, 0);
         self.when(any, |r| {
             let device_type = r.word32(t.from, DEVICE / 4);
