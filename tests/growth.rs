@@ -86,9 +86,9 @@ fn objects_are_small() {
 
     let isa = host_isa(&IsaOptions { opt_level: OptLevel::Full, pic: true, ..IsaOptions::default() }).unwrap();
     for (signature, most) in [
-        ("scalars(a: int64, b: float64, c: bool, h: handle)".to_owned(), 4_000),
-        ("add_one(x: Tensor([n], float32), y: Tensor([n], float32))".to_owned(), 8_000),
-        (signature(16, true), 13_500),
+        ("scalars(a: int64, b: float64, c: bool, h: handle)".to_owned(), 3_000),
+        ("add_one(x: Tensor([n], float32), y: Tensor([n], float32))".to_owned(), 5_900),
+        (signature(16, true), 10_500),
     ] {
         let module = ir::verify(alone(&signature)).unwrap();
         let compiled = compile(&module, &*isa).unwrap();
