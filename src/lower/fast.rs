@@ -6,7 +6,7 @@
 //! where no factor is large. Several pointers have a bit in common, where none is NULL.
 
 use super::wrapper::Lowerer;
-use crate::ir::{BinaryOp, ConvertOp, FloatCC, FunctionBuilder, Hint, IntCC, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
 
 /// Conditions that are still to be branched on.
 #[derive(Default)]
@@ -93,9 +93,10 @@ impl Lowerer<'_> {
     /// Goes on where sizes aren't negative, and their products fit.
     ///
     /// The product in floating point is off by less than one in 2^50. Where it is below `NEAR`, the product is below 2^64, so that its
-    /// sign in 64 bits tells whether it fits; elsewhere it doesn't. The upper half of a product would take registers that are fixed.
+    /// sign in 64 bits tells whether it fits; elsewhere it doesn't. The upper half of a product would take registers that are fixed. Bits are
+    /// compared, as those of floats that aren't negative are in order: a float constant would be a symbol in an object for Windows.
     fn fits(&mut self, volumes: &[Volume]) {
-        const NEAR: f64 = 1.5 * (1u64 << 63) as f64;
+        const NEAR: i64 = (1.5 * (1u64 << 63) as f64).to_bits() as i64;
         let (mut signs, mut near) = (Vec::new(), None);
         for Volume { sizes, .. } in volumes {
             signs.extend_from_slice(sizes);
@@ -103,8 +104,8 @@ impl Lowerer<'_> {
             for size in &sizes[1..] {
                 let [x, y] = [product, *size].map(|factor| self.b.convert(ConvertOp::SIntToFloat, Type::F64, factor));
                 let about = self.b.binary(BinaryOp::FMul, x, y);
-                let limit = self.b.f64(NEAR);
-                let is_near = self.b.fcmp(FloatCC::Lt, about, limit);
+                let about = self.b.convert(ConvertOp::Bitcast, Type::I64, about);
+                let is_near = self.b.icmp_imm(IntCC::SLt, about, NEAR);
                 near = Some(near.map_or(is_near, |before| self.b.binary(BinaryOp::And, before, is_near)));
                 product = self.b.binary(BinaryOp::Mul, product, *size);
                 signs.push(product);
