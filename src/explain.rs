@@ -116,8 +116,7 @@ fn cranelift(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> 
     if stage == Stage::Llvm {
         return Err(ExplainError::NoSuchStage { stage, backend: Backend::Cranelift });
     }
-    let isa = |opt_level| host_isa(&IsaOptions { opt_level, ..IsaOptions::default() });
-    let isas = ByLoops::new(opt_level, isa).map_err(EngineError::from)?;
+    let isas = ByLoops::new(opt_level, &IsaOptions::default(), host_isa).map_err(EngineError::from)?;
     let options = Options { disasm: true, ..Options::default() };
     let compiled = Compiler::new().compile_by_loops(module, &isas, options).map_err(EngineError::from)?;
     let mut out = String::new();

@@ -219,12 +219,9 @@ impl LibraryBuilder {
         use crate::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, isa_for};
         // Windows loads code anywhere without a table of addresses, which its format doesn't have.
         let pic = self.target.binary_format != target_lexicon::BinaryFormat::Coff;
-        let features: Vec<String> = self.cpu.iter().chain(&self.features).cloned().collect();
-        let isa = |opt_level| {
-            let features = features.clone();
-            isa_for(&self.target, &IsaOptions { opt_level, pic, verifier: self.verifier, features })
-        };
-        let isas = ByLoops::new(self.opt_level, isa)?;
+        let features = self.cpu.iter().chain(&self.features).cloned().collect();
+        let options = IsaOptions { pic, verifier: self.verifier, features, ..IsaOptions::default() };
+        let isas = ByLoops::new(self.opt_level, &options, |options| isa_for(&self.target, options))?;
         let options = Options { unwind: true, threads: self.threads, ..Options::default() };
         let compiled = Compiler::new().compile_by_loops(&module, &isas, options)?;
         drop(module);

@@ -32,12 +32,14 @@ impl CraneliftJit {
         threads: Option<NonZeroUsize>,
         baseline: bool,
     ) -> Result<Self, EngineError> {
-        let isa = |opt_level| {
-            let mut options = IsaOptions { opt_level, ..IsaOptions::default() };
-            options.verifier = verifier.unwrap_or(options.verifier);
-            if baseline { isa_for(&Triple::host(), &options) } else { host_isa(&options) }
-        };
-        Ok(CraneliftJit { isas: ByLoops::new(opt_level, isa)?, threads, pool: Pool::default() })
+        // nobody counts the bytes
+        let mut options = IsaOptions { single_pass: true, ..IsaOptions::default() };
+        options.verifier = verifier.unwrap_or(options.verifier);
+        let isas = ByLoops::new(opt_level, &options, |options| match baseline {
+            true => isa_for(&Triple::host(), options),
+            false => host_isa(options),
+        })?;
+        Ok(CraneliftJit { isas, threads, pool: Pool::default() })
     }
 
     /// Compiles a module without loading it, with a compiler of the pool. A frame of its own, so that a tool that

@@ -5,6 +5,8 @@
 //! depends, are gathered: bits that must be 0, of any number of values, cost one branch in the end. So do products that must fit,
 //! where no factor is large. Several pointers have a bit in common, where none is NULL.
 
+use std::collections::HashMap;
+
 use super::wrapper::Lowerer;
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
 
@@ -97,18 +99,26 @@ impl Lowerer<'_> {
     /// compared, as those of floats that aren't negative are in order: a float constant would be a symbol in an object for Windows.
     fn fits(&mut self, volumes: &[Volume]) {
         const NEAR: i64 = (1.5 * (1u64 << 63) as f64).to_bits() as i64;
-        let (mut signs, mut near) = (Vec::new(), None);
+        let (mut signs, mut near): (Vec<Value>, _) = (Vec::new(), None);
+        let mut floats: HashMap<Value, Value> = HashMap::new();
         for Volume { sizes, .. } in volumes {
-            signs.extend_from_slice(sizes);
             let mut product = sizes[0];
             for size in &sizes[1..] {
-                let [x, y] = [product, *size].map(|factor| self.b.convert(ConvertOp::SIntToFloat, Type::F64, factor));
+                let [x, y] = [product, *size].map(|factor| {
+                    let float = || self.b.convert(ConvertOp::SIntToFloat, Type::F64, factor);
+                    *floats.entry(factor).or_insert_with(float)
+                });
                 let about = self.b.binary(BinaryOp::FMul, x, y);
                 let about = self.b.convert(ConvertOp::Bitcast, Type::I64, about);
                 let is_near = self.b.icmp_imm(IntCC::SLt, about, NEAR);
                 near = Some(near.map_or(is_near, |before| self.b.binary(BinaryOp::And, before, is_near)));
                 product = self.b.binary(BinaryOp::Mul, product, *size);
                 signs.push(product);
+            }
+        }
+        for size in volumes.iter().flat_map(|volume| &volume.sizes) {
+            if !signs.contains(size) {
+                signs.push(*size);
             }
         }
         let natural = any(&mut self.b, &signs).map(|signs| self.b.icmp_imm(IntCC::SGe, signs, 0));

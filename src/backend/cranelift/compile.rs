@@ -12,7 +12,7 @@ use super::translate::{self, DataPlace, FUNCTIONS, Target};
 use super::worker::Worker;
 use super::{ByLoops, Error};
 use crate::backend::OptLevel;
-use crate::ir::{Data, DataKind, FuncRef, Linkage, Module, VerifiedModule};
+use crate::ir::{Data, DataKind, FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
 use crate::parallel;
 
 /// What else to produce.
@@ -195,24 +195,30 @@ impl Compiler {
         isa: &dyn TargetIsa,
         options: Options,
     ) -> Result<CompiledModule, Error> {
-        self.compile_with(module, isa, isa, options)
+        self.compile_with(module, isa, |_| isa, options)
     }
 
-    /// As [`compile`](Self::compile), each function for the target that its loops call for.
+    /// As [`compile`](Self::compile), each function for the target that its loops call for, or that it is hardly ever called.
     pub fn compile_by_loops(
         &mut self,
         module: &VerifiedModule,
         isas: &ByLoops,
         options: Options,
     ) -> Result<CompiledModule, Error> {
-        self.compile_with(module, &*isas.looping, &*isas.straight, options)
+        let choose = |decl: &FuncDecl| match (OptLevel::gains(decl), decl.cold) {
+            (true, _) => &*isas.looping,
+            (false, true) if !decl.body.as_ref().is_some_and(Function::has_loop) => &*isas.cold,
+            (false, _) => &*isas.straight,
+        };
+        self.compile_with(module, &*isas.straight, choose, options)
     }
 
-    fn compile_with(
+    /// Compiles each function for the target that is chosen for it; of all of them `isa` is one.
+    fn compile_with<'i>(
         &mut self,
         module: &VerifiedModule,
         isa: &dyn TargetIsa,
-        straight: &dyn TargetIsa,
+        choose: impl Fn(&FuncDecl) -> &'i (dyn TargetIsa + 'i) + Sync,
         options: Options,
     ) -> Result<CompiledModule, Error> {
         let module: &Module = module;
@@ -233,8 +239,7 @@ impl Compiler {
         let cx = translate::Context { module, target, data: &self.places };
         let work = |worker: &mut Worker, index| {
             let func = FuncRef::from_u32(index as u32);
-            let isa = if OptLevel::gains(&module.functions[func]) { isa } else { straight };
-            worker.compile(cx, func, isa, options)
+            worker.compile(cx, func, choose(&module.functions[func]), options)
         };
         let count = module.functions.len();
         out.functions = parallel::in_order(count, threads, &mut self.worker, Worker::default, work)?;

@@ -16,6 +16,8 @@ pub struct IsaOptions {
     pub pic: bool,
     /// Let Cranelift check its own IR before and between passes; on in debug builds.
     pub verifier: bool,
+    /// Allocate registers in a single pass: half of the time to compile, for two fifths more code.
+    pub single_pass: bool,
     /// CPU features that the target has for certain, by Cranelift's names (`has_sse41`, `has_lse`, ...) or presets
     /// (`x86_64_v3`). Without any, code runs on every CPU of the architecture.
     pub features: Vec<String>,
@@ -27,31 +29,44 @@ impl Default for IsaOptions {
             opt_level: OptLevel::default(),
             pic: false,
             verifier: cfg!(debug_assertions),
+            single_pass: false,
             features: Vec::new(),
         }
     }
 }
 
-/// One target twice: as [`OptLevel::Speed`] says, how much a function gains from being optimised depends on its loops.
+/// One target several times: as [`OptLevel::Speed`] says, how much a function gains from being optimised depends on its loops.
 pub struct ByLoops {
     /// For functions that loop on their usual path.
     pub looping: OwnedTargetIsa,
     /// For the others.
     pub straight: OwnedTargetIsa,
+    /// For those of the others that are hardly ever called.
+    pub cold: OwnedTargetIsa,
 }
 
 impl ByLoops {
-    /// What a level means; `isa` makes the target at [`OptLevel::None`] or [`OptLevel::Full`].
+    /// What a level means; `isa` makes the target with these options, whose level is [`OptLevel::None`] or [`OptLevel::Full`]. That registers
+    /// are allocated in a single pass, if they say so, is for cold functions alone.
     ///
     /// # Errors
     /// As `isa`.
-    pub fn new(level: OptLevel, isa: impl Fn(OptLevel) -> Result<OwnedTargetIsa, Error>) -> Result<Self, Error> {
+    pub fn new(
+        level: OptLevel,
+        options: &IsaOptions,
+        isa: impl Fn(&IsaOptions) -> Result<OwnedTargetIsa, Error>,
+    ) -> Result<Self, Error> {
         let (looping, straight) = match level {
             OptLevel::None => (OptLevel::None, OptLevel::None),
             OptLevel::Speed => (OptLevel::Full, OptLevel::None),
             OptLevel::Full => (OptLevel::Full, OptLevel::Full),
         };
-        Ok(ByLoops { looping: isa(looping)?, straight: isa(straight)? })
+        let isa = |opt_level, single_pass| isa(&IsaOptions { opt_level, single_pass, ..options.clone() });
+        Ok(ByLoops {
+            looping: isa(looping, false)?,
+            straight: isa(straight, false)?,
+            cold: isa(straight, options.single_pass)?,
+        })
     }
 }
 
@@ -92,6 +107,7 @@ fn finish(mut builder: isa::Builder, triple: &Triple, options: &IsaOptions) -> R
             },
         ),
         ("is_pic", on(options.pic)),
+        ("regalloc_algorithm", if options.single_pass { "single_pass" } else { "backtracking" }),
         ("enable_verifier", on(options.verifier)),
         // libm may be anywhere in the address space.
         ("use_colocated_libcalls", "false"),
