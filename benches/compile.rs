@@ -89,8 +89,9 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
     let symbols = [BIND_SYMBOL, REPORT_SYMBOL].map(|name| (name, report as *const u8));
     let load = || jit.load_with(&verified, LoadOptions { symbols: &symbols, keep_alive: Vec::new() });
     load()?;
-    let isa = |opt_level| host_isa(&IsaOptions { opt_level, ..IsaOptions::default() });
-    let isas = ByLoops::new(OptLevel::Speed, isa)?;
+    // as the engine does
+    let options = IsaOptions { single_pass: true, ..IsaOptions::default() };
+    let isas = ByLoops::new(OptLevel::Speed, &options, host_isa)?;
     let mut compiler = Compiler::new();
 
     samples.each(criterion, &format!("{name}/signature"), add_one_signature);

@@ -150,9 +150,8 @@ fn stages(backend: Backend, wrappers: &[(Signature, Kernel)]) -> Result<()> {
             use tvm_ffi_codegen::OptLevel;
             use tvm_ffi_codegen::artifact::Triple;
             use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, isa_for};
-            let isa =
-                |opt_level| isa_for(&Triple::host(), &IsaOptions { opt_level, pic: true, ..IsaOptions::default() });
-            let isas = ByLoops::new(OptLevel::Speed, isa)?;
+            let options = IsaOptions { pic: true, ..IsaOptions::default() };
+            let isas = ByLoops::new(OptLevel::Speed, &options, |options| isa_for(&Triple::host(), options))?;
             let options = Options { unwind: true, threads: Some(NonZeroUsize::MIN), ..Options::default() };
             let mut compiler = Compiler::new();
             let mut compiled = Vec::new();
