@@ -145,7 +145,7 @@ impl Lowerer<'_> {
         self.b.switch_to(next);
     }
 
-    /// Goes on where two integers of one type are equal. What has just been loaded comes second, where Cranelift compares with memory.
+    /// Goes on where two integers of one type are equal.
     pub(super) fn require_equal(&mut self, a: Value, b: Value) {
         let equal = self.b.icmp(IntCC::Eq, a, b);
         self.require(equal);
