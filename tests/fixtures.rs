@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
@@ -17,14 +17,9 @@ const BLESS: &str = "TVM_FFI_CODEGEN_BLESS";
 
 #[test]
 fn all() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let bless = std::env::var_os(BLESS).is_some_and(|v| v == "1");
-    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|e| e == "txt"));
-    files.sort();
-    assert!(!files.is_empty());
     let (mut problems, mut calls) = (Vec::new(), 0);
-    for path in files {
+    for path in fixture_files() {
         let text = fs::read_to_string(&path).unwrap();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let mut file = File { name: &name, bless, blessed: String::new(), problems: Vec::new(), calls: 0 };
@@ -44,6 +39,16 @@ fn all() {
     );
 }
 
+/// The files, in order.
+pub fn fixture_files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "txt"));
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
 struct File<'a> {
     name: &'a str,
     bless: bool,
@@ -54,10 +59,10 @@ struct File<'a> {
 }
 
 /// A line that is not blank and no comment.
-struct Line<'a> {
+pub struct Line<'a> {
     number: usize,
-    key: &'a str,
-    value: &'a str,
+    pub key: &'a str,
+    pub value: &'a str,
 }
 
 impl File<'_> {
@@ -172,14 +177,15 @@ impl File<'_> {
     }
 }
 
-fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
+/// A line of a fixture, unless it is blank, a comment or malformed.
+pub fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
     let (key, value) = raw.split_once(':')?;
     let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase());
     plain.then(|| Line { number, key, value: value.trim() })
 }
 
 /// A kernel, and how it is called.
-fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
+pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let flat = |kernel| Ok((kernel, Convention::Flat));
     let (kernel, mut rest) = match &words[..] {

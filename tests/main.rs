@@ -9,6 +9,8 @@ mod growth;
 mod link;
 mod lower_errors;
 mod native;
+#[cfg(not(debug_assertions))]
+mod objects;
 mod pack;
 mod property;
 mod prototypes;

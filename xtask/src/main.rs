@@ -31,6 +31,9 @@ enum Task {
         /// Lists the steps and runs none.
         #[arg(long)]
         list: bool,
+        /// Writes what the step compares with anew, and prints what changed. For the step `objects`.
+        #[arg(long, requires = "only")]
+        bless: bool,
     },
     /// The long soaks: 100,000 compilations on one engine, two threads, LLVM, longer runs under valgrind, a module of 2 GiB.
     Soak {
@@ -49,6 +52,7 @@ enum Task {
 fn main() -> ExitCode {
     match Cli::parse().task {
         Task::Test { list: true, .. } => run::list(steps::TEST),
+        Task::Test { only, bless: true, .. } => run::run("test --bless", steps::BLESS, &only),
         Task::Test { only, .. } => run::run("test", steps::TEST, &only),
         Task::Soak { only } => run::run("soak", steps::SOAK, &only),
         Task::Bench { only } => run::run("bench", steps::BENCH, &only),

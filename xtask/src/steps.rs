@@ -49,6 +49,12 @@ pub const TEST: &[Step] = &[
         needs: &[LLVM_22, CXX],
         run: property,
     },
+    Step {
+        name: "objects",
+        about: "objects of the fixtures' signatures are as in fixtures/objects.table",
+        needs: &[LLVM_22, CXX],
+        run: objects,
+    },
     Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
     Step {
         name: "aot",
@@ -90,6 +96,14 @@ pub const TEST: &[Step] = &[
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
 ];
+
+/// `cargo xtask test --bless`.
+pub const BLESS: &[Step] = &[Step {
+    name: "objects",
+    about: "fixtures/objects.table is written anew",
+    needs: &[LLVM_22, CXX],
+    run: bless_objects,
+}];
 
 /// `cargo xtask soak`.
 pub const SOAK: &[Step] = &[
@@ -202,11 +216,23 @@ fn llvm() -> Result {
     all(lints.into_iter().chain(rest))
 }
 
-/// 100 calls of each of 1,000 signatures. In release, as the compilers and the interpreter are then several times as fast.
-fn property() -> Result {
+/// The tests of a module in release, where the compilers and the interpreter are several times as fast.
+fn released(module: &str) -> Cmd {
     let tests = ["test", "--release", "-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "main"];
-    let only = ["property::", "--", "--nocapture"];
-    all([cargo(&[&tests[..], &only].concat()).env("PROPTEST_CASES", "1000")])
+    cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat())
+}
+
+/// 100 calls of each of 1,000 signatures.
+fn property() -> Result {
+    all([released("property::").env("PROPTEST_CASES", "1000")])
+}
+
+fn objects() -> Result {
+    all([released("objects::are_as_in_the_table")])
+}
+
+fn bless_objects() -> Result {
+    all([released("objects::are_as_in_the_table").env("TVM_FFI_CODEGEN_BLESS_OBJECTS", "1")])
 }
 
 fn llvm_19() -> Result {
