@@ -15,6 +15,8 @@ pub(super) struct Doubt {
     pub bind: FuncRef,
     /// How many arguments there are once defaults stand where some were left out.
     pub passed: usize,
+    /// The function returns something.
+    pub has_result: bool,
 }
 
 /// Arguments as `bind` takes and makes them.
@@ -59,7 +61,7 @@ impl Doubt {
 
     /// The function that a good path leaves to, of the same prototype: asks, and calls the wrapper again. So the wrapper has no frame
     /// of its own for it.
-    pub(super) fn define(&self, module: &mut Module, wrapper: FuncRef, has_result: bool) -> FuncRef {
+    pub(super) fn define(&self, module: &mut Module, wrapper: FuncRef) -> FuncRef {
         let decl = &module.functions[wrapper];
         let (name, signature) = (format!("{}-doubt", decl.name), decl.signature.clone());
         let func = module.declare(name, signature, Linkage::Local);
@@ -84,7 +86,7 @@ impl Doubt {
         b.switch_to(accepted);
         let made = self.made(&mut b, scratch);
         let marked = mark(&mut b, made.args);
-        let result = if has_result { result } else { b.ptr_const(0) };
+        let result = if self.has_result { result } else { b.ptr_const(0) };
         if let Some(code) = b.call(wrapper, &[marked, made.args, made.num_args, result]) {
             b.jump(done, &[code]);
         }
@@ -124,7 +126,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Begins a wrapper; the good path goes on in the current block.
-    pub(super) fn new(b: &mut FunctionBuilder<'_>, doubt: &Doubt, way: Way, has_result: bool) -> Self {
+    pub(super) fn new(b: &mut FunctionBuilder<'_>, doubt: &Doubt, way: Way) -> Self {
         let entry = b.current();
         let [args, num_args] = [1, 2].map(|i| b.param(i));
         let given = Given { args, num_args };
@@ -149,7 +151,7 @@ impl Entry {
                 b.switch_to(block);
                 // what the wrapper doesn't use needn't be kept for this
                 let (handle, null) = (b.param(0), b.ptr_const(0));
-                let result = if has_result { b.param(3) } else { null };
+                let result = if doubt.has_result { b.param(3) } else { null };
                 let code = b.call(outside, &[handle, args, num_args, result]);
                 b.ret(code);
                 b.switch_to(entry);

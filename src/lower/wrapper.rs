@@ -119,14 +119,15 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
     into.module.functions[func].param_facts = facts(signature);
     let Lowering { module, messages, texts, .. } = into;
     let passed = signature.passed().count();
-    let doubt = Doubt { program, messages: *messages, bind: support::bind(module), passed };
+    let has_result = signature.ret().is_some();
+    let doubt = Doubt { program, messages: *messages, bind: support::bind(module), passed, has_result };
     let way = match (decode::needs_bind(signature), verbatim) {
         (true, _) => Way::AskFirst,
         (false, true) => Way::AskInside,
-        (false, false) => Way::Leave(doubt.define(module, func, signature.ret().is_some())),
+        (false, false) => Way::Leave(doubt.define(module, func)),
     };
     let mut b = FunctionBuilder::new(module, func);
-    let entry = Entry::new(&mut b, &doubt, way, signature.ret().is_some());
+    let entry = Entry::new(&mut b, &doubt, way);
     let (many_symbols, many_values) = decode::has_many(signature);
     let mut l = Lowerer {
         b,

@@ -1,5 +1,7 @@
 //! Targets: which CPU and system code is made for, and with which settings.
 
+use std::sync::Arc;
+
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use target_lexicon::{PointerWidth, Triple};
@@ -62,11 +64,9 @@ impl ByLoops {
             OptLevel::Full => (OptLevel::Full, OptLevel::Full),
         };
         let isa = |opt_level, single_pass| isa(&IsaOptions { opt_level, single_pass, ..options.clone() });
-        Ok(ByLoops {
-            looping: isa(looping, false)?,
-            straight: isa(straight, false)?,
-            cold: isa(straight, options.single_pass)?,
-        })
+        let (looping, best) = (isa(looping, false)?, isa(straight, false)?);
+        let cold = if options.single_pass { isa(straight, true)? } else { Arc::clone(&best) };
+        Ok(ByLoops { looping, straight: best, cold })
     }
 }
 

@@ -33,8 +33,6 @@ pub(super) struct FunctionTranslator<'t, 'a, 'ctx> {
     pub(super) builder: Builder<'ctx>,
     /// Whether a load that the IR calls read-only is so for everything that the function may be inlined into.
     pub(super) invariant: bool,
-    /// Whether anything of it is done again and again.
-    pub(super) has_loop: bool,
     values: SecondaryMap<Value, Option<BasicValueEnum<'ctx>>>,
     blocks: SecondaryMap<Block, Option<BasicBlock<'ctx>>>,
     phis: SecondaryMap<Block, Vec<PhiValue<'ctx>>>,
@@ -56,7 +54,6 @@ pub(super) fn translate<'ctx>(
         function,
         builder,
         invariant,
-        has_loop: body.has_loop(),
         values: SecondaryMap::new(),
         blocks: SecondaryMap::new(),
         phis: SecondaryMap::new(),

@@ -308,7 +308,9 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
             ConvertOp::Truncate => builder.build_int_truncate(self.int(a)?, types.int(to), "")?.into(),
             ConvertOp::SIntToFloat => builder.build_signed_int_to_float(self.int(a)?, types.float(to), "")?.into(),
             ConvertOp::UIntToFloat => builder.build_unsigned_int_to_float(self.int(a)?, types.float(to), "")?.into(),
-            ConvertOp::FloatToSInt if to == Type::I64 && self.m.x86_64 && !self.has_loop => self.float_to_i64(a)?,
+            ConvertOp::FloatToSInt if to == Type::I64 && self.m.x86_64 && !self.body.has_loop() => {
+                self.float_to_i64(a)?
+            }
             ConvertOp::FloatToSInt | ConvertOp::FloatToUInt => {
                 let name = if op == ConvertOp::FloatToSInt { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
                 let a = self.value(a)?;

@@ -102,52 +102,56 @@ pub(super) trait Emit<'m>: Sized {
         self.builder().switch_to(join);
     }
 
-    /// Runs `body` for 0 up to `count`, an `I64`.
-    fn for_up(&mut self, count: Value, body: impl FnOnce(&mut Self, Value)) {
-        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
-        let index = self.builder().block_param(head, Type::I64);
-        let zero = self.builder().i64(0);
-        self.builder().jump(head, &[zero]);
-        self.builder().switch_to(head);
-        let more = self.builder().icmp(IntCC::SLt, index, count);
-        self.builder().branch(more, inside, done, Hint::None);
-        self.builder().switch_to(inside);
-        body(self, index);
-        let one = self.builder().i64(1);
-        let next = self.builder().binary(BinaryOp::Add, index, one);
+    /// Runs `body` on `start`, and on what it gives each time, as long as `more` says so.
+    fn repeat(
+        &mut self,
+        start: Value,
+        more: impl FnOnce(&mut FunctionBuilder<'m>, Value) -> Value,
+        body: impl FnOnce(&mut Self, Value) -> Value,
+    ) {
+        let b = self.builder();
+        let (head, inside, done) = (b.block(), b.block(), b.block());
+        let ty = b.type_of(start);
+        let at = b.block_param(head, ty);
+        b.jump(head, &[start]);
+        b.switch_to(head);
+        let more = more(b, at);
+        b.branch(more, inside, done, Hint::None);
+        b.switch_to(inside);
+        let next = body(self, at);
         self.builder().jump(head, &[next]);
         self.builder().switch_to(done);
+    }
+
+    /// Runs `body` for 0 up to `count`, an `I64`.
+    fn for_up(&mut self, count: Value, body: impl FnOnce(&mut Self, Value)) {
+        let zero = self.builder().i64(0);
+        let more = |b: &mut FunctionBuilder<'m>, index| b.icmp(IntCC::SLt, index, count);
+        self.repeat(zero, more, |e, index| {
+            body(e, index);
+            let one = e.builder().i64(1);
+            e.builder().binary(BinaryOp::Add, index, one)
+        });
     }
 
     /// Runs `body` for `count - 1` down to 0.
     fn for_down(&mut self, count: Value, body: impl FnOnce(&mut Self, Value)) {
-        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
-        let rest = self.builder().block_param(head, Type::I64);
-        self.builder().jump(head, &[count]);
-        self.builder().switch_to(head);
-        let more = self.builder().icmp_imm(IntCC::SGt, rest, 0);
-        self.builder().branch(more, inside, done, Hint::None);
-        self.builder().switch_to(inside);
-        let one = self.builder().i64(1);
-        let index = self.builder().binary(BinaryOp::Sub, rest, one);
-        body(self, index);
-        self.builder().jump(head, &[index]);
-        self.builder().switch_to(done);
+        let more = |b: &mut FunctionBuilder<'m>, rest| b.icmp_imm(IntCC::SGt, rest, 0);
+        self.repeat(count, more, |e, rest| {
+            let one = e.builder().i64(1);
+            let index = e.builder().binary(BinaryOp::Sub, rest, one);
+            body(e, index);
+            index
+        });
     }
 
     /// Runs `body` for each address from `start` up to `end`, `step` bytes apart.
     fn for_each(&mut self, start: Value, end: Value, step: Value, body: impl FnOnce(&mut Self, Value)) {
-        let (head, inside, done) = (self.builder().block(), self.builder().block(), self.builder().block());
-        let at = self.builder().block_param(head, Type::Ptr);
-        self.builder().jump(head, &[start]);
-        self.builder().switch_to(head);
-        let more = self.builder().icmp(IntCC::ULt, at, end);
-        self.builder().branch(more, inside, done, Hint::None);
-        self.builder().switch_to(inside);
-        body(self, at);
-        let next = self.builder().ptr_add(at, step);
-        self.builder().jump(head, &[next]);
-        self.builder().switch_to(done);
+        let more = |b: &mut FunctionBuilder<'m>, at| b.icmp(IntCC::ULt, at, end);
+        self.repeat(start, more, |e, at| {
+            body(e, at);
+            e.builder().ptr_add(at, step)
+        });
     }
 
     /// The 32-bit word number `index` behind a pointer.

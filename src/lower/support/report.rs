@@ -158,7 +158,7 @@ impl Printer<'_, '_> {
             p.text(start);
         });
         self.on_tag(byte, Tag::Quoted, |p| {
-            let (data, size) = (p.field(Field::Got), p.field(Field::Payload));
+            let (data, size) = (p.context_field(Field::Got), p.context_field(Field::Payload));
             let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, data);
             p.push_copy(data, size);
         });
@@ -253,7 +253,7 @@ impl Printer<'_, '_> {
     }
 
     /// A field of the context.
-    pub(super) fn field(&mut self, field: Field) -> Value {
+    pub(super) fn context_field(&mut self, field: Field) -> Value {
         let context = self.get(self.context);
         self.b.load(Type::I64, context, 8 * field as i32, MemFlags::ALIGNED)
     }

@@ -56,7 +56,7 @@ impl Printer<'_, '_> {
 
     /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
     fn dtype(&mut self) {
-        let dtype = self.field(Field::Got);
+        let dtype = self.context_field(Field::Got);
         let [code, bits, lanes] =
             [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes].map(|field| field.of(&mut self.b, dtype));
         self.set_note(note::KIND, code);
@@ -112,7 +112,7 @@ impl Printer<'_, '_> {
 
     /// `cpu`, or `cuda:0`, which it always is for `numbered` of 1.
     fn device(&mut self, numbered: Value) {
-        let (got, expected) = (self.field(Field::Got), self.field(Field::Expected));
+        let (got, expected) = (self.context_field(Field::Got), self.context_field(Field::Expected));
         let is_numbered = self.is_not(numbered, 0);
         let device = self.b.select(is_numbered, expected, got);
         let (device_type, id) = (fields::first(&mut self.b, device), fields::second(&mut self.b, device));
@@ -188,7 +188,7 @@ impl Printer<'_, '_> {
 
     /// The name of a static type, the key of a registered one, or the bare index.
     fn type_name(&mut self) {
-        let index = self.field(Field::Got);
+        let index = self.context_field(Field::Got);
         let [few, objects] = names::types(self.texts).map(|list| self.own(list));
         let begin = self.b.i64(i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
         let object = self.b.binary(BinaryOp::Sub, index, begin);
@@ -203,7 +203,7 @@ impl Printer<'_, '_> {
 
     /// Pushes the key of a registered type and ends the row; goes on with it for other types.
     fn type_key(&mut self) {
-        let (index, payload) = (self.field(Field::Got), self.field(Field::Payload));
+        let (index, payload) = (self.context_field(Field::Got), self.context_field(Field::Payload));
         // Upstream's TVMFFIGetTypeInfo ends the process on an index that it doesn't know, so ask only where the
         // payload is an object that bears this index: only a registered type has objects.
         let unknown = self.b.block();
