@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::kernel::Convention;
+use super::convention::Convention;
 
 /// One mistake in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,6 +108,14 @@ pub enum LowerError {
         function: String,
         /// What doesn't fit.
         problem: String,
+    },
+    /// A bug of this crate: a look-up that can't fail has failed.
+    #[error("lowering of function `{function}` lacks {missing}; this is a bug of tvm-ffi-codegen")]
+    Internal {
+        /// The function.
+        function: String,
+        /// What was looked for.
+        missing: String,
     },
     /// The body has mistakes; all of them are here.
     #[error("the body of function `{function}` has mistakes:{}", list(.mistakes))]

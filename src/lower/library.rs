@@ -3,10 +3,11 @@
 
 use std::mem::offset_of;
 
+use super::capi;
 use super::error::LowerError;
-use super::kernel::{Kernel, Kind};
+use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
-use super::{Lowering, Routines};
+use super::module::{Lowering, Routines};
 use crate::ir::{
     AbiParam, BinaryOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     Module, Type,
@@ -58,8 +59,8 @@ impl LibraryLowering {
 
     fn with_prefix(prefix: Option<&str>, endianness: Endianness) -> Self {
         let mut lowering = Lowering::for_endianness(Routines::Define, endianness);
-        lowering.prefix = prefix.unwrap_or_default().to_owned();
-        let data = lowering.module.add_data("__tvm_ffi_codegen_texts", Vec::new(), 1);
+        lowering.unit.prefix = prefix.unwrap_or_default().to_owned();
+        let data = lowering.unit.module.add_data("__tvm_ffi_codegen_texts", Vec::new(), 1);
         let (texts, exported) = (Vec::new(), Vec::new());
         LibraryLowering {
             lowering,
@@ -90,12 +91,12 @@ impl LibraryLowering {
     /// As [`Lowering::add`]; the kernel is an address of this process; or the name is one that libraries use otherwise.
     pub fn add(&mut self, signature: &Signature, kernel: &Kernel, doc: Option<&str>) -> Result<(), LowerError> {
         let name = signature.name();
-        let prefix = &self.lowering.prefix;
-        let symbol = self.lowering.symbol(signature);
+        let prefix = &self.lowering.unit.prefix;
+        let symbol = self.lowering.unit.symbol(signature);
         let (metadata_symbol, doc_symbol) = (format!("{prefix}{METADATA}{name}"), format!("{prefix}{DOC}{name}"));
         let full = format!("{prefix}{name}");
         let taken = |symbol: &&String| {
-            let known = self.lowering.module.function_named(symbol);
+            let known = self.lowering.unit.module.function_named(symbol);
             // Another wrapper of that name is for `Lowering::add` to report.
             known.is_some_and(|(_, known)| known.linkage != Linkage::Export)
         };
@@ -103,7 +104,7 @@ impl LibraryLowering {
         if let Some(symbol) = reserved.or([&symbol, &metadata_symbol, &doc_symbol].into_iter().find(taken)) {
             return Err(LowerError::ReservedName { name: name.to_owned(), symbol: symbol.clone() });
         }
-        if let Kind::Address { .. } = kernel.0 {
+        if let Some(Target::Address(_)) = kernel.target() {
             return Err(LowerError::AddressInFile { function: name.to_owned() });
         }
         let wrapper = self.lowering.add(signature, kernel)?;
@@ -123,7 +124,7 @@ impl LibraryLowering {
         self.texts.extend_from_slice(text.as_bytes());
         // ends it for those who find it in a file: the code knows its length
         self.texts.push(0);
-        let module = &mut self.lowering.module;
+        let module = &mut self.lowering.unit.module;
         let string = *self.string.get_or_insert_with(|| define_string(module));
         let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None);
         let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..sig };
@@ -141,9 +142,9 @@ impl LibraryLowering {
     /// The module, complete.
     pub fn finish(mut self) -> Module {
         // exists from the start, and only now is as long as the code says
-        self.lowering.module.data[self.data].bytes = std::mem::take(&mut self.texts);
-        let prefix = if self.system { self.lowering.prefix.as_str() } else { "" };
-        let context = self.lowering.module.data.push(Data {
+        self.lowering.unit.module.data[self.data].bytes = std::mem::take(&mut self.texts);
+        let prefix = if self.system { self.lowering.unit.prefix.as_str() } else { "" };
+        let context = self.lowering.unit.module.data.push(Data {
             name: format!("{prefix}{LIBRARY_CTX}"),
             bytes: vec![0; 8],
             align: 8,
@@ -152,19 +153,19 @@ impl LibraryLowering {
         });
         if self.system {
             if self.carries_modules {
-                let module = &mut self.lowering.module;
+                let module = &mut self.lowering.unit.module;
                 // Data in truth; what is undefined has no type in an object, and only its address is wanted here.
                 self.exported.push(module.import(&format!("{prefix}{LIBRARY_BIN}"), FuncSig::default()));
             }
             let constructor = self.define_registration(context);
-            self.lowering.module.constructors.push(constructor);
+            self.lowering.unit.module.constructors.push(constructor);
         }
         self.lowering.finish()
     }
 
     /// Defines a function that registers the context and all of `exported`.
     fn define_registration(&mut self, context: DataRef) -> FuncRef {
-        let module = &mut self.lowering.module;
+        let module = &mut self.lowering.unit.module;
         let mut names = Vec::new();
         let mut addresses = Vec::with_capacity(self.exported.len());
         for (index, &func) in (0u32..).zip(&self.exported) {
@@ -183,8 +184,7 @@ impl LibraryLowering {
             kind: DataKind::Constant,
             addresses,
         });
-        let register =
-            module.import("TVMFFIEnvModRegisterSystemLibSymbol", FuncSig::new([Type::Ptr, Type::Ptr], Some(Type::I32)));
+        let register = capi::import(module, capi::ENV_MOD_REGISTER_SYSTEM_LIB_SYMBOL);
         let func = module.declare("__tvm_ffi_codegen_register", FuncSig::default(), Linkage::Local);
         module.functions[func].cold = true;
         let mut b = FunctionBuilder::new(module, func);
@@ -223,7 +223,7 @@ impl LibraryLowering {
 /// `int32_t string(const char* data, int64_t size, TVMFFIAny* result)`: its error, and the code of it, are the runtime's.
 fn define_string(module: &mut Module) -> FuncRef {
     let sig = FuncSig::new([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
-    let make = module.import("TVMFFIStringFromByteArray", FuncSig::new([Type::Ptr, Type::Ptr], Some(Type::I32)));
+    let make = capi::import(module, capi::STRING_FROM_BYTE_ARRAY);
     let func = module.declare("__tvm_ffi_codegen_string", sig, Linkage::Local);
     module.functions[func].cold = true;
     let mut b = FunctionBuilder::new(module, func);

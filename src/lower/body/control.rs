@@ -4,7 +4,7 @@ use super::expr::{Expr, Operand};
 use super::function::{Failure, Lowerer};
 use super::{Body, ir_type};
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
-use crate::lower::messages::{Part, Tag};
+use crate::lower::protocol::{Part, Tag};
 use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {

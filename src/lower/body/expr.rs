@@ -4,8 +4,8 @@ use super::function::{Failure, Lowerer};
 use super::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
-use crate::lower::kernel::import_conflict;
-use crate::lower::messages::Part;
+use crate::lower::protocol::Part;
+use crate::lower::unit::import_conflict;
 use crate::spec::ScalarType;
 
 /// A value in a body, of a known scalar type. The operators `+ - * / %` and unary `-` work on it, with another

@@ -7,13 +7,12 @@ use crate::ir::{
     AbiParam, BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
     PointerFacts, Type, Value,
 };
-use crate::lower::Lowering;
-use crate::lower::division::total_division;
-use crate::lower::kernel::convention::{TensorForm, has_null};
-use crate::lower::kernel::{Convention, KernelReturn, flat_signature};
-use crate::lower::messages::Messages;
-use crate::lower::support;
-use crate::lower::wrapper;
+use crate::lower::abi;
+use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
+use crate::lower::constants::Messages;
+use crate::lower::convention::{Convention, KernelReturn, TensorForm, flat_signature, has_null};
+use crate::lower::protocol::helpers;
+use crate::lower::unit::Unit;
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
 
 use super::args::{Arg, Args, TensorVars};
@@ -59,7 +58,7 @@ fn declare(module: &mut Module, signature: &Signature) -> FuncRef {
     facts.resize(sig.params.len(), PointerFacts::NONE);
     if returns_scalar(signature) {
         sig.params.push(AbiParam::new(Type::Ptr));
-        facts.push(wrapper::result_facts());
+        facts.push(abi::result_facts());
     }
     let func = module.declare(symbol(signature), sig, Linkage::Local);
     module.functions[func].param_facts = facts;
@@ -115,7 +114,7 @@ impl Params {
 
 /// Defines the function that `build` describes.
 pub(super) fn define<R>(
-    into: &mut Lowering,
+    into: &mut Unit,
     signature: &Signature,
     build: impl FnOnce(&mut Lowerer<'_>, &Args) -> R,
 ) -> (FuncRef, R) {
@@ -246,23 +245,10 @@ impl Lowerer<'_> {
         dims.iter().map(|dim| self.compute(dim)).collect()
     }
 
-    /// An expression, which has a value; without an optional tensor that its symbols are from, any will do.
+    /// The value of an expression. The checks have found that it has one; where an optional tensor that carries one of its symbols is
+    /// absent, any value will do.
     fn compute(&mut self, dim: &Dim) -> Value {
-        match dim {
-            Dim::Const(value) => self.b.i64(*value),
-            // every symbol of the signature is there
-            Dim::Symbol(name) => self.symbol(name).unwrap_or_else(|| self.b.i64(0)),
-            Dim::Binary(op, x, y) => {
-                let (x, y) = (self.compute(x), self.compute(y));
-                match op {
-                    DimOp::Add => self.b.binary(BinaryOp::Add, x, y),
-                    DimOp::Sub => self.b.binary(BinaryOp::Sub, x, y),
-                    DimOp::Mul => self.b.binary(BinaryOp::Mul, x, y),
-                    // a divisor of 0 stands for a value that is absent
-                    DimOp::FloorDiv | DimOp::Mod => total_division(&mut self.b, *op, x, y),
-                }
-            }
-        }
+        lower_dim(self, dim).unwrap_or_else(|| self.b.i64(0))
     }
 
     /// The value of a symbol.
@@ -304,7 +290,7 @@ impl Lowerer<'_> {
             self.b.store(value, context, 8 * i as i32, MemFlags::ALIGNED);
         }
         let messages = self.b.data_addr(self.messages, 0);
-        let report = support::report(self.b.module());
+        let report = helpers::report(self.b.module());
         let code = self.b.call(report, &[messages, row, context]);
         self.b.ret(code);
         self.b.switch_to(here);
@@ -315,13 +301,34 @@ impl Lowerer<'_> {
     /// Returns 0, with the function's value.
     pub(super) fn succeed_with(&mut self, ty: ScalarType, value: Value) {
         if let Some(result) = self.result {
-            wrapper::store_result(&mut self.b, result, ty, value);
+            abi::store_result(&mut self.b, result, ty, value);
         }
         self.succeed();
     }
 
     /// Returns 0.
     pub(super) fn succeed(&mut self) {
-        wrapper::succeed(&mut self.b);
+        abi::succeed(&mut self.b);
+    }
+}
+
+/// Code of expressions that the checks have computed before: no step overflows.
+impl DimCode for Lowerer<'_> {
+    fn constant(&mut self, value: i64) -> Value {
+        self.b.i64(value)
+    }
+
+    fn symbol(&mut self, name: &str) -> Option<Value> {
+        self.symbols.get(name).copied()
+    }
+
+    fn operation(&mut self, op: DimOp, x: Value, y: Value, _: Option<i64>) -> Value {
+        match op {
+            DimOp::Add => self.b.binary(BinaryOp::Add, x, y),
+            DimOp::Sub => self.b.binary(BinaryOp::Sub, x, y),
+            DimOp::Mul => self.b.binary(BinaryOp::Mul, x, y),
+            // a divisor of 0 stands for a value that is absent
+            DimOp::FloorDiv | DimOp::Mod => total_division(&mut self.b, op, x, y),
+        }
     }
 }

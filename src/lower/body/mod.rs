@@ -13,8 +13,9 @@ mod tensor;
 
 use std::cell::RefCell;
 
-use super::Lowering;
+use super::convention::abi_param;
 use super::error::{BodyMistake, LowerError};
+use super::unit::Unit;
 use crate::ir::{self, FuncRef, Type, Value};
 use crate::spec::{ParamType, ScalarType, Signature};
 
@@ -79,7 +80,7 @@ pub(super) enum Code {
 }
 
 /// Defines the function of a body; the wrapper calls it with its checked arguments.
-pub(super) fn lower(into: &mut Lowering, signature: &Signature, build: &dyn Fn(&Body<'_>)) -> Result<Code, LowerError> {
+pub(super) fn lower(into: &mut Unit, signature: &Signature, build: &dyn Fn(&Body<'_>)) -> Result<Code, LowerError> {
     let taken = into.module.function_named(&function::symbol(signature)).is_some();
     if taken {
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
@@ -266,5 +267,5 @@ fn ir_type(ty: ScalarType) -> Type {
 
 /// The type of a scalar in memory.
 fn memory_type(ty: ScalarType) -> Type {
-    super::kernel::abi_param(ty).ty
+    abi_param(ty).ty
 }

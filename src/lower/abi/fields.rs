@@ -1,0 +1,151 @@
+//! Small fields that are loaded, compared and written together, as one integer. Which bits each of them has there is decided by the
+//! byte order of the module's target, and said here only.
+
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};
+use target_lexicon::Endianness;
+use tvm_ffi_runtime::abi::DLDataType;
+
+/// Two neighbouring fields of 32 bits, the one at the lower address first, as a 64-bit load gives them.
+pub(in crate::lower) fn pair(order: Endianness, first: u32, second: u32) -> i64 {
+    let (low, high) = match order {
+        Endianness::Little => (first, second),
+        Endianness::Big => (second, first),
+    };
+    (u64::from(low) | u64::from(high) << 32) as i64
+}
+
+/// The word that has these bytes in memory.
+pub(in crate::lower) fn bytes(order: Endianness, bytes: [u8; 4]) -> u32 {
+    match order {
+        Endianness::Little => u32::from_le_bytes(bytes),
+        Endianness::Big => u32::from_be_bytes(bytes),
+    }
+}
+
+/// The words that have these halves in memory, two each.
+pub(in crate::lower) fn halves(order: Endianness, [first, second, third, fourth]: [u16; 4]) -> [u32; 2] {
+    [[first, second], [third, fourth]].map(|[first, second]| {
+        let (low, high) = match order {
+            Endianness::Little => (first, second),
+            Endianness::Big => (second, first),
+        };
+        u32::from(low) | u32::from(high) << 16
+    })
+}
+
+/// The first field of a [`pair`], an `I32`.
+pub(in crate::lower) fn first(b: &mut FunctionBuilder<'_>, pair: Value) -> Value {
+    half(b, pair, Endianness::Little)
+}
+
+/// The second field of a [`pair`], an `I32`.
+pub(in crate::lower) fn second(b: &mut FunctionBuilder<'_>, pair: Value) -> Value {
+    half(b, pair, Endianness::Big)
+}
+
+/// The half that has the field at the lower address in `order`, of which the module's own is the same or the other.
+fn half(b: &mut FunctionBuilder<'_>, pair: Value, order: Endianness) -> Value {
+    let low = match b.module().endianness == order {
+        true => pair,
+        false => {
+            let shift = b.i64(32);
+            b.binary(BinaryOp::LShr, pair, shift)
+        }
+    };
+    b.convert(ConvertOp::Truncate, Type::I32, low)
+}
+
+/// The [`pair`] of a field and zeros. Of an `I64` the lower 32 bits are the field.
+pub(in crate::lower) fn before_zeros(b: &mut FunctionBuilder<'_>, first: Value) -> Value {
+    let narrow = b.type_of(first) == Type::I32;
+    match b.module().endianness {
+        Endianness::Little if narrow => b.convert(ConvertOp::ZExt, Type::I64, first),
+        Endianness::Little => {
+            let mask = b.i64(0xffff_ffff);
+            b.binary(BinaryOp::And, first, mask)
+        }
+        Endianness::Big => {
+            let wide = if narrow { b.convert(ConvertOp::ZExt, Type::I64, first) } else { first };
+            let shift = b.i64(32);
+            b.binary(BinaryOp::Shl, wide, shift)
+        }
+    }
+}
+
+/// A field of a `DLDataType`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) enum DTypeField {
+    Code,
+    Bits,
+    Lanes,
+}
+
+impl DTypeField {
+    /// Its lowest bit in a 32-bit load of the `DLDataType`.
+    pub(in crate::lower) fn shift(self, order: Endianness) -> u32 {
+        match (order, self) {
+            (Endianness::Little, DTypeField::Code) => 0,
+            (Endianness::Little, DTypeField::Bits) => 8,
+            (Endianness::Little, DTypeField::Lanes) => 16,
+            (Endianness::Big, DTypeField::Code) => 24,
+            (Endianness::Big, DTypeField::Bits) => 16,
+            (Endianness::Big, DTypeField::Lanes) => 0,
+        }
+    }
+
+    fn ty(self) -> Type {
+        match self {
+            DTypeField::Code | DTypeField::Bits => Type::I8,
+            DTypeField::Lanes => Type::I16,
+        }
+    }
+
+    /// Its value in a `DLDataType`, of which the lower 32 bits of an `I64` are a load.
+    pub(in crate::lower) fn of(self, b: &mut FunctionBuilder<'_>, dtype: Value) -> Value {
+        let order = b.module().endianness;
+        let shifted = match self.shift(order) {
+            0 => dtype,
+            shift => {
+                let shift = b.i64(i64::from(shift));
+                b.binary(BinaryOp::LShr, dtype, shift)
+            }
+        };
+        let field = b.convert(ConvertOp::Truncate, self.ty(), shifted);
+        b.convert(ConvertOp::ZExt, Type::I64, field)
+    }
+}
+
+/// A `DLDataType` as a 32-bit load gives it.
+pub(in crate::lower) fn dtype_word(order: Endianness, dtype: DLDataType) -> u32 {
+    u32::from(dtype.code) << DTypeField::Code.shift(order)
+        | u32::from(dtype.bits) << DTypeField::Bits.shift(order)
+        | u32::from(dtype.lanes) << DTypeField::Lanes.shift(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes in memory order, loaded in each byte order.
+    #[test]
+    fn fields_are_where_memory_has_them() {
+        let dtype = DLDataType { code: 2, bits: 32, lanes: 0x0104 };
+        for (order, u16s, u32s, u64s) in [
+            (
+                Endianness::Little,
+                u16::to_le_bytes as fn(u16) -> [u8; 2],
+                u32::from_le_bytes as fn([u8; 4]) -> u32,
+                u64::from_le_bytes as fn([u8; 8]) -> u64,
+            ),
+            (Endianness::Big, u16::to_be_bytes, u32::from_be_bytes, u64::from_be_bytes),
+        ] {
+            let [low, high] = u16s(dtype.lanes);
+            assert_eq!(dtype_word(order, dtype), u32s([2, 32, low, high]));
+            let [[a, b], [c, d]] = [0x0102, 0xf304].map(u16s);
+            assert_eq!(halves(order, [0x0102, 0xf304, 0xf304, 0x0102]), [u32s([a, b, c, d]), u32s([c, d, a, b])]);
+            assert_eq!(bytes(order, [1, 2, 3, 0xf4]), u32s([1, 2, 3, 0xf4]));
+            let (first, second) = (u32s([1, 2, 3, 4]), u32s([5, 6, 7, 0x88]));
+            assert_eq!(pair(order, first, second) as u64, u64s([1, 2, 3, 4, 5, 6, 7, 0x88]));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The C ABI's memory layouts (tvm/ffi/c_api.h, dlpack.h): offsets and widths of what generated code reads and writes.
+
+pub(super) mod fields;
+
+use std::mem::offset_of;
+
+use crate::ir::{ConvertOp, FunctionBuilder, MemFlags, PointerFacts, Type, Value};
+use crate::spec::ScalarType;
+use fields::pair;
+use tvm_ffi_runtime::abi::{
+    DLDevice, DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
+};
+
+/// Size of a `TVMFFIAny`.
+pub(super) const ANY_SIZE: i32 = size_of::<TVMFFIAny>() as i32;
+/// Offset of its payload.
+pub(super) const PAYLOAD: i32 = offset_of!(TVMFFIAny, v) as i32;
+/// Offset of its type index.
+pub(super) const TYPE_INDEX: i32 = offset_of!(TVMFFIAny, type_index) as i32;
+
+/// Size of an object's header, which its cell follows.
+pub(super) const HEADER: i32 = size_of::<TVMFFIObject>() as i32;
+
+/// Offset of the data pointer of a Shape's, a sequence's or a string's cell, from the object's address.
+pub(super) const CELL_DATA: i32 = HEADER;
+/// Offset of the number of entries, elements or bytes of such a cell.
+pub(super) const CELL_SIZE: i32 = HEADER + 8;
+const _: () = assert!(offset_of!(TVMFFIShapeCell, data) == 0 && offset_of!(TVMFFIShapeCell, size) == 8);
+const _: () = assert!(offset_of!(TVMFFISeqCell, data) == 0 && offset_of!(TVMFFISeqCell, size) == 8);
+const _: () = assert!(offset_of!(TVMFFIByteArray, data) == 0 && offset_of!(TVMFFIByteArray, size) == 8);
+
+/// Offsets of the fields of a `DLTensor`.
+pub(super) mod tensor {
+    use super::{DLDevice, DLTensor, offset_of};
+
+    pub const DATA: i32 = offset_of!(DLTensor, data) as i32;
+    pub const DEVICE: i32 = offset_of!(DLTensor, device) as i32;
+    pub const NDIM: i32 = offset_of!(DLTensor, ndim) as i32;
+    pub const DTYPE: i32 = offset_of!(DLTensor, dtype) as i32;
+    pub const SHAPE: i32 = offset_of!(DLTensor, shape) as i32;
+    pub const STRIDES: i32 = offset_of!(DLTensor, strides) as i32;
+    pub const BYTE_OFFSET: i32 = offset_of!(DLTensor, byte_offset) as i32;
+    // Neighbours that are compared in one load.
+    const _: () = assert!(NDIM + 4 == DTYPE && NDIM % 8 == 0);
+    const _: () =
+        assert!(DEVICE % 8 == 0 && offset_of!(DLDevice, device_type) == 0 && offset_of!(DLDevice, device_id) == 4);
+}
+
+/// Alignment of a `TVMFFIAny`.
+pub(super) const ANY: PointerFacts = PointerFacts { align: align_of::<TVMFFIAny>() as u32, ..PointerFacts::NONE };
+
+/// The facts of the pointer to a wrapper's result: the ABI says that it is there.
+pub(super) fn result_facts() -> PointerFacts {
+    PointerFacts { nonnull: true, dereferenceable: ANY_SIZE as u32, ..ANY }
+}
+
+/// Returns 0.
+pub(super) fn succeed(b: &mut FunctionBuilder<'_>) {
+    let zero = b.iconst(Type::I32, 0);
+    b.ret(Some(zero));
+}
+
+/// Writes a value of a known type: type index and zero padding in one store, then the whole payload.
+pub(super) fn store_any(b: &mut FunctionBuilder<'_>, to: Value, index: TypeIndex, payload: Value) {
+    store_index(b, to, index);
+    b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
+}
+
+/// Writes None.
+pub(super) fn store_none(b: &mut FunctionBuilder<'_>, to: Value) {
+    store_index(b, to, TypeIndex::NONE);
+    let zero = b.i64(0);
+    b.store(zero, to, PAYLOAD, MemFlags::ALIGNED);
+}
+
+/// Writes a type index with its padding.
+fn store_index(b: &mut FunctionBuilder<'_>, to: Value, index: TypeIndex) {
+    let order = b.module().endianness;
+    let index = b.i64(pair(order, index.0 as u32, 0));
+    b.store(index, to, TYPE_INDEX, MemFlags::ALIGNED);
+}
+
+/// Writes a scalar as the result.
+pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: ScalarType, value: Value) {
+    let (index, payload) = match ty {
+        ScalarType::Bool => (TypeIndex::BOOL, b.convert(ConvertOp::ZExt, Type::I64, value)),
+        ScalarType::Float64 => (TypeIndex::FLOAT, value),
+        ScalarType::Float32 => (TypeIndex::FLOAT, b.convert(ConvertOp::FPromote, Type::F64, value)),
+        ScalarType::Handle => (TypeIndex::OPAQUE_PTR, value),
+        _ if ty.bits() == 64 => (TypeIndex::INT, value),
+        _ if ty.is_signed_int() => (TypeIndex::INT, b.convert(ConvertOp::SExt, Type::I64, value)),
+        _ => (TypeIndex::INT, b.convert(ConvertOp::ZExt, Type::I64, value)),
+    };
+    store_any(b, result, index, payload);
+}

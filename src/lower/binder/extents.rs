@@ -1,0 +1,170 @@
+//! Sizes and strides of tensors: contract 3 to 5.
+
+use super::emit::{Condition, Emit, Var};
+use super::state::State;
+use super::tensors::Tensor;
+use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, VALUE_ERROR};
+use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
+use crate::lower::abi::tensor::STRIDES;
+use crate::lower::protocol::{Aspect, entry, flag, place, tensor};
+use crate::lower::protocol::{Part, Tag};
+
+/// `.shape[0]`
+const PLACE: [Part<'static>; 1] = [Part::Value(Tag::Place, Field::Here as u32)];
+
+impl Binder<'_, '_> {
+    /// Entry `index` of the record: the dimensions, then the strides.
+    fn entry(&mut self, rec: Value, index: Value) -> Value {
+        let first = self.b.ptr_add_imm(rec, i64::from(4 * tensor::SIZE));
+        self.nth(first, index, 4 * entry::SIZE)
+    }
+
+    /// Sizes, one by one.
+    pub(super) fn sizes(&mut self, t: Tensor) {
+        self.set_part(".shape[");
+        let stated = self.number32(t.rec, tensor::RANK);
+        let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
+        self.for_up(t.rank, |r, d| {
+            r.set_here(place::DIM, d);
+            let size = r.at(t.shape, d);
+            r.either(
+                Aspect::Ranked,
+                Aspect::AnyRank,
+                stated,
+                |r| {
+                    let entry = r.entry(t.rec, d);
+                    r.size(entry, size);
+                },
+                |r| {
+                    let ok = r.b.icmp_imm(IntCC::SGe, size, 0);
+                    let parts = [Part::Text("a size of at least 0"), GOT, GOT_NUMBER];
+                    r.require_of_telling(ok, VALUE_ERROR, &PLACE, &parts, |r| r.set_field(Field::Got, size));
+                },
+            );
+        });
+    }
+
+    /// Number `index` of an array of 64-bit integers.
+    fn at(&mut self, array: Value, index: Value) -> Value {
+        let at = self.b.element(array, index, Type::I64);
+        self.b.load(Type::I64, at, 0, MemFlags::ALIGNED)
+    }
+
+    /// The product of two numbers that are not negative, and whether it fits: where the upper half is 0 and the lower half not
+    /// negative.
+    pub(super) fn product_fits(&mut self, x: Value, y: Value) -> (Value, Value) {
+        let (lower, mark) = self.product(x, y);
+        (lower, self.is(mark, 0))
+    }
+
+    /// The product, and 0 where it fits.
+    fn product(&mut self, x: Value, y: Value) -> (Value, Value) {
+        let upper = self.b.binary(BinaryOp::SMulHi, x, y);
+        let lower = self.b.binary(BinaryOp::Mul, x, y);
+        let sixty_three = self.b.i64(63);
+        let sign = self.b.binary(BinaryOp::LShr, lower, sixty_three);
+        (lower, self.or(upper, sign))
+    }
+
+    /// The number of elements, where every product of trailing sizes fits, and strides. Contract 3 and 4: no strides mean compact
+    /// ones; a size of 1 takes any stride, and an empty tensor any strides. Writes what the good path expects.
+    pub(super) fn strides(&mut self, t: Tensor) -> Value {
+        let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
+        let has = self.is_not(given, 0);
+        let compact = self.compact_strides(t);
+        let given = self.b.select(has, given, compact);
+        let [product, overflow, wrong] = [(); 3].map(|()| Var::new(&mut self.b, Type::I64));
+        for (var, value) in [(product, 1), (overflow, 0), (wrong, -1)] {
+            let value = self.b.i64(value);
+            self.set(var, value);
+        }
+        // from the last, so that what is found wrong in the end is the first
+        self.for_down(t.rank, |r, d| {
+            let compact = r.get(product);
+            let strides = r.compact_strides(t);
+            let to = r.b.element(strides, d, Type::I64);
+            r.b.store(compact, to, 0, MemFlags::ALIGNED);
+            let size = r.at(t.shape, d);
+            if r.has(Aspect::Compact) {
+                let stride = r.at(given, d);
+                let other = r.b.icmp(IntCC::Ne, stride, compact);
+                let several = r.is_not(size, 1);
+                let is_wrong = r.and(other, several);
+                let before = r.get(wrong);
+                let now = r.b.select(is_wrong, d, before);
+                r.set(wrong, now);
+            }
+            let (next, mark) = r.product(compact, size);
+            r.set(product, next);
+            let before = r.get(overflow);
+            let now = r.or(before, mark);
+            r.set(overflow, now);
+        });
+        let overflow = self.get(overflow);
+        let fits = self.is(overflow, 0);
+        let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
+        self.require_part(fits, ".shape", &parts, |_| {});
+        let count = self.get(product);
+        let empty = self.is(count, 0);
+        let wrong = self.get(wrong);
+        self.either_strides(
+            t,
+            |r| r.other_strides(t, given, empty),
+            |r| {
+                let right = r.b.icmp_imm(IntCC::SLt, wrong, 0);
+                let ok = Condition::Any(vec![right, empty]);
+                let parts = [EXPECTED_NUMBER, Part::Text(" (contiguous)"), GOT, GOT_NUMBER];
+                r.require_of_telling(ok, VALUE_ERROR, &PLACE, &parts, |r| {
+                    r.set_part(".strides[");
+                    r.set_here(place::DIM, wrong);
+                    let strides = r.compact_strides(t);
+                    let (stride, compact) = (r.at(given, wrong), r.at(strides, wrong));
+                    r.set_field(Field::Got, stride);
+                    r.set_field(Field::Expected, compact);
+                });
+            },
+        );
+        count
+    }
+
+    /// Runs `other` where strides are stated or any, else `compact`.
+    fn either_strides(&mut self, t: Tensor, other: impl FnOnce(&mut Self), compact: impl FnOnce(&mut Self)) {
+        let some = [Aspect::Strided, Aspect::AnyStrides].into_iter().any(|aspect| self.has(aspect));
+        match (some, self.has(Aspect::Compact)) {
+            (true, true) => {
+                let is_other = self.has_flag(t.flags, flag::STRIDED | flag::ANY_STRIDES);
+                self.when_else(is_other, other, compact);
+            }
+            (true, false) => other(self),
+            (false, _) => compact(self),
+        }
+    }
+
+    /// Strides that are stated, or any.
+    fn other_strides(&mut self, t: Tensor, given: Value, empty: Value) {
+        let stated = self.has_flag(t.flags, flag::STRIDED);
+        self.set_part(".strides[");
+        self.for_up(t.rank, |r, d| {
+            let stride = r.at(given, d);
+            let strides = r.compact_strides(t);
+            let to = r.b.element(strides, d, Type::I64);
+            r.either(
+                Aspect::Strided,
+                Aspect::AnyStrides,
+                stated,
+                |r| {
+                    r.set_here(place::DIM, d);
+                    let size = r.at(t.shape, d);
+                    let single = r.is(size, 1);
+                    let excused = r.or(empty, single);
+                    let index = r.b.binary(BinaryOp::Add, t.rank, d);
+                    let entry = r.entry(t.rec, index);
+                    r.stride(entry, stride, excused);
+                    let accepted = r.field(Field::Accepted);
+                    r.b.store(accepted, to, 0, MemFlags::ALIGNED);
+                },
+                |r| r.b.store(stride, to, 0, MemFlags::ALIGNED),
+            );
+        });
+    }
+}

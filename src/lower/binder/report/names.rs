@@ -1,0 +1,103 @@
+//! Names of types, dtypes and devices in messages, and lists of them.
+
+use crate::lower::constants::Messages;
+use tvm_ffi_runtime::abi::{DLDeviceType, TypeIndex};
+
+/// What an argument of a static type is called, by type index, in the words of the signature language.
+const TYPES: [(TypeIndex, &str); 28] = [
+    (TypeIndex::NONE, "None"),
+    (TypeIndex::INT, "int"),
+    (TypeIndex::BOOL, "bool"),
+    (TypeIndex::FLOAT, "float"),
+    (TypeIndex::OPAQUE_PTR, "handle"),
+    (TypeIndex::DATA_TYPE, "dtype"),
+    (TypeIndex::DEVICE, "device"),
+    (TypeIndex::DL_TENSOR_PTR, "Tensor"),
+    (TypeIndex::RAW_STR, "str"),
+    (TypeIndex::BYTE_ARRAY_PTR, "bytes"),
+    (TypeIndex::OBJECT_RVALUE_REF, "rvalue reference"),
+    (TypeIndex::SMALL_STR, "str"),
+    (TypeIndex::SMALL_BYTES, "bytes"),
+    (TypeIndex::OBJECT, "Object"),
+    (TypeIndex::STR, "str"),
+    (TypeIndex::BYTES, "bytes"),
+    (TypeIndex::ERROR, "Error"),
+    (TypeIndex::FUNCTION, "Function"),
+    (TypeIndex::SHAPE, "Shape"),
+    (TypeIndex::TENSOR, "Tensor"),
+    (TypeIndex::ARRAY, "Array"),
+    (TypeIndex::MAP, "Map"),
+    (TypeIndex::MODULE, "Module"),
+    (TypeIndex::OPAQUE_PY_OBJECT, "Python object"),
+    (TypeIndex::LIST, "List"),
+    (TypeIndex::DICT, "Dict"),
+    (TypeIndex::VISIT_INTERRUPT, "VisitInterrupt"),
+    (TypeIndex::BIG_INT, "int of more than 64 bits"),
+];
+
+const FLOAT: &str = "float";
+/// Names of `DLDataTypeCode`, by code (`dlpack.h`); those from [`FIRST_FIXED_WIDTH_CODE`] on begin with [`FLOAT`].
+const DTYPES: [&str; 18] = [
+    "int",
+    "uint",
+    FLOAT,
+    "handle",
+    "bfloat",
+    "complex",
+    "bool",
+    "8_e3m4",
+    "8_e4m3",
+    "8_e4m3b11fnuz",
+    "8_e4m3fn",
+    "8_e4m3fnuz",
+    "8_e5m2",
+    "8_e5m2fnuz",
+    "8_e8m0fnu",
+    "6_e2m3fn",
+    "6_e3m2fn",
+    "4_e2m1fn",
+];
+/// From this code on the name tells the number of bits.
+pub(super) const FIRST_FIXED_WIDTH_CODE: i64 = 7;
+pub(super) const FIXED_WIDTH_CODES: i64 = DTYPES.len() as i64 - FIRST_FIXED_WIDTH_CODE;
+pub(super) const HANDLE_CODE: i64 = 3;
+pub(super) const BOOL_CODE: i64 = 6;
+
+/// Device types end here (`DLDeviceType` of DLPack 1.3).
+const LAST_DEVICE_TYPE: i32 = 18;
+
+/// Where a list has no name. Behind its last name is an empty one.
+pub(super) const NONE: u8 = 1;
+const NONE_TEXT: &str = "\u{1}";
+
+/// How many types are no objects: those of the first indices.
+pub(super) const FEW: i64 = TYPES.len() as i64 - OBJECTS;
+const OBJECTS: i64 = (TypeIndex::BIG_INT.0 - TypeIndex::STATIC_OBJECT_BEGIN.0) as i64 + 1;
+const _: () = assert!(TYPES[FEW as usize].0.0 == TypeIndex::STATIC_OBJECT_BEGIN.0);
+const _: () = assert!(TYPES[FEW as usize - 1].0.0 as i64 == FEW - 1);
+
+/// Names of types: those of the first indices, and those of objects.
+pub(super) fn types(texts: &mut Messages) -> [u32; 2] {
+    let names = TYPES.map(|(_, name)| name);
+    let (few, objects) = names.split_at(FEW as usize);
+    [few, objects].map(|names| texts.list(names))
+}
+
+/// Names of dtypes by code.
+pub(super) struct DTypes {
+    pub list: u32,
+    /// What the names of those of a fixed width begin with, and leave out.
+    pub float: u32,
+}
+
+pub(super) fn dtypes(texts: &mut Messages) -> DTypes {
+    let list = texts.list(&DTYPES);
+    let before = DTYPES.iter().take_while(|name| **name != FLOAT);
+    DTypes { list, float: list + before.map(|name| name.len() as u32 + 1).sum::<u32>() }
+}
+
+/// Names of devices by type.
+pub(super) fn devices(texts: &mut Messages) -> u32 {
+    let names: Vec<_> = (0..=LAST_DEVICE_TYPE).map(|code| DLDeviceType(code).name().unwrap_or(NONE_TEXT)).collect();
+    texts.list(&names)
+}

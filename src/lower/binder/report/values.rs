@@ -1,0 +1,260 @@
+//! What [`report`](super) prints of dtypes, devices, types and texts that came.
+
+use super::Printer;
+use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE};
+use crate::ir::{BinaryOp, Block, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::lower::abi::fields::{self, DTypeField};
+use crate::lower::binder::emit::{Emit, Var};
+use crate::lower::capi;
+use crate::lower::protocol::Field;
+use crate::lower::protocol::{Part, Tag};
+use std::mem::offset_of;
+use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIObject, TVMFFITypeInfo, TypeIndex};
+
+/// Room for a type key or a text that came; longer ones are cut.
+const COPY_ROOM: i64 = 160;
+/// No object lies below: a payload under it is a number, not a pointer.
+const LEAST_ADDRESS: i64 = 4096;
+
+/// What is noted of a dtype or a device for the rows that print them.
+mod note {
+    /// What is between a dtype's element and its lanes.
+    pub const BY: u32 = 0;
+    /// [`Unless`](super::Tag::Unless) looks at it: whether there are lanes, or the device's number is printed.
+    pub const CONDITION: u32 = 1;
+    /// The dtype's code, or the device's type.
+    pub const KIND: u32 = 2;
+    pub const BITS: u32 = 3;
+    /// How many lanes, or the device's number.
+    pub const COUNT: u32 = 4;
+}
+
+const fn number(field: u32) -> Part<'static> {
+    Part::Value(Tag::Number, field)
+}
+
+const UNLESS: Part<'static> = Part::Value(Tag::Unless, note::CONDITION);
+/// `x4`
+const LANES: [Part<'static>; 3] = [UNLESS, Part::Value(Tag::String, note::BY), number(note::COUNT)];
+/// `:0`
+const ID: [Part<'static>; 3] = [UNLESS, Part::Text(":"), number(note::COUNT)];
+
+impl Printer<'_, '_> {
+    /// The tags of which this is about.
+    pub(super) fn values(&mut self, byte: Value) {
+        self.on_tag(byte, Tag::DType, |p| p.dtype());
+        self.on_either(byte, [Tag::Device, Tag::NumberedDevice], |p, numbered| p.device(numbered));
+        if self.has(Tag::Type) {
+            self.on_tag(byte, Tag::Type, |p| p.type_name());
+            self.on_tag_there(byte, Tag::TypeKey, |p| p.type_key());
+        }
+    }
+
+    fn set_note(&mut self, note: u32, value: Value) {
+        let notes = self.notes();
+        self.b.store(value, notes, 8 * note as i32, MemFlags::ALIGNED);
+    }
+
+    /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
+    fn dtype(&mut self) {
+        let dtype = self.context_field(Field::Got);
+        let [code, bits, lanes] =
+            [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes].map(|field| field.of(&mut self.b, dtype));
+        self.set_note(note::KIND, code);
+        self.set_note(note::BITS, bits);
+        // not 0 for other than 1
+        let one = self.b.i64(1);
+        let vector = self.b.binary(BinaryOp::Xor, lanes, one);
+        self.set_note(note::CONDITION, vector);
+        // a scalable vector's lanes are negative, as 16 bits
+        let scalable = self.b.icmp_imm(IntCC::SGe, lanes, 1 << 15);
+        let wrapped = self.b.i64(1 << 16);
+        let negated = self.b.binary(BinaryOp::Sub, wrapped, lanes);
+        let lanes = self.b.select(scalable, negated, lanes);
+        self.set_note(note::COUNT, lanes);
+        let by = self.text_from("xvscale", "x", scalable);
+        self.set_note(note::BY, by);
+
+        let is_bool = self.is(code, BOOL_CODE);
+        let is_byte = self.is(bits, 8);
+        let plain_bool = self.and(is_bool, is_byte);
+        let is_handle = self.is(code, HANDLE_CODE);
+        let fixed = self.b.icmp_imm(IntCC::SGe, code, FIRST_FIXED_WIDTH_CODE);
+        let silent = self.or(plain_bool, is_handle);
+        let silent = self.or(silent, fixed);
+        let silent = self.b.convert(ConvertOp::ZExt, Type::I64, silent);
+        // the bits are its first byte
+        let row = self.own_row(&[&[number(note::BITS)][..], &LANES].concat());
+        let row = self.b.ptr_add(row, silent);
+        let names = names::dtypes(self.texts);
+        let named =
+            [Part::Text("code "), number(note::KIND), Part::Text(", "), number(note::BITS), Part::Text(" bits")];
+        let apart = [UNLESS, Part::Text(", ")];
+        // names of these leave this out
+        let known = self.b.i64(FIRST_FIXED_WIDTH_CODE);
+        let known = self.b.binary(BinaryOp::Sub, code, known);
+        let begins = self.b.icmp_imm(IntCC::ULt, known, names::FIXED_WIDTH_CODES);
+        self.when(begins, |p| {
+            let text = p.own(names.float);
+            p.push(text);
+        });
+        let (notes, list) = (self.notes(), self.own(names.list));
+        self.push_name_or(list, code, &[&named[..], &apart, &LANES].concat(), row, notes);
+    }
+
+    /// The text of both, or the second alone.
+    fn text_from(&mut self, first: &str, second: &str, both: Value) -> Value {
+        let text = self.texts.text(&format!("{first}{second}"));
+        let text = self.own(text);
+        let (whole, behind) = (self.b.i64(0), self.b.i64(first.len() as i64));
+        let skipped = self.b.select(both, whole, behind);
+        self.b.ptr_add(text, skipped)
+    }
+
+    /// `cpu`, or `cuda:0`, which it always is for `numbered` of 1.
+    fn device(&mut self, numbered: Value) {
+        let (got, expected) = (self.context_field(Field::Got), self.context_field(Field::Expected));
+        let is_numbered = self.is_not(numbered, 0);
+        let device = self.b.select(is_numbered, expected, got);
+        let (device_type, id) = (fields::first(&mut self.b, device), fields::second(&mut self.b, device));
+        let [device_type, id] = [device_type, id].map(|half| self.b.convert(ConvertOp::SExt, Type::I64, half));
+        self.set_note(note::KIND, device_type);
+        self.set_note(note::COUNT, id);
+        // there is one CPU
+        let cpu = self.b.i64(i64::from(DLDeviceType::CPU.0));
+        let other = self.b.binary(BinaryOp::Xor, device_type, cpu);
+        let other = self.or(other, id);
+        let numbered = self.or(numbered, other);
+        self.set_note(note::CONDITION, numbered);
+        let names = names::devices(self.texts);
+        let unknown = [&[Part::Text("device type "), number(note::KIND)][..], &ID].concat();
+        let row = self.own_row(&ID);
+        let (notes, names) = (self.notes(), self.own(names));
+        self.push_name_or(names, device_type, &unknown, row, notes);
+    }
+
+    /// Pushes a name and goes through `row`, or through `unknown` where the list has none at that index.
+    fn push_name_or(&mut self, first: Value, index: Value, unknown: &[Part<'_>], row: Value, context: Value) {
+        let unknown = self.own_row(unknown);
+        let block = self.named_block();
+        self.b.jump(block, &[first, index, unknown, row, context]);
+    }
+
+    /// Where names are looked for: takes the first, the index, and what [`push_name_or`](Self::push_name_or) goes through.
+    fn named_block(&mut self) -> Block {
+        if let Some(block) = self.named {
+            return block;
+        }
+        let here = self.b.current();
+        let block = self.b.block();
+        self.named = Some(block);
+        let [list, index] = [Type::Ptr, Type::I64].map(|ty| self.b.block_param(block, ty));
+        let [unknown, row, context] = [Type::Ptr; 3].map(|ty| self.b.block_param(block, ty));
+        let (head, one, scan, found) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
+        let (at, rest) = (self.b.block_param(head, Type::Ptr), self.b.block_param(head, Type::I64));
+        let character = self.b.block_param(scan, Type::Ptr);
+        self.b.switch_to(block);
+        self.b.jump(head, &[list, index]);
+        self.b.switch_to(head);
+        // behind the last is an empty one
+        let first = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
+        let inside = self.b.icmp_imm(IntCC::Ne, first, 0);
+        let counted = self.b.block();
+        self.b.branch(inside, counted, found, Hint::None);
+        self.b.switch_to(counted);
+        let before = self.is_not(rest, 0);
+        self.b.branch(before, one, found, Hint::None);
+        self.b.switch_to(one);
+        let one_less = self.b.i64(-1);
+        let rest = self.b.binary(BinaryOp::Add, rest, one_less);
+        self.b.jump(scan, &[at]);
+        self.b.switch_to(scan);
+        let byte = self.b.load(Type::I8, character, 0, MemFlags::ALIGNED);
+        let behind = self.b.ptr_add_imm(character, 1);
+        let is_end = self.b.icmp_imm(IntCC::Eq, byte, 0);
+        self.b.branch_with(is_end, (head, &[behind, rest]), (scan, &[behind]), Hint::None);
+        self.b.switch_to(found);
+        let there = self.b.icmp_imm(IntCC::UGt, first, i64::from(names::NONE));
+        let then = Var::new(&mut self.b, Type::Ptr);
+        self.set(then, unknown);
+        self.when(there, |p| {
+            p.push(at);
+            p.set(then, row);
+        });
+        let then = self.get(then);
+        self.enter(then, context);
+        self.b.switch_to(here);
+        block
+    }
+
+    /// The name of a static type, the key of a registered one, or the bare index.
+    fn type_name(&mut self) {
+        let index = self.context_field(Field::Got);
+        let [few, objects] = names::types(self.texts).map(|list| self.own(list));
+        let begin = self.b.i64(i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
+        let object = self.b.binary(BinaryOp::Sub, index, begin);
+        // an index between the two is far behind the last object
+        let is_few = self.b.icmp_imm(IntCC::ULt, index, names::FEW);
+        let names = self.b.select(is_few, few, objects);
+        let place = self.b.select(is_few, index, object);
+        let key = Part::Value(Tag::TypeKey, 0);
+        let (row, context) = (self.own_row(&[]), self.get(self.context));
+        self.push_name_or(names, place, &[key, Part::Text("type index "), number(Field::Got as u32)], row, context);
+    }
+
+    /// Pushes the key of a registered type and ends the row; goes on with it for other types.
+    fn type_key(&mut self) {
+        let (index, payload) = (self.context_field(Field::Got), self.context_field(Field::Payload));
+        // Upstream's TVMFFIGetTypeInfo ends the process on an index that it doesn't know, so ask only where the
+        // payload is an object that bears this index: only a registered type has objects.
+        let unknown = self.b.block();
+        let go_on_if = |p: &mut Self, cond: Value| {
+            let yes = p.b.block();
+            p.b.branch(cond, yes, unknown, Hint::None);
+            p.b.switch_to(yes);
+        };
+        let dynamic = self.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::DYN_OBJECT_BEGIN.0));
+        go_on_if(self, dynamic);
+        let high = self.b.icmp_imm(IntCC::UGe, payload, LEAST_ADDRESS);
+        let mask = self.b.i64(7);
+        let low_bits = self.and(payload, mask);
+        let aligned = self.is(low_bits, 0);
+        let plausible = self.and(high, aligned);
+        go_on_if(self, plausible);
+        let object = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, payload);
+        let own = self.b.load(Type::I32, object, offset_of!(TVMFFIObject, type_index) as i32, MemFlags::ALIGNED);
+        let own_wide = self.b.convert(ConvertOp::SExt, Type::I64, own);
+        let same = self.b.icmp(IntCC::Eq, own_wide, index);
+        go_on_if(self, same);
+        let type_info = capi::import(self.b.module(), capi::GET_TYPE_INFO);
+        if let Some(info) = self.b.call(type_info, &[own]) {
+            let found = self.is_not(info, 0);
+            go_on_if(self, found);
+            let key = offset_of!(TVMFFITypeInfo, type_key) as i32;
+            let data = self.b.load(Type::Ptr, info, key, MemFlags::ALIGNED);
+            let size = self.b.load(Type::I64, info, key + 8, MemFlags::ALIGNED);
+            self.push_copy(data, size);
+        }
+        let end = self.end;
+        self.b.jump(end, &[]);
+        self.b.switch_to(unknown);
+    }
+
+    /// Pushes characters as a C string in the frame, as they need not end with a NUL. There is room for one such string.
+    pub(super) fn push_copy(&mut self, data: Value, size: Value) {
+        let room = self.b.i64(COPY_ROOM - 1);
+        let size = self.b.binary(BinaryOp::UMin, size, room);
+        let slot = self.b.slot(COPY_ROOM as u32, 8);
+        let copy = self.b.stack_addr(slot);
+        self.for_up(size, |e, index| {
+            let from = e.b.ptr_add(data, index);
+            let byte = e.b.load(Type::I8, from, 0, MemFlags::ALIGNED);
+            let to = e.b.ptr_add(copy, index);
+            e.b.store(byte, to, 0, MemFlags::ALIGNED);
+        });
+        let end = self.b.ptr_add(copy, size);
+        let nul = self.b.iconst(Type::I8, 0);
+        self.b.store(nul, end, 0, MemFlags::ALIGNED);
+        self.push(copy);
+    }
+}

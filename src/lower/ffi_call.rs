@@ -1,0 +1,33 @@
+//! Calls of TVM FFI functions from generated code: pack arguments, call, own the result. The caller of this module decides what becomes
+//! of a code that is not 0.
+
+use super::abi::{ANY_SIZE, store_none};
+use super::capi;
+use crate::ir::{FunctionBuilder, Type, Value};
+
+/// A `TVMFFIAny` in the frame, None at first.
+pub(super) fn any_slot(b: &mut FunctionBuilder<'_>) -> Value {
+    let slot = b.slot(ANY_SIZE as u32, 8);
+    let slot = b.stack_addr(slot);
+    store_none(b, slot);
+    slot
+}
+
+/// Calls a function object with the packed arguments at `args`; gives the code. What `result` then holds is owned by the caller.
+pub(super) fn call(
+    b: &mut FunctionBuilder<'_>,
+    function: Value,
+    args: Value,
+    num_args: i32,
+    result: Value,
+) -> Option<Value> {
+    let call = capi::import(b.module(), capi::FUNCTION_CALL);
+    let num_args = b.iconst(Type::I32, i64::from(num_args));
+    b.call(call, &[function, args, num_args, result])
+}
+
+/// Gives up a reference to an object.
+pub(super) fn release(b: &mut FunctionBuilder<'_>, object: Value) {
+    let release = capi::import(b.module(), capi::OBJECT_DEC_REF);
+    b.call(release, &[object]);
+}

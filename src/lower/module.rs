@@ -1,0 +1,86 @@
+//! Wrappers of one module, put together.
+
+use super::error::LowerError;
+use super::kernel::Kernel;
+use super::unit::{OWN_SYMBOLS, Unit};
+use super::{binder, constants, wrapper};
+use crate::ir;
+use crate::spec::Signature;
+use target_lexicon::Endianness;
+
+/// Where the routines come from that all wrappers share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Routines {
+    /// Imported as [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
+    #[default]
+    Import,
+    /// Defined in the module itself once it is complete, as far as its wrappers use them, and unseen outside: for objects and modules that stand alone.
+    Define,
+}
+
+/// Lowers wrappers into one IR module, in which they share their message texts.
+#[derive(Debug)]
+pub struct Lowering {
+    pub(super) unit: Unit,
+    routines: Routines,
+}
+
+impl Lowering {
+    /// An empty module for this machine, or another of its byte order.
+    pub fn new(routines: Routines) -> Self {
+        Self::for_endianness(routines, ir::HOST_ENDIANNESS)
+    }
+
+    /// An empty module for a target of this byte order (`Triple::endianness` tells it).
+    pub fn for_endianness(routines: Routines, endianness: Endianness) -> Self {
+        Lowering { unit: Unit::new(endianness), routines }
+    }
+
+    /// Adds a wrapper, exported as [`Signature::symbol`].
+    ///
+    /// # Errors
+    /// The name is taken, the kernel doesn't fit the signature, or its body has mistakes. The module is then as it was,
+    /// but for imports and message texts that nothing uses.
+    pub fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<ir::FuncRef, LowerError> {
+        let symbol = self.unit.symbol(signature);
+        if self.unit.module.function_named(&symbol).is_some() {
+            return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
+        }
+        // some of these are defined only once all wrappers are there
+        if symbol.starts_with(OWN_SYMBOLS) {
+            return Err(LowerError::ReservedName { name: signature.name().to_owned(), symbol });
+        }
+        kernel.check(signature)?;
+        kernel.check_symbol(signature, &symbol, &self.unit.module)?;
+        let declared = self.unit.module.functions.len();
+        let mut result = wrapper::lower(&mut self.unit, signature, kernel);
+        if !self.unit.texts.is_in_reach() {
+            let function = signature.name().to_owned();
+            result = Err(LowerError::TooManyMessages { function, most: constants::MAX_BYTES });
+        }
+        if result.is_err() {
+            // functions are only ever appended, so that this takes back what the wrapper declared
+            self.unit.module.truncate_functions(declared);
+        }
+        result
+    }
+
+    /// The module, complete.
+    pub fn finish(mut self) -> ir::Module {
+        if self.routines == Routines::Define {
+            let Unit { module, messages, texts, .. } = &mut self.unit;
+            binder::define(module, ir::Linkage::Local, *messages, texts);
+        }
+        self.unit.finish()
+    }
+}
+
+/// Lowers one wrapper to a module of its own.
+///
+/// # Errors
+/// As [`Lowering::add`].
+pub fn lower(signature: &Signature, kernel: &Kernel, routines: Routines) -> Result<ir::Module, LowerError> {
+    let mut lowering = Lowering::new(routines);
+    lowering.add(signature, kernel)?;
+    Ok(lowering.finish())
+}

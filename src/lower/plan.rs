@@ -1,0 +1,184 @@
+//! What is decided once about a signature, before any code is made for it.
+
+use std::collections::HashSet;
+
+use super::abi;
+use super::convention::Convention;
+use super::devices::{Devices, SharedId};
+use super::protocol::TARGET;
+use crate::ir::PointerFacts;
+use crate::spec::{Device, Dim, DimOp, ParamType, Signature, TensorShape, TensorType};
+
+/// Symbols beyond this number are spilled until they are asked for.
+const FEW_SYMBOLS: usize = 8;
+/// Values of parameters and symbols beyond this number are spilled until the kernel is called. They don't fit into registers, and the
+/// time of register allocation grows with the square of the number of values that are alive at once.
+const FEW_VALUES: usize = 10;
+
+/// The decisions about one signature.
+pub(super) struct Plan<'a> {
+    pub signature: &'a Signature,
+    /// How the kernel takes its arguments.
+    pub convention: Convention,
+    /// The kernel takes the argument array itself, which the wrapper forwards.
+    pub forward_args: bool,
+    /// The binder makes all checks, before all else: the fast path can't make one of them.
+    pub binds_first: bool,
+    /// Number of arguments once defaults are filled in.
+    pub passed: usize,
+    /// The function returns something.
+    pub has_result: bool,
+    /// Which tensors share a device.
+    pub devices: Devices,
+    /// All tensors in order, where a stream or a result needs their devices; else empty.
+    pub tensors: Vec<&'a TensorType>,
+    /// There are more than [`FEW_SYMBOLS`].
+    pub spills_symbols: bool,
+    /// There are more than [`FEW_VALUES`].
+    pub spills_values: bool,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(signature: &'a Signature, convention: Convention) -> Self {
+        let symbols = signature.names_in_dims().len();
+        let devices = Devices::of(signature);
+        Plan {
+            signature,
+            convention,
+            forward_args: convention == Convention::Packed,
+            binds_first: needs_binder(signature, &devices),
+            passed: signature.passed().count(),
+            has_result: signature.ret().is_some(),
+            devices,
+            tensors: tensors_with_devices(signature),
+            spills_symbols: symbols > FEW_SYMBOLS,
+            spills_values: symbols + signature.params().len() > FEW_VALUES,
+        }
+    }
+
+    /// Facts about a wrapper's parameters that the ABI vouches for. The argument array may be NULL where there are no arguments.
+    pub(super) fn param_facts(&self) -> Vec<PointerFacts> {
+        let result = if self.has_result { abi::result_facts() } else { PointerFacts::NONE };
+        vec![PointerFacts::NONE, PointerFacts { readonly: true, ..abi::ANY }, PointerFacts::NONE, result]
+    }
+}
+
+/// All tensors in order, if a stream or a returned tensor needs their devices.
+fn tensors_with_devices(signature: &Signature) -> Vec<&TensorType> {
+    let streams = signature.params().iter().any(|param| !param.is_passed());
+    let mut tensors = Vec::new();
+    if streams || matches!(signature.ret(), Some(ParamType::Tensor(_))) {
+        signature.params().iter().for_each(|param| param.ty.for_each_tensor(&mut |tensor| tensors.push(tensor)));
+    }
+    tensors
+}
+
+/// Whether the fast path can't make all checks of a signature.
+fn needs_binder(signature: &Signature, devices: &Devices) -> bool {
+    !can_decide(signature)
+        || signature.params().iter().any(|param| has_slow_type(&param.ty))
+        || has_loose_device(signature, devices)
+}
+
+/// Whether a type has a part that the fast path can't check.
+fn has_slow_type(ty: &ParamType) -> bool {
+    match ty {
+        ParamType::Object(_) => true,
+        ParamType::Array(inner) | ParamType::List(inner) => **inner != ParamType::Any,
+        ParamType::Map(key, value) | ParamType::Dict(key, value) => {
+            **key != ParamType::Any || **value != ParamType::Any
+        }
+        // Compact strides of any rank are as many as the sizes. Some strides that are expressions are neither compared nor solved.
+        // Whether a byte offset can be added depends on the device.
+        ParamType::Tensor(tensor) => {
+            let computed = |stride: &Dim| matches!(stride, Dim::Binary(..));
+            tensor.shape == TensorShape::Any
+                || tensor.device == Device::Any
+                || tensor.strides().unwrap_or_default().iter().any(computed)
+        }
+        _ => ty.inner().into_iter().any(has_slow_type),
+    }
+}
+
+/// Whether tensors share a device that no tensor is certain to tell: only optional tensors have it. Tensors that may be on any device
+/// tell it to the others of that kind.
+fn has_loose_device(signature: &Signature, devices: &Devices) -> bool {
+    let mut firm = vec![false; devices.slots()];
+    let mut optional = vec![0; devices.slots()];
+    for param in signature.params() {
+        count_devices(&param.ty, devices, true, &mut firm, &mut optional);
+    }
+    firm.iter().zip(&optional).any(|(firm, optional)| !firm && *optional > 1)
+}
+
+fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bool], optional: &mut [usize]) {
+    if let ParamType::Tensor(tensor) = ty
+        && let (slot, SharedId::OfSlot) = devices.place(&tensor.device)
+    {
+        firm[slot] |= always;
+        optional[slot] += usize::from(!always);
+    }
+    let always = always && matches!(ty, ParamType::Tuple(_));
+    ty.inner().into_iter().for_each(|inner| count_devices(inner, devices, always, firm, optional));
+}
+
+/// Whether the fast path can compute an expression: each divisor is a positive constant, so that nothing traps.
+fn is_computable(dim: &Dim) -> bool {
+    match dim {
+        Dim::Const(_) | Dim::Symbol(_) => true,
+        Dim::Binary(DimOp::FloorDiv | DimOp::Mod, x, y) => {
+            is_computable(x) && matches!(y.eval(&|_| None), Some(1..)) && is_computable(y)
+        }
+        Dim::Binary(_, x, y) => is_computable(x) && is_computable(y),
+    }
+}
+
+/// The one symbol of an expression that has no value yet, with the expression that solves for it, if the fast path can compute that.
+pub(super) fn solvable<'a>(dim: &'a Dim, known: &dyn Fn(&str) -> bool) -> Option<(&'a str, Dim)> {
+    let mut unknown = Vec::new();
+    dim.for_each_symbol(&mut |name| {
+        if !known(name) && !unknown.contains(&name) {
+            unknown.push(name);
+        }
+    });
+    let [name] = unknown[..] else { return None };
+    let solved = dim.solved_for(name, Dim::Symbol(TARGET.to_owned()))?;
+    is_computable(&solved).then_some((name, solved))
+}
+
+/// Whether the fast path can give every name in dimensions its value, and compute all expressions on the way: the tensors that carry
+/// the symbols are always passed, and divisors are positive constants.
+fn can_decide(signature: &Signature) -> bool {
+    let mut known: HashSet<&str> = HashSet::new();
+    let mut dims: Vec<&Dim> = Vec::new();
+    for param in signature.params() {
+        if param.ty.as_scalar().is_some() {
+            known.insert(&param.name);
+        }
+        firm_dims(&param.ty, &mut dims);
+    }
+    loop {
+        let before = known.len();
+        for dim in &dims {
+            if let Some((name, _)) = solvable(dim, &|name| known.contains(name)) {
+                known.insert(name);
+            }
+        }
+        if known.len() == before {
+            break;
+        }
+    }
+    let mut computable = signature.constraints().iter().all(|c| is_computable(&c.left) && is_computable(&c.right));
+    let types = signature.params().iter().map(|param| &param.ty).chain(signature.ret());
+    types.for_each(|ty| ty.for_each_dim(&mut |dim| computable &= is_computable(dim)));
+    computable && signature.names_in_dims().into_iter().all(|name| known.contains(name))
+}
+
+/// The dimensions of what a call always passes: neither optional nor in a container.
+fn firm_dims<'a>(ty: &'a ParamType, dims: &mut Vec<&'a Dim>) {
+    match ty {
+        ParamType::Tensor(_) | ParamType::Shape(_) => ty.for_each_dim(&mut |dim| dims.push(dim)),
+        ParamType::Tuple(items) => items.iter().for_each(|item| firm_dims(item, dims)),
+        _ => {}
+    }
+}

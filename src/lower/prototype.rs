@@ -1,0 +1,187 @@
+//! C prototypes of kernels: a header that a C compiler accepts.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+
+use super::convention::{self, CType, Convention, KernelReturn, names};
+use super::error::LowerError;
+use super::kernel::{Kernel, Kind};
+use crate::spec::Signature;
+
+/// What the prototypes need: the headers of the `apache-tvm-ffi` package where they are found, else the same in short.
+const PRELUDE: &str = "\
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__has_include)
+#if __has_include(<tvm/ffi/c_api.h>)
+#include <tvm/ffi/c_api.h>
+#define TVM_FFI_CODEGEN_HAS_C_API
+#endif
+#endif
+
+#ifndef TVM_FFI_CODEGEN_HAS_C_API
+#ifndef TVM_FFI_CODEGEN_TYPES
+#define TVM_FFI_CODEGEN_TYPES
+typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
+typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
+typedef struct {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+} DLTensor;
+typedef void* TVMFFIObjectHandle;
+typedef struct {
+  int32_t type_index;
+  union { uint32_t zero_padding; uint32_t small_str_len; };
+  union {
+    int64_t v_int64;
+    double v_float64;
+    void* v_ptr;
+    const char* v_c_str;
+    TVMFFIObjectHandle v_obj;
+    DLDataType v_dtype;
+    DLDevice v_device;
+    char v_bytes[8];
+    uint64_t v_uint64;
+  };
+} TVMFFIAny;
+#endif
+#endif
+";
+
+/// The prototype of a kernel as C has it, with a semicolon. A name that is none in C, or that means something else there, stands in an
+/// `__asm__` label. (Functions of C's library aren't looked at: a kernel called `memcpy` is declared so.)
+///
+/// ```
+/// use tvm_ffi_codegen::lower::{Convention, KernelReturn, c_prototype};
+///
+/// let signature = "scale(x: Tensor([n], float32), f: float64)".parse()?;
+/// let prototype = c_prototype(&signature, "scale", Convention::Flat, KernelReturn::Nothing)?;
+/// assert_eq!(prototype, "void scale(float* x, double f, int64_t n);");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Such a kernel doesn't fit the signature.
+pub fn c_prototype(
+    signature: &Signature,
+    symbol: &str,
+    convention: Convention,
+    returns: KernelReturn,
+) -> Result<String, LowerError> {
+    Names::default().prototype(signature, symbol, convention, returns)
+}
+
+/// A C header with the prototypes of kernels. It stands alone: it includes `tvm/ffi/c_api.h` where the compiler finds it, and has its
+/// own words for what it needs of it otherwise.
+///
+/// # Errors
+/// One of the kernels doesn't fit its signature.
+pub fn c_header<'a>(
+    kernels: impl IntoIterator<Item = (&'a Signature, &'a str, Convention, KernelReturn)>,
+) -> Result<String, LowerError> {
+    let kernels: Vec<_> = kernels.into_iter().collect();
+    let own = kernels.iter().map(|(_, symbol, ..)| *symbol).filter(|symbol| names::is_free_for_function(symbol));
+    let mut names = Names { taken: own.map(str::to_owned).collect(), made: HashMap::new() };
+    let mut header = format!("#pragma once\n{PRELUDE}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n");
+    for (signature, symbol, convention, returns) in kernels {
+        let prototype = names.prototype(signature, symbol, convention, returns)?;
+        // a text in it may have lines
+        let signature = signature.to_string().replace(['\n', '\r'], " ");
+        // writing to a String doesn't fail
+        let _ = writeln!(header, "// {signature}\n{prototype}\n");
+    }
+    header.push_str("#ifdef __cplusplus\n}\n#endif\n");
+    Ok(header)
+}
+
+impl Kernel {
+    /// A C header with the kernel's prototype; for a body, or no kernel, that of a native kernel in its place.
+    ///
+    /// # Errors
+    /// The kernel doesn't fit the signature.
+    pub fn header(&self, signature: &Signature) -> Result<String, LowerError> {
+        let (symbol, kernel) = match &self.0 {
+            Kind::Symbol { name, .. } => (name.as_str(), self.clone()),
+            Kind::Address { .. } => (signature.name(), self.clone()),
+            Kind::CheckOnly | Kind::Body(_) => (signature.name(), Kernel::symbol(signature.name())),
+        };
+        let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
+        c_header([(signature, symbol, kernel.called_by(), returns)])
+    }
+}
+
+/// The parameters between the parentheses. Each has a name of its own that C has no other meaning for.
+fn params(signature: &Signature, convention: Convention) -> String {
+    let mut taken = HashSet::new();
+    let mut params = Vec::new();
+    convention::for_each_param(signature, convention, &mut |name, c_type, _| {
+        let mut name = name.to_string();
+        if !names::is_free_for_parameter(&name) {
+            name.insert_str(0, "p_");
+        }
+        while !taken.insert(name.clone()) {
+            name.push('_');
+        }
+        params.push(format!("{c_type}{name}"));
+    });
+    if params.is_empty() { "void".to_owned() } else { params.join(", ") }
+}
+
+/// Names in C of symbols that can't be declared by their own.
+#[derive(Default)]
+struct Names {
+    taken: HashSet<String>,
+    made: HashMap<String, String>,
+}
+
+impl Names {
+    fn prototype(
+        &mut self,
+        signature: &Signature,
+        symbol: &str,
+        convention: Convention,
+        returns: KernelReturn,
+    ) -> Result<String, LowerError> {
+        Kernel::symbol(symbol).convention(convention).returning(returns).check(signature)?;
+        let nothing = CType::Value("void");
+        let returned = match returns {
+            KernelReturn::Nothing => nothing,
+            KernelReturn::Status => CType::Value("int32_t"),
+            KernelReturn::Value => signature.ret().and_then(convention::returned).map_or(nothing, |(c_type, _)| c_type),
+        };
+        let params = params(signature, convention);
+        if names::is_free_for_function(symbol) {
+            return Ok(format!("{returned}{symbol}({params});"));
+        }
+        let name = self.name(symbol);
+        Ok(format!("{returned}{name}({params}) __asm__({});", literal(symbol)))
+    }
+
+    fn name(&mut self, symbol: &str) -> &str {
+        let taken = &mut self.taken;
+        self.made.entry(symbol.to_owned()).or_insert_with(|| {
+            let plain = symbol.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+            let mut name: String = "kernel_".chars().chain(plain).collect();
+            while !taken.insert(name.clone()) {
+                name.push('_');
+            }
+            name
+        })
+    }
+}
+
+/// A text as C has it.
+fn literal(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_ascii_control() => format!("\\{:03o}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}

@@ -1,0 +1,69 @@
+//! The module under construction, with its constant pool: what wrappers, bodies and the binder are lowered into.
+
+use super::constants::Messages;
+use crate::ir::{self, FuncSig};
+use crate::spec::Signature;
+use target_lexicon::Endianness;
+use tvm_ffi_runtime::abi::symbol;
+
+/// What the symbols of all begin with that a module has for its wrappers.
+pub(super) const OWN_SYMBOLS: &str = "__tvm_ffi_codegen_";
+
+/// The constant pool of a module under construction, with the data that it will be.
+pub(super) struct Pool<'a> {
+    pub texts: &'a mut Messages,
+    pub data: ir::DataRef,
+}
+
+/// An IR module under construction.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub module: ir::Module,
+    /// The data that the pool will be.
+    pub messages: ir::DataRef,
+    pub texts: Messages,
+    /// What stands before each function's name in its symbol.
+    pub prefix: String,
+}
+
+impl Unit {
+    /// An empty module for a target of this byte order.
+    pub(super) fn new(endianness: Endianness) -> Self {
+        let mut module = ir::Module::for_endianness(endianness);
+        let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
+        Unit { module, messages, texts: Messages::new(endianness), prefix: String::new() }
+    }
+
+    /// The symbol of a wrapper.
+    pub(super) fn symbol(&self, signature: &Signature) -> String {
+        match self.prefix.as_str() {
+            "" => signature.symbol(),
+            prefix => format!("{}{prefix}{}", symbol::FUNCTION, signature.name()),
+        }
+    }
+
+    /// The module, complete.
+    pub(super) fn finish(mut self) -> ir::Module {
+        self.module.data[self.messages].bytes = self.texts.into_bytes();
+        self.module
+    }
+}
+
+pub(super) const DEFINED: &str = "a function that it defines";
+
+/// What stands in the way of importing a symbol: something else of that name.
+pub(super) fn import_conflict(module: &ir::Module, name: &str, signature: &FuncSig) -> Option<String> {
+    if module.data.values().any(|data| data.name == name) {
+        return Some("data".to_owned());
+    }
+    // the routines that wrappers share are defined once all that uses them is there
+    if name.starts_with(OWN_SYMBOLS) {
+        return Some(DEFINED.to_owned());
+    }
+    let (_, known) = module.function_named(name)?;
+    match known.linkage {
+        ir::Linkage::Import if known.signature == *signature => None,
+        ir::Linkage::Import => Some(format!("an import of another prototype, {}", known.signature)),
+        _ => Some(DEFINED.to_owned()),
+    }
+}

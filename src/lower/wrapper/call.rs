@@ -1,0 +1,84 @@
+//! The call of a kernel: how control gets there, and the environment's part in it.
+
+use super::checks::Checks;
+use super::context::Context;
+use super::state::device_parts;
+use crate::ir::{Hint, IntCC, Type, Value};
+use crate::lower::body::Code;
+use crate::lower::capi;
+use crate::lower::convention::KernelReturn;
+use crate::lower::kernel::{Kernel, Target};
+use crate::lower::protocol::{Part, helpers};
+use crate::lower::unit::Pool;
+use crate::spec::{ParamType, Signature};
+
+/// Calls a native kernel by its target; gives its C result.
+pub(super) fn native(c: &mut Checks<'_>, signature: &Signature, kernel: &Kernel, args: &[Value]) -> Option<Value> {
+    let sig = kernel.func_sig(signature);
+    match kernel.target()? {
+        Target::Symbol(name) => {
+            let callee = c.b.module().import(name, sig);
+            c.b.call(callee, args)
+        }
+        Target::Address(address) => {
+            let sig = c.b.signature(sig);
+            let callee = c.b.ptr_const(address);
+            c.b.call_indirect(sig, callee, args)
+        }
+    }
+}
+
+/// What a native kernel returns; nothing for a kernel that has no C prototype.
+pub(super) fn returns(signature: &Signature, kernel: &Kernel) -> KernelReturn {
+    kernel.returns(signature).unwrap_or(KernelReturn::Nothing)
+}
+
+/// Calls a body, or inlines a straight one; gives its status.
+pub(super) fn body(c: &mut Checks<'_>, body: Code, args: &[Value]) -> Option<Value> {
+    match body {
+        Code::Function(body) => c.b.call(body, args),
+        Code::Straight(body) => c.b.inline(&body, args),
+    }
+}
+
+/// Puts the streams in their places among the values.
+pub(super) fn streams(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, values: &mut [Vec<Value>]) {
+    for (param, values) in cx.plan.signature.params().iter().zip(values) {
+        if param.ty == ParamType::EnvStream {
+            *values = vec![stream(cx, pool, &param.name)];
+        }
+    }
+}
+
+/// The current stream of the first device that a tensor is on.
+fn stream(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, name: &str) -> Value {
+    let c = &mut cx.checks;
+    let none = c.b.i64(0);
+    let device = cx.devices.first(&mut c.b, none, |seen| seen.has_stream);
+    let present = c.b.icmp_imm(IntCC::Ne, device, 0);
+    require_stream(c, pool, present, cx.plan.signature, name);
+    let parts = device_parts(&mut c.b, device);
+    let get = capi::import(c.b.module(), capi::ENV_GET_STREAM);
+    match c.b.call(get, &parts) {
+        Some(stream) => stream,
+        None => c.missing("the result of TVMFFIEnvGetStream".to_owned(), Type::Ptr),
+    }
+}
+
+/// Raises where no tensor is present whose device has a stream.
+fn require_stream(c: &mut Checks<'_>, pool: &mut Pool<'_>, present: Value, signature: &Signature, name: &str) {
+    let text = format!(
+        "Mismatched {name} when calling: `{signature}`, expected a tensor whose device has the stream, got None for each"
+    );
+    let row = pool.texts.row("ValueError", &[Part::Text(&text)]);
+    let (next, bad) = (c.b.block(), c.b.cold_block());
+    c.b.branch(present, next, bad, Hint::Likely);
+    c.b.switch_to(bad);
+    let table = c.b.data_addr(pool.data, 0);
+    let row = c.b.iconst(Type::I32, i64::from(row));
+    // the row takes nothing from a context
+    let report = helpers::report(c.b.module());
+    let code = c.b.call(report, &[table, row, table]);
+    c.b.ret(code);
+    c.b.switch_to(next);
+}

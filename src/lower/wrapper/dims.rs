@@ -1,0 +1,262 @@
+//! Dimensions on the fast path: symbols are bound, compared, solved for; expressions are computed where they are needed.
+//!
+//! Symbols get their values here in another order than the contract's. Where all checks hold, the order makes no difference.
+
+use super::checks::Checks;
+use super::state::{Binding, KnownShape, Saved};
+use crate::ir::{IntCC, MemFlags, StackSlot, Type, Value};
+use crate::lower::arithmetic::{DimCode, Overflow, checked, division_by_positive, floor_division, lower_dim};
+use crate::lower::plan::{Plan, solvable};
+use crate::lower::protocol::{self, TARGET};
+use crate::spec::{CompareOp, Constraint, Dim, DimOp};
+
+/// A dimension that waits for the value of a symbol.
+struct Deferred {
+    dim: Dim,
+    got: Value,
+    is_size: bool,
+}
+
+/// The symbols, shapes and deferred dimensions of a wrapper.
+pub(super) struct Dims {
+    bindings: Vec<Binding>,
+    deferred: Vec<Deferred>,
+    known: Vec<KnownShape>,
+    /// Symbols are spilled.
+    spills: bool,
+    /// The binder has made all checks, and symbols have the values that it bound.
+    bound: bool,
+}
+
+/// The symbols and shapes that are known at some point.
+pub(super) struct Mark {
+    bindings: usize,
+    known: usize,
+}
+
+impl Dims {
+    pub(super) fn new(plan: &Plan<'_>) -> Self {
+        Dims {
+            bindings: Vec::new(),
+            deferred: Vec::new(),
+            known: Vec::new(),
+            spills: plan.spills_symbols,
+            bound: plan.binds_first,
+        }
+    }
+
+    /// Takes the values of all symbols from the binder's bindings in its scratch memory, where each has `size` bytes.
+    pub(super) fn preload(&mut self, c: &mut Checks<'_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
+        let address = c.b.stack_addr(scratch);
+        let first = protocol::notes_offset(plan.passed);
+        for (i, name) in (0..).zip(plan.signature.names_in_dims()) {
+            let offset = (first + i * size) as i32;
+            let value = match self.spills {
+                true => Saved::Spilled(scratch, offset, Type::I64),
+                false => Saved::Value(c.b.load(Type::I64, address, offset, MemFlags::ALIGNED)),
+            };
+            self.bindings.push(Binding { name: name.to_owned(), value, is_size: false });
+        }
+    }
+
+    /// Marks what is known, before a part of the code that is not always run.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { bindings: self.bindings.len(), known: self.known.len() }
+    }
+
+    /// Forgets what became known since the mark.
+    pub(super) fn forget_since(&mut self, mark: Mark) {
+        self.bindings.truncate(mark.bindings);
+        self.known.truncate(mark.known);
+    }
+
+    fn binding(&self, name: &str) -> Option<&Binding> {
+        self.bindings.iter().find(|b| b.name == name)
+    }
+
+    /// A symbol's value, if it has one.
+    fn value_of(&self, c: &mut Checks<'_>, name: &str) -> Option<Value> {
+        Some(self.binding(name)?.value.reload(&mut c.b))
+    }
+
+    /// Gives a symbol its value.
+    pub(super) fn bind(&mut self, c: &mut Checks<'_>, name: &str, value: Value, is_size: bool) {
+        let value = if self.spills { Saved::spill(&mut c.b, value) } else { Saved::Value(value) };
+        self.bindings.push(Binding { name: name.to_owned(), value, is_size });
+    }
+
+    /// Gives a symbol the value of an integer parameter, unless the binder has compared the two.
+    pub(super) fn bind_param(&mut self, c: &mut Checks<'_>, name: &str, value: Value) {
+        if !self.bound {
+            self.bind(c, name, value, false);
+        }
+    }
+
+    /// Compares a size or stride with a constant or with a symbol that has a value; else binds the symbol. A size is required not to be
+    /// negative, unless it equals one that isn't.
+    pub(super) fn match_dim(&mut self, c: &mut Checks<'_>, dim: &Dim, got: Value, is_size: bool) {
+        let vouched = match dim {
+            Dim::Const(expected) => {
+                let expected = c.b.i64(*expected);
+                c.require_equal(got, expected);
+                true
+            }
+            Dim::Symbol(name) => match self.binding(name) {
+                Some(binding) => {
+                    let value = binding.value.reload(&mut c.b);
+                    c.require_equal(value, got);
+                    binding.is_size
+                }
+                None => {
+                    self.bind(c, name, got, is_size);
+                    false
+                }
+            },
+            // the binder has decided it
+            Dim::Binary(..) if self.bound => false,
+            Dim::Binary(..) => {
+                let deferred = Deferred { dim: dim.clone(), got, is_size };
+                if let Some(deferred) = self.decide(c, deferred) {
+                    self.deferred.push(deferred);
+                }
+                false
+            }
+        };
+        if is_size && !vouched {
+            c.require_non_negative(got);
+        }
+    }
+
+    /// Compares an expression or solves it; gives the dimension back if it has to wait longer.
+    fn decide(&mut self, c: &mut Checks<'_>, deferred: Deferred) -> Option<Deferred> {
+        let Deferred { dim, got, is_size } = &deferred;
+        if let Some((name, solved)) = solvable(dim, &|name| self.binding(name).is_some()) {
+            let name = name.to_owned();
+            if let Some(candidate) = self.compute(c, &solved, Some(*got)) {
+                if *is_size {
+                    c.require_non_negative(candidate);
+                }
+                self.bind(c, &name, candidate, *is_size);
+            }
+        }
+        match self.compute(c, dim, None) {
+            Some(expected) => {
+                c.require_equal(expected, *got);
+                None
+            }
+            None => Some(deferred),
+        }
+    }
+
+    /// Decides the deferred dimensions. The binder has decided those that this can't.
+    pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_>) {
+        loop {
+            let deferred = std::mem::take(&mut self.deferred);
+            let before = deferred.len();
+            for deferred in deferred {
+                let still = self.decide(c, deferred);
+                self.deferred.extend(still);
+            }
+            if self.deferred.len() == before {
+                self.deferred.clear();
+                return;
+            }
+        }
+    }
+
+    /// The value of an expression, under the condition that no step overflows; `None` where a symbol has none. `target` is the value
+    /// that a solved expression starts from.
+    pub(super) fn compute(&self, c: &mut Checks<'_>, dim: &Dim, target: Option<Value>) -> Option<Value> {
+        lower_dim(&mut CheckedCode { dims: self, c, target }, dim)
+    }
+
+    /// Requires a constraint, unless the binder has.
+    pub(super) fn constrain(&mut self, c: &mut Checks<'_>, constraint: &Constraint) {
+        if self.bound {
+            return;
+        }
+        let sides = (self.compute(c, &constraint.left, None), self.compute(c, &constraint.right, None));
+        let (Some(left), Some(right)) = sides else { return };
+        let compare = match constraint.op {
+            CompareOp::Eq => return c.require_equal(left, right),
+            CompareOp::Ne => IntCC::Ne,
+            CompareOp::Lt => IntCC::SLt,
+            CompareOp::Le => IntCC::SLe,
+            CompareOp::Gt => IntCC::SGt,
+            CompareOp::Ge => IntCC::SGe,
+        };
+        let holds = c.b.icmp(compare, left, right);
+        c.require(holds);
+    }
+
+    /// The value that stands for a size that has been [matched](Self::match_dim): its symbol's, so that the size itself need not be kept.
+    pub(super) fn matched(&self, dim: &Dim, got: Value) -> Value {
+        let Dim::Symbol(name) = dim else { return got };
+        match self.binding(name).map(|bound| bound.value) {
+            Some(Saved::Value(value)) => value,
+            _ => got,
+        }
+    }
+
+    /// Remembers a tensor's shape, whose sizes have been matched; gives its number.
+    pub(super) fn remember(&mut self, c: &mut Checks<'_>, dims: &[Dim], sizes: Vec<Value>, shape: Value) -> usize {
+        let checked = dims.iter().any(|dim| !matches!(dim, Dim::Const(_)));
+        let compact = c.products(&sizes, checked);
+        self.known.push(KnownShape { dims: dims.to_vec(), sizes, compact, shape, strides: None });
+        self.known.len() - 1
+    }
+
+    /// The number of a remembered shape with these dimensions.
+    pub(super) fn find(&self, dims: &[Dim]) -> Option<usize> {
+        self.known.iter().position(|known| known.dims == dims)
+    }
+
+    /// A remembered shape.
+    pub(super) fn known(&mut self, number: usize) -> &mut KnownShape {
+        &mut self.known[number]
+    }
+
+    /// A symbol's value for the kernel.
+    pub(super) fn symbol(&self, c: &mut Checks<'_>, name: &str) -> Value {
+        match self.value_of(c, name) {
+            Some(value) => value,
+            None => c.missing(format!("the value of symbol `{name}`"), Type::I64),
+        }
+    }
+}
+
+/// Code of expressions in which every step has to fit.
+struct CheckedCode<'d, 'c, 'm> {
+    dims: &'d Dims,
+    c: &'c mut Checks<'m>,
+    target: Option<Value>,
+}
+
+impl DimCode for CheckedCode<'_, '_, '_> {
+    fn constant(&mut self, value: i64) -> Value {
+        self.c.b.i64(value)
+    }
+
+    fn symbol(&mut self, name: &str) -> Option<Value> {
+        match name {
+            TARGET => self.target,
+            name => self.dims.value_of(self.c, name),
+        }
+    }
+
+    fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value {
+        match (op, divisor) {
+            (DimOp::FloorDiv | DimOp::Mod, Some(1..)) => division_by_positive(&mut self.c.b, op, x, y),
+            // The binder has computed it before, so that no machine traps on it: the plan leaves other divisors to the binder.
+            (DimOp::FloorDiv | DimOp::Mod, _) => floor_division(&mut self.c.b, op, x, y),
+            (DimOp::Add | DimOp::Sub | DimOp::Mul, _) => {
+                let (value, overflow) = checked(&mut self.c.b, op, x, y);
+                match overflow {
+                    Overflow::Negative(sign) => self.c.require_non_negative(sign),
+                    Overflow::Different(x, y) => self.c.require_equal(x, y),
+                }
+                value
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The wrapper of one function: the fast path, the way to the slow path, the call of the kernel, and the result.
+//!
+//! The files stand on one another: `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor` ← `args` ← `call` ← `result`; `slow_path`
+//! stands apart; this file puts them together.
+
+mod args;
+mod call;
+mod checks;
+mod context;
+mod dims;
+mod result;
+mod scalar;
+mod slow_path;
+mod state;
+mod tensor;
+
+use super::body::{self, Code};
+use super::convention::{Convention, KernelReturn, writes_result};
+use super::encode::{self, Options};
+use super::error::LowerError;
+use super::kernel::{Kernel, Kind};
+use super::plan::Plan;
+use super::protocol::helpers;
+use super::unit::{Pool, Unit};
+use crate::ir::{AbiParam, FuncRef, FuncSig, FunctionBuilder, Linkage, Type, Value};
+use crate::spec::{ParamType, Signature};
+
+use checks::Checks;
+use context::Context;
+use dims::Dims;
+use result::{BoundScratch, Owned};
+use slow_path::{Prologue, Route, SlowPath};
+use state::SeenDevices;
+
+/// The most memory that the binder may have in a wrapper's frame, in bytes. A thread may have as little stack as 512 KiB.
+const MOST_SCRATCH: u32 = 128 << 10;
+
+/// The prototype of a wrapper, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
+pub(super) fn safe_call_signature() -> FuncSig {
+    FuncSig {
+        ret: Some(AbiParam::signed(Type::I32)),
+        ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
+    }
+}
+
+/// Lowers a wrapper into the unit.
+pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
+    let plan = Plan::new(signature, kernel.called_by());
+    let options = Options { fold_all: plan.convention == Convention::DlTensor, verbatim: plan.forward_args };
+    let descriptor = encode::encode(&mut into.texts, signature, &plan.devices, options);
+    if descriptor.scratch.bytes > MOST_SCRATCH {
+        let function = signature.name().to_owned();
+        return Err(LowerError::TooLarge { function, bytes: descriptor.scratch.bytes, most: MOST_SCRATCH });
+    }
+    let body = match &kernel.0 {
+        Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
+        _ => None,
+    };
+    let func = into.module.declare(into.symbol(signature), safe_call_signature(), Linkage::Export);
+    into.module.functions[func].param_facts = plan.param_facts();
+    let Unit { module, messages, texts, .. } = into;
+    let mut pool = Pool { texts, data: *messages };
+    let bind = helpers::bind(module);
+    let slow_path = SlowPath { descriptor, table: pool.data, bind, passed: plan.passed, has_result: plan.has_result };
+    let route = Route::new(&slow_path, &plan, module, func);
+    let mut b = FunctionBuilder::new(module, func);
+    let prologue = Prologue::new(&mut b, &slow_path, route);
+    let mut cx = Context {
+        checks: Checks::new(b, prologue.slow_path),
+        dims: Dims::new(&plan),
+        devices: SeenDevices::default(),
+        headers: Vec::new(),
+        plan: &plan,
+    };
+    match plan.forward_args {
+        true => forward(&mut cx, &mut pool, kernel, &prologue),
+        false => unpack(&mut cx, &mut pool, kernel, body, &prologue, descriptor.note_size),
+    }
+    cx.checks.finish().map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
+}
+
+/// A wrapper whose kernel takes the argument array.
+fn forward(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, kernel: &Kernel, prologue: &Prologue) {
+    // where the binder has made the checks, nobody needs the values of the arguments
+    if prologue.bound.is_none() {
+        require_arity(cx, prologue);
+        args::lower(cx, prologue.given.args, false);
+    }
+    let c = &mut cx.checks;
+    let given = prologue.join(&mut c.b);
+    let args = vec![c.b.param(0), given.args, given.num_args];
+    call_native(cx, pool, kernel, args, Owned::default());
+}
+
+/// A wrapper that takes the arguments apart.
+fn unpack(
+    cx: &mut Context<'_, '_>,
+    pool: &mut Pool<'_>,
+    kernel: &Kernel,
+    body: Option<Code>,
+    prologue: &Prologue,
+    note_size: i64,
+) {
+    let takes_values = match &body {
+        Some(Code::Straight(body)) => body.has_effects(),
+        Some(Code::Function(_)) => true,
+        None => !matches!(kernel.0, Kind::CheckOnly),
+    };
+    let bound = prologue.bound.map(|slot| BoundScratch { slot, note_size });
+    match bound {
+        None => require_arity(cx, prologue),
+        Some(BoundScratch { slot, note_size }) => cx.dims.preload(&mut cx.checks, cx.plan, slot, note_size),
+    }
+    let mut values = args::lower(cx, prologue.given.args, takes_values);
+    let sizes = result::sizes(cx);
+    call::streams(cx, pool, &mut values);
+    let allocated = sizes.and_then(|sizes| result::allocate(cx, bound, &values, &sizes));
+    let mut args: Vec<Value> = values.into_iter().flatten().collect();
+    args.extend(allocated.iter().flat_map(|allocated| allocated.passed.iter().copied()));
+    if cx.plan.convention == Convention::Flat {
+        args.extend(cx.plan.signature.symbols().into_iter().map(|symbol| cx.dims.symbol(&mut cx.checks, symbol)));
+    }
+    let owned = Owned { allocated, written: None };
+    match (kernel.target(), body) {
+        (Some(_), _) => call_native(cx, pool, kernel, args, owned),
+        (None, Some(body)) => call_body(cx, pool, body, args, owned),
+        (None, None) => result::success(&mut cx.checks, owned.allocated),
+    }
+}
+
+/// Requires as many arguments as there are once defaults are filled in, and an array that has them.
+fn require_arity(cx: &mut Context<'_, '_>, prologue: &Prologue) {
+    let (c, passed) = (&mut cx.checks, cx.plan.passed);
+    let count = c.b.iconst(Type::I32, passed as i64);
+    c.require_equal(prologue.given.num_args, count);
+    if passed > 0 {
+        c.require_non_null(prologue.given.args);
+    }
+}
+
+/// Calls a native kernel and passes its result on.
+fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
+    let (c, signature) = (&mut cx.checks, cx.plan.signature);
+    let packed = cx.plan.forward_args;
+    let ret = signature.ret().or(packed.then_some(&ParamType::None));
+    let written = ret.filter(|ret| packed || writes_result(ret));
+    let written = written.map(|ret| (ret, result::owned_slot(c)));
+    args.extend(written.map(|(_, slot)| slot));
+    let owned = Owned { written, ..owned };
+    let result = call::native(c, signature, kernel, &args);
+    match (call::returns(signature, kernel), result) {
+        (KernelReturn::Status, Some(code)) => result::status(c, pool, signature, code, owned),
+        (KernelReturn::Value, Some(value)) => result::value(c, signature, value),
+        _ => result::success(c, owned.allocated),
+    }
+}
+
+/// Calls a body, which writes a scalar result itself, and passes its status up.
+fn call_body(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, body: Code, mut args: Vec<Value>, owned: Owned<'_>) {
+    let (c, signature) = (&mut cx.checks, cx.plan.signature);
+    if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) {
+        args.push(c.b.param(3));
+    }
+    let Some(code) = call::body(c, body, &args) else { return };
+    match owned.allocated {
+        Some(_) => result::status(c, pool, signature, code, owned),
+        None => c.b.ret(Some(code)),
+    }
+}

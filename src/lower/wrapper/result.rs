@@ -1,0 +1,269 @@
+//! Results: scalars, a tensor that the wrapper allocates, and what a kernel writes.
+
+use super::checks::Checks;
+use super::context::Context;
+use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, StackSlot, Type, Value};
+use crate::lower::abi::fields::{self, dtype_word, pair};
+use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
+use crate::lower::abi::{ANY_SIZE, HEADER, PAYLOAD, TYPE_INDEX, store_any, store_result, succeed};
+use crate::lower::capi;
+use crate::lower::convention::TensorForm;
+use crate::lower::devices::SharedId;
+use crate::lower::encode;
+use crate::lower::ffi_call;
+use crate::lower::protocol::{self, helpers, note};
+use crate::lower::unit::Pool;
+use crate::spec::{DType, Device, ParamType, ScalarType, Signature, TensorType};
+use tvm_ffi_runtime::abi::{DLTensor, TypeIndex};
+
+/// Index of the wrapper's parameter that is the address of its result.
+const RESULT: usize = 3;
+
+/// A returned tensor before the kernel fills it.
+pub(super) struct Allocated {
+    /// The object.
+    object: Value,
+    /// The values that the kernel takes for it.
+    pub passed: Vec<Value>,
+}
+
+/// What a kernel gives besides its C result.
+#[derive(Default)]
+pub(super) struct Owned<'a> {
+    /// The tensor that the wrapper has allocated.
+    pub allocated: Option<Allocated>,
+    /// The type of what the kernel writes, and where it does.
+    pub written: Option<(&'a ParamType, Value)>,
+}
+
+/// The binder's scratch memory, where the binder has made all checks.
+#[derive(Clone, Copy)]
+pub(super) struct BoundScratch {
+    pub slot: StackSlot,
+    /// Bytes of a binding.
+    pub note_size: i64,
+}
+
+/// The sizes of a returned tensor, under the condition that none is negative and that their products fit.
+pub(super) fn sizes(cx: &mut Context<'_, '_>) -> Option<Vec<Value>> {
+    let Some(ParamType::Tensor(tensor)) = cx.plan.signature.ret() else { return None };
+    let c = &mut cx.checks;
+    let dims = tensor.shape.dims().unwrap_or_default();
+    let mut sizes = Vec::with_capacity(dims.len());
+    for dim in dims {
+        let size = match cx.dims.compute(c, dim, None) {
+            Some(size) => size,
+            None => c.missing(format!("the value of {dim}, a size of the result"), Type::I64),
+        };
+        c.require_non_negative(size);
+        sizes.push(size);
+    }
+    c.products(&sizes, true);
+    c.flush();
+    Some(sizes)
+}
+
+/// Allocates the returned tensor by `TVMFFIEnvTensorAlloc` (extra/c_env_api.h).
+pub(super) fn allocate(
+    cx: &mut Context<'_, '_>,
+    bound: Option<BoundScratch>,
+    values: &[Vec<Value>],
+    sizes: &[Value],
+) -> Option<Allocated> {
+    let signature = cx.plan.signature;
+    let Some(ParamType::Tensor(tensor)) = signature.ret() else { return None };
+    let named = |name: &str| {
+        let at = signature.params().iter().position(|param| param.name == name);
+        at.and_then(|at| values.get(at)).and_then(|values| values.first()).copied()
+    };
+    let b = &mut cx.checks.b;
+    let shape = b.slot(8 * sizes.len().max(1) as u32, 8);
+    let shape = b.stack_addr(shape);
+    for (d, size) in (0i32..).zip(sizes) {
+        b.store(*size, shape, 8 * d, MemFlags::ALIGNED);
+    }
+    let prototype = b.slot(size_of::<DLTensor>() as u32, 8);
+    let prototype = b.stack_addr(prototype);
+    let (null, zero) = (b.ptr_const(0), b.i64(0));
+    let device = device(cx, bound, tensor, &named);
+    let c = &mut cx.checks;
+    let ndim = c.b.iconst(Type::I32, sizes.len() as i64);
+    let order = c.b.module().endianness;
+    let dtype = match &tensor.dtype {
+        DType::Exact(dtype) => Some(c.b.iconst(Type::I32, i64::from(dtype_word(order, *dtype) as i32))),
+        DType::Param(name) => named(name),
+        DType::Any => None,
+    };
+    let dtype = dtype.unwrap_or_else(|| c.missing(format!("the dtype {} of the result", tensor.dtype), Type::I32));
+    let b = &mut c.b;
+    let fields = [
+        (DATA, null),
+        (DEVICE, device),
+        (NDIM, ndim),
+        (DTYPE, dtype),
+        (SHAPE, shape),
+        (STRIDES, null),
+        (BYTE_OFFSET, zero),
+    ];
+    for (offset, value) in fields {
+        b.store(value, prototype, offset, MemFlags::ALIGNED);
+    }
+    let out = b.slot(8, 8);
+    let out = b.stack_addr(out);
+    b.store(null, out, 0, MemFlags::ALIGNED);
+    let allocate = capi::import(b.module(), capi::ENV_TENSOR_ALLOC);
+    if let Some(code) = b.call(allocate, &[prototype, out]) {
+        let (ok, failed) = (b.block(), b.cold_block());
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, ok, failed, Hint::Likely);
+        b.switch_to(failed);
+        b.ret(Some(code));
+        b.switch_to(ok);
+    }
+    let object = b.load(Type::Ptr, out, 0, MemFlags::ALIGNED);
+    let passed = pass_allocated(cx, tensor, object, sizes);
+    Some(Allocated { object, passed })
+}
+
+/// The device of a returned tensor: the stated one, or that of the tensors that it shares one with.
+fn device(
+    cx: &mut Context<'_, '_>,
+    bound: Option<BoundScratch>,
+    tensor: &TensorType,
+    named: &dyn Fn(&str) -> Option<Value>,
+) -> Value {
+    let Context { checks: c, devices, plan, .. } = cx;
+    let (kind, (slot, id)) = match &tensor.device {
+        Device::Kind(kind, _) => (*kind, plan.devices.place(&tensor.device)),
+        Device::Param(name) if let Some(value) = named(name) => return value,
+        other => return c.missing(format!("the device {other} of the result"), Type::I64),
+    };
+    let number = match id {
+        SharedId::Fixed(id) => id,
+        SharedId::OfSlot | SharedId::Any => 0,
+    };
+    let order = c.b.module().endianness;
+    let otherwise = c.b.i64(pair(order, kind.0 as u32, number as u32));
+    match id {
+        // the devices of tensors in containers are known to the binder alone
+        SharedId::OfSlot if let Some(BoundScratch { slot: scratch, note_size }) = bound => {
+            let notes = protocol::notes_offset(plan.passed);
+            let number = plan.signature.names_in_dims().len() + slot;
+            let scratch = c.b.stack_addr(scratch);
+            let offset = (notes + number as i64 * note_size) as i32;
+            let device = c.b.load(Type::I64, scratch, offset + note::VALUE, MemFlags::ALIGNED);
+            let present = c.b.icmp_imm(IntCC::Ne, device, 0);
+            c.b.select(present, device, otherwise)
+        }
+        SharedId::OfSlot => devices.first(&mut c.b, otherwise, |seen| seen.slot == Some(slot)),
+        SharedId::Fixed(_) | SharedId::Any => otherwise,
+    }
+}
+
+fn pass_allocated(cx: &mut Context<'_, '_>, tensor: &TensorType, object: Value, sizes: &[Value]) -> Vec<Value> {
+    let c = &mut cx.checks;
+    let descriptor = c.b.ptr_add_imm(object, i64::from(HEADER));
+    let form = match cx.plan.convention.form(tensor) {
+        // the prototype of a result with an open dtype is that of any data pointer
+        TensorForm::Descriptor => return vec![descriptor],
+        form => form,
+    };
+    let data = c.b.load(Type::Ptr, descriptor, DATA, MemFlags::ALIGNED);
+    let byte_offset = c.b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
+    if tensor.is_opaque() {
+        return vec![data, byte_offset];
+    }
+    let start = c.b.ptr_add(data, byte_offset);
+    if form == TensorForm::Data {
+        return vec![start];
+    }
+    let zero = c.b.i64(0);
+    let strides = c.products(sizes, false);
+    [start, start, zero].into_iter().chain(sizes.iter().copied()).chain(strides).collect()
+}
+
+/// A place for what the kernel writes, None at first.
+pub(super) fn owned_slot(c: &mut Checks<'_>) -> Value {
+    let slot = c.b.slot(ANY_SIZE as u32, 8);
+    let slot = c.b.stack_addr(slot);
+    let zero = c.b.i64(0);
+    store_any(&mut c.b, slot, TypeIndex::NONE, zero);
+    slot
+}
+
+/// Returns a status. A status that is not 0 goes up untouched, and everything that is owned is released.
+pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool<'_>, signature: &Signature, code: Value, owned: Owned<'_>) {
+    let Owned { allocated, written } = owned;
+    if written.is_none() && allocated.is_none() {
+        return c.b.ret(Some(code));
+    }
+    let (ok, failed) = (c.b.block(), c.b.cold_block());
+    let fine = c.b.icmp_imm(IntCC::Eq, code, 0);
+    c.b.branch(fine, ok, failed, Hint::Likely);
+    c.b.switch_to(failed);
+    if let Some(allocated) = &allocated {
+        ffi_call::release(&mut c.b, allocated.object);
+    }
+    if let Some((_, slot)) = written {
+        release_written(c, slot);
+    }
+    c.b.ret(Some(code));
+    c.b.switch_to(ok);
+    match written {
+        Some((ret, slot)) => {
+            let record = encode::encode_result(pool.texts, signature, ret);
+            let table = c.b.data_addr(pool.data, 0);
+            let record = c.b.iconst(Type::I32, i64::from(record));
+            // a function that returns nothing leaves the caller's None as it was
+            let result = if *ret == ParamType::None { slot } else { c.b.param(RESULT) };
+            let take_result = helpers::take_result(c.b.module());
+            let code = c.b.call(take_result, &[table, record, slot, result]);
+            c.b.ret(code);
+        }
+        None => success(c, allocated),
+    }
+}
+
+/// Returns 0, and the tensor that was allocated.
+pub(super) fn success(c: &mut Checks<'_>, allocated: Option<Allocated>) {
+    if let Some(allocated) = allocated {
+        let result = c.b.param(RESULT);
+        store_any(&mut c.b, result, TypeIndex::TENSOR, allocated.object);
+    }
+    succeed(&mut c.b);
+}
+
+/// Returns 0, and the C value that the kernel has returned.
+pub(super) fn value(c: &mut Checks<'_>, signature: &Signature, value: Value) {
+    let result = c.b.param(RESULT);
+    match signature.ret() {
+        Some(ParamType::Scalar(ScalarType::Bool)) => {
+            let value = c.b.icmp_imm(IntCC::Ne, value, 0);
+            store_result(&mut c.b, result, ScalarType::Bool, value);
+        }
+        Some(ParamType::Scalar(ty)) => store_result(&mut c.b, result, *ty, value),
+        Some(ParamType::DType) => {
+            let value = fields::before_zeros(&mut c.b, value);
+            store_any(&mut c.b, result, TypeIndex::DATA_TYPE, value);
+        }
+        Some(ParamType::Device) => store_any(&mut c.b, result, TypeIndex::DEVICE, value),
+        // a kernel returns no other type as a C value
+        _ => {}
+    }
+    succeed(&mut c.b);
+}
+
+/// Releases what a kernel has written before it failed, if that is an object.
+fn release_written(c: &mut Checks<'_>, slot: Value) {
+    let index = c.b.load(Type::I32, slot, TYPE_INDEX, MemFlags::ALIGNED);
+    let payload = c.b.load(Type::Ptr, slot, PAYLOAD, MemFlags::ALIGNED);
+    let is_object = c.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
+    let non_null = c.b.icmp_imm(IntCC::Ne, payload, 0);
+    let owned = c.b.binary(BinaryOp::And, is_object, non_null);
+    let (yes, no) = (c.b.cold_block(), c.b.cold_block());
+    c.b.branch(owned, yes, no, Hint::None);
+    c.b.switch_to(yes);
+    ffi_call::release(&mut c.b, payload);
+    c.b.jump(no, &[]);
+    c.b.switch_to(no);
+}
