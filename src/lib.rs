@@ -92,12 +92,17 @@ pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The same of what it links to.
+/// The examples of the guide, run as doc tests.
+#[cfg(all(doctest, feature = "cranelift"))]
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;
+
+/// The examples of `docs/artifacts.md`, run as doc tests.
 #[cfg(all(doctest, feature = "cranelift"))]
 #[doc = include_str!("../docs/artifacts.md")]
 struct Artifacts;
 
-/// Needs no backend.
+/// The examples of `docs/signatures.md`, run as doc tests. They need no backend.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/signatures.md")]
 struct Signatures;
