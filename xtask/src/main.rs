@@ -4,6 +4,7 @@ mod byte_order;
 mod command;
 mod difference;
 mod hosts;
+mod layers;
 mod payload;
 mod run;
 mod steps;

@@ -7,13 +7,14 @@ use crate::tools::{
     APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
     ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
 };
-use crate::{hosts, payload, upstream};
+use crate::{hosts, layers, payload, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
 /// `cargo xtask test`. A step that needs a tool names it in `needs`.
 pub const TEST: &[Step] = &[
     Step { name: "fmt", about: "formatting", needs: &[RUSTFMT], run: fmt },
+    Step { name: "layers", about: "modules import what stands below them", needs: &[], run: layers::check },
     Step { name: "clippy", about: "lints, each feature set", needs: &[CLIPPY], run: clippy },
     Step { name: "doc", about: "documentation, links included", needs: &[], run: doc },
     Step {

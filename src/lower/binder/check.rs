@@ -1,11 +1,12 @@
 //! `check`: one argument, or what is inside of one.
 
 use super::emit::{Condition, Emit, Var};
+use super::routine::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, VALUE_ERROR};
 use super::state::State;
-use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, VALUE_ERROR};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::before_zeros;
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_any, store_none};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::Part;
 use crate::lower::protocol::{Aspect, Kind, constant, entry, named, note, place, record, scalar};
 use std::mem::offset_of;
@@ -279,7 +280,7 @@ impl Binder<'_, '_> {
                 let same = r.b.icmp(IntCC::Eq, arg.payload, value);
                 let expected = super::dims::expected_symbol();
                 let parts = [&expected[..], &[GOT, GOT_NUMBER]].concat();
-                let what = [Part::Text("value of "), super::PATH];
+                let what = [Part::Text("value of "), super::routine::PATH];
                 r.require_of_telling(same, VALUE_ERROR, &what, &parts, |r| r.tell_symbol(entry, note, value));
             },
             |r| r.bind_note(note, arg.payload),

@@ -2,11 +2,12 @@
 
 use super::check::Arg;
 use super::emit::{Emit, Var};
+use super::routine::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, TYPE_ERROR};
 use super::state::State;
 use super::strings::STR;
-use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, TYPE_ERROR};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::{Part, Tag};
 use crate::lower::protocol::{StepKind, map, named, place, sequence, step, tuple};
 use crate::lower::{capi, ffi_call};
@@ -28,7 +29,7 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, count);
         let same = self.b.icmp(IntCC::Eq, size, count);
-        let length = [Part::Text("length of "), super::PATH];
+        let length = [Part::Text("length of "), super::routine::PATH];
         self.require_of(same, TYPE_ERROR, &length, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
         let from = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);

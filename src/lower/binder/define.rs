@@ -1,25 +1,45 @@
 //! Defines the routines that wrappers share, in a module of their own or in that of the wrappers.
 
-use super::report;
-use crate::ir::{DataRef, FuncRef, Linkage, Module};
+use super::routine::{Binder, Routines};
+use super::{check, dims, eval, report, results, run};
+use crate::ir::{DataRef, FuncRef, FunctionBuilder, Linkage, Module};
 use crate::lower::constants::Messages;
+use crate::lower::protocol::helpers::{BIND_SYMBOL, TAKE_RESULT_SYMBOL};
 use crate::lower::protocol::{Features, helpers};
 
 /// Defines the routines that a module imports, as far as the features of its programs and messages ask for. All of these are in
 /// `table`, which will hold `texts`, and where the routines have their own too.
 pub(in crate::lower) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
-    super::define_bind(module, linkage, table, texts);
+    define_bind(module, linkage, table, texts);
     // last, when it is known which parts messages have
     report::define(module, linkage, table, texts);
 }
 
-/// The routine of that name that a module imports, to be defined there.
-pub(super) fn defined_here(module: &mut Module, symbol: &str, linkage: Linkage) -> Option<FuncRef> {
-    let (routine, _) = module.function_named(symbol).filter(|(_, decl)| decl.linkage == Linkage::Import)?;
-    let decl = &mut module.functions[routine];
-    decl.linkage = linkage;
-    decl.cold = true;
-    Some(routine)
+/// Defines `bind` and `take_result` where they are imported, as far as the features of `texts` ask for; `table` will hold `texts`.
+fn define_bind(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
+    let bind = helpers::defined_here(module, BIND_SYMBOL, linkage);
+    let take_result = helpers::defined_here(module, TAKE_RESULT_SYMBOL, linkage);
+    if bind.is_none() && take_result.is_none() {
+        return;
+    }
+    let features = texts.features;
+    texts.shared();
+    let report = helpers::report(module);
+    let routines = Routines::declare(module, features, report);
+    let mut routine = |func: Option<FuncRef>, body: fn(&mut Binder<'_, '_>)| {
+        let Some(func) = func else { return };
+        let b = FunctionBuilder::new(module, func);
+        let state = b.param(0);
+        let mut binder = Binder { b, texts, features, own: table, state, routines, fail: None, exit: None };
+        body(&mut binder);
+        binder.finish();
+    };
+    routine(routines.copy_place, dims::copy_place);
+    routine(routines.eval, eval::eval);
+    routine(routines.dim, dims::dim);
+    routine(routines.check, check::check);
+    routine(bind, run::run);
+    routine(take_result, results::take_result);
 }
 
 /// A module that exports the routines, for a JIT that shares one copy.

@@ -2,9 +2,10 @@
 
 use super::emit::{Emit, Var};
 use super::eval::{HAS_VALUE, NO_VALUE, ZERO_DIVISOR};
+use super::routine::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, VALUE_ERROR, of};
 use super::state::State;
-use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, VALUE_ERROR, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::state::Pass;
 use crate::lower::protocol::{Aspect, Entry, StepKind, entry, expr, note, place, step, term, waiting};
 use crate::lower::protocol::{Part, Tag};

@@ -1,10 +1,11 @@
 //! `eval`: computes an expression in 64 bits.
 
 use super::emit::{Emit, Var};
+use super::routine::Binder;
 use super::state::State;
-use super::{Binder, Field};
 use crate::ir::{Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::arithmetic::{Overflow, checked, total_division};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::{Rpn, note};
 use crate::spec::DimOp;
 

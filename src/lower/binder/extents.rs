@@ -1,11 +1,12 @@
 //! Sizes and strides of tensors: contract 3 to 5.
 
 use super::emit::{Condition, Emit, Var};
+use super::routine::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, VALUE_ERROR};
 use super::state::State;
 use super::tensors::Tensor;
-use super::{Binder, EXPECTED_NUMBER, Field, GOT, GOT_NUMBER, VALUE_ERROR};
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::tensor::STRIDES;
+use crate::lower::protocol::Field;
 use crate::lower::protocol::{Aspect, entry, flag, place, tensor};
 use crate::lower::protocol::{Part, Tag};
 

@@ -1,9 +1,11 @@
 //! What is decided once all parameters have been looked at: dimensions that wait, constraints, the sizes of a returned tensor.
 
+use super::dims;
 use super::emit::{Emit, Var};
+use super::routine::{Binder, EXPECTED_TEXT, GOT_NUMBER, VALUE_ERROR};
 use super::state::State;
-use super::{Binder, EXPECTED_TEXT, Field, GOT_NUMBER, VALUE_ERROR, dims};
 use crate::ir::{IntCC, MemFlags, Type, Value};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::state::Pass;
 use crate::lower::protocol::{Aspect, constraint, expr, header, note, rest, term, waiting};
 use crate::lower::protocol::{Part, Tag};

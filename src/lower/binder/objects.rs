@@ -2,11 +2,12 @@
 
 use super::check::Arg;
 use super::emit::{Emit, Var};
+use super::routine::{Binder, EXPECTED_TEXT, GOT, GOT_TYPE, VALUE_ERROR};
 use super::state::State;
-use super::{Binder, EXPECTED_TEXT, Field, GOT, GOT_TYPE, VALUE_ERROR};
 use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX};
 use crate::lower::capi;
+use crate::lower::protocol::Field;
 use crate::lower::protocol::Part;
 use crate::lower::protocol::{Aspect, entry, object, place, shape};
 use crate::spec::MAX_RANK;
@@ -132,12 +133,17 @@ impl Binder<'_, '_> {
         self.set_field(Field::Expected, rank);
         let same = self.b.icmp(IntCC::Eq, size, rank);
         let length_ok = self.or(any, same);
-        let length = [Part::Text("length of "), super::PATH];
-        self.require_of(length_ok, VALUE_ERROR, &length, &[super::EXPECTED_NUMBER, GOT, super::GOT_NUMBER]);
+        let length = [Part::Text("length of "), super::routine::PATH];
+        self.require_of(
+            length_ok,
+            VALUE_ERROR,
+            &length,
+            &[super::routine::EXPECTED_NUMBER, GOT, super::routine::GOT_NUMBER],
+        );
         let few = self.b.icmp_imm(IntCC::SLe, size, MAX_RANK as i64);
         let few = self.or(few, is_shape);
         let most = format!("at most {MAX_RANK}");
-        self.require_of(few, VALUE_ERROR, &length, &[Part::Text(&most), GOT, super::GOT_NUMBER]);
+        self.require_of(few, VALUE_ERROR, &length, &[Part::Text(&most), GOT, super::routine::GOT_NUMBER]);
         let object = Var::new(&mut self.b, Type::Ptr);
         self.set(object, base);
         self.when_else(
@@ -190,7 +196,7 @@ impl Binder<'_, '_> {
             r.set_field(Field::Payload, value);
             let ok = r.is_one_of(type_index, &[TypeIndex::INT, TypeIndex::BOOL]);
             let what = [Part::Text("type of "), Part::Value(crate::lower::protocol::Tag::Place, Field::Here as u32)];
-            r.require_of(ok, super::TYPE_ERROR, &what, &[Part::Text("int"), GOT, GOT_TYPE]);
+            r.require_of(ok, super::routine::TYPE_ERROR, &what, &[Part::Text("int"), GOT, GOT_TYPE]);
             let to = r.b.element(data, index, Type::I64);
             r.b.store(value, to, 0, MemFlags::ALIGNED);
         });

@@ -2,11 +2,12 @@
 
 use super::check::Arg;
 use super::emit::{Emit, Var};
+use super::routine::{Binder, EXPECTED_TEXT, GOT_TYPE, TYPE_ERROR, of};
 use super::state::State;
-use super::{Binder, EXPECTED_TEXT, Field, GOT_TYPE, TYPE_ERROR, of};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_none};
 use crate::lower::capi;
+use crate::lower::protocol::Field;
 use crate::lower::protocol::state;
 use crate::lower::protocol::{Aspect, ResultKind, result};
 use crate::lower::protocol::{Part, Tag};

@@ -1,10 +1,12 @@
 //! `bind` itself.
 
 use super::emit::{Condition, Emit, Var};
+use super::finish;
+use super::routine::{Binder, GOT, TYPE_ERROR, of};
 use super::state::State;
-use super::{Binder, Field, GOT, TYPE_ERROR, finish, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::state;
 use crate::lower::protocol::{Aspect, default, header, named, note, place, rest, waiting};
 use crate::lower::protocol::{Part, Tag};

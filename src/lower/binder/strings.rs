@@ -2,10 +2,11 @@
 
 use super::check::Arg;
 use super::emit::{Emit, Var};
+use super::routine::{Binder, GOT, VALUE_ERROR, of};
 use super::state::State;
-use super::{Binder, Field, GOT, VALUE_ERROR, of};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{CELL_DATA, CELL_SIZE, HEADER, PAYLOAD};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::{Part, Tag};
 use crate::lower::{capi, ffi_call};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
@@ -168,7 +169,7 @@ impl Binder<'_, '_> {
         self.when_else(known, |_| {}, |r| r.drop_raised());
         let got = of(Tag::Quoted, Field::Got);
         let name = [Part::Text("the name of a dtype"), GOT, got];
-        self.require_of(known, VALUE_ERROR, &[Part::Text("value of "), super::PATH], &name);
+        self.require_of(known, VALUE_ERROR, &[Part::Text("value of "), super::routine::PATH], &name);
         let value = self.get(dtype);
         self.accept(arg.to, TypeIndex::DATA_TYPE, value);
     }

@@ -2,12 +2,13 @@
 
 use super::check::Arg;
 use super::emit::{Condition, Emit, Var};
+use super::routine::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, PATH, VALUE_ERROR, of};
 use super::state::State;
-use super::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, Field, GOT, GOT_NUMBER, PATH, VALUE_ERROR, of};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::abi::HEADER;
 use crate::lower::abi::fields::{DTypeField, dtype_word};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
+use crate::lower::protocol::Field;
 use crate::lower::protocol::{Aspect, flag, note, place, tensor};
 use crate::lower::protocol::{Part, Tag};
 use crate::spec::MAX_RANK;

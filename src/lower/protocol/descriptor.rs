@@ -5,7 +5,6 @@
 //! share one. Texts are offsets in the table.
 
 use crate::ir::Type;
-use crate::lower::abi::ANY_SIZE;
 
 /// A number of less than a word in a program: where it is, in bytes, and how many bytes it has.
 #[derive(Clone, Copy, Debug)]
@@ -362,9 +361,4 @@ pub(in crate::lower) mod waiting {
 /// Bytes of a place with steps into `depth` containers.
 pub(in crate::lower) const fn place_size(depth: usize) -> i64 {
     place::STEPS as i64 + step::SIZE as i64 * depth as i64
-}
-
-/// Where in the scratch memory the notes on symbols begin: behind the arguments and `bind`'s state.
-pub(in crate::lower) const fn notes_offset(params: usize) -> i64 {
-    params as i64 * ANY_SIZE as i64 + super::state::SIZE
 }

@@ -1,6 +1,6 @@
 //! The routines that wrappers share, as wrappers import them.
 
-use crate::ir::{FuncRef, FuncSig, Module, Type};
+use crate::ir::{FuncRef, FuncSig, Linkage, Module, Type};
 
 /// The symbol of the routine that checks exactly, where wrappers import it.
 pub const BIND_SYMBOL: &str = "__tvm_ffi_codegen_bind";
@@ -37,4 +37,13 @@ fn take_result_signature() -> FuncSig {
 /// `int32_t report(const void* table, uint32_t row, const uint64_t* context)`
 fn report_signature() -> FuncSig {
     FuncSig::new([Type::Ptr, Type::I32, Type::Ptr], Some(Type::I32))
+}
+
+/// The routine of that name that a module imports, to be defined there.
+pub(in crate::lower) fn defined_here(module: &mut Module, symbol: &str, linkage: Linkage) -> Option<FuncRef> {
+    let (routine, _) = module.function_named(symbol).filter(|(_, decl)| decl.linkage == Linkage::Import)?;
+    let decl = &mut module.functions[routine];
+    decl.linkage = linkage;
+    decl.cold = true;
+    Some(routine)
 }

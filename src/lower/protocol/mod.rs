@@ -11,5 +11,5 @@ pub(super) mod template;
 pub(super) use capability::{Aspect, Feature, Features};
 pub(super) use descriptor::*;
 pub(super) use expr_code::{Rpn, TARGET};
-pub(super) use state::Field;
+pub(super) use state::{Field, notes_offset};
 pub(super) use template::*;

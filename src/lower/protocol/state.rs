@@ -3,6 +3,7 @@
 //! [`report`](crate::lower::binder::report) reads it as a row's context.
 
 use super::descriptor::place_size;
+use crate::lower::abi::ANY_SIZE;
 use crate::spec::MAX_CONTAINER_DEPTH;
 
 /// Words of 8 bytes. Those that each program uses come first, and then the present place.
@@ -67,3 +68,8 @@ const _: () = assert!(8 * BEHIND_PLACE == PLACE as isize + place_size(MAX_CONTAI
 
 /// Bytes of it all.
 pub(in crate::lower) const SIZE: i64 = 8 * (Field::Accepted as i64 + 1);
+
+/// Where in the scratch memory the notes on symbols begin: behind the arguments and `bind`'s state.
+pub(in crate::lower) const fn notes_offset(params: usize) -> i64 {
+    params as i64 * ANY_SIZE as i64 + SIZE
+}

@@ -1,6 +1,6 @@
 //! What [`report`](super) prints of places, and of symbols and where they come from.
 
-use super::Printer;
+use super::printer::Printer;
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::binder::emit::{Emit, Var};
 use crate::lower::binder::state::State;

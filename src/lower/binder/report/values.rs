@@ -1,7 +1,7 @@
 //! What [`report`](super) prints of dtypes, devices, types and texts that came.
 
-use super::Printer;
 use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE};
+use super::printer::Printer;
 use crate::ir::{BinaryOp, Block, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{self, DTypeField};
 use crate::lower::binder::emit::{Emit, Var};

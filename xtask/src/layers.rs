@@ -1,0 +1,282 @@
+//! The arrows between modules: each imports what stands below it, as `src/layers.txt` says; files of `src/lower` import each other in no circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::visit::{self, Visit};
+
+use crate::command::{Tests, root};
+use crate::run::Failure;
+
+const LIST: &str = "src/layers.txt";
+/// The folder whose files must not import each other in a circle.
+const ACYCLIC: &str = "src/lower";
+
+/// A path in a source file that leads into this crate.
+struct Import {
+    /// Names from the crate's root on.
+    path: Vec<String>,
+    line: usize,
+    /// The path begins with a name.
+    is_relative: bool,
+}
+
+/// A source file.
+struct Source {
+    /// Relative to the repository.
+    file: PathBuf,
+    /// Its module, from the crate's root on.
+    module: Vec<String>,
+    imports: Vec<Import>,
+    /// Modules that are there for tests alone.
+    tests: Vec<Vec<String>>,
+    lines: usize,
+}
+
+/// A folder of the list: of each module its layer, and the only modules that it may import, where these are stated.
+type Folder = BTreeMap<String, (usize, Option<BTreeSet<String>>)>;
+
+/// Checks every import of the crate.
+pub fn check() -> Result<Tests, Failure> {
+    let mut tests = Tests::default();
+    let problems = all_problems().map_err(|what| Failure { what, tests })?;
+    if problems.is_empty() {
+        tests.passed += 1;
+        return Ok(tests);
+    }
+    tests.failed += 1;
+    Err(Failure { what: format!("imports go the wrong way:\n{}", problems.join("\n")), tests })
+}
+
+fn all_problems() -> Result<Vec<String>, String> {
+    let list = fs::read_to_string(root().join(LIST)).map_err(|e| format!("{LIST}: {e}"))?;
+    let folders = parse(&list)?;
+    let mut sources = Vec::new();
+    read_folder(Path::new("src"), &mut sources)?;
+    let tests: Vec<Vec<String>> = sources.iter().flat_map(|source| source.tests.clone()).collect();
+    sources.retain(|source| !tests.iter().any(|test| source.module.starts_with(test)));
+    let modules: BTreeSet<Vec<String>> = sources.iter().map(|source| source.module.clone()).collect();
+    for source in &mut sources {
+        // a path that begins with neither `crate` nor `super` leads to a child, or out of the crate
+        source.imports.retain(|import| {
+            let child = source.module.len() + 1;
+            !import.is_relative || import.path.get(..child).is_some_and(|path| modules.contains(path))
+        });
+    }
+    let mut problems = Vec::new();
+    for (folder, layers) in &folders {
+        check_folder(folder, layers, &sources, &mut problems);
+    }
+    problems.extend(circle(&sources));
+    Ok(problems)
+}
+
+/// Reads the list.
+fn parse(text: &str) -> Result<BTreeMap<PathBuf, Folder>, String> {
+    let mut folders: BTreeMap<PathBuf, Folder> = BTreeMap::new();
+    let mut current: Option<PathBuf> = None;
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+    {
+        let Some(layer) = line.strip_prefix("  ") else {
+            folders.insert(line.into(), Folder::new());
+            current = Some(line.into());
+            continue;
+        };
+        let folder = current.as_ref().and_then(|current| folders.get_mut(current));
+        let folder = folder.ok_or_else(|| format!("{LIST}:{}: a layer without a folder above it", number + 1))?;
+        let (modules, only) = match layer.split_once(':') {
+            Some((modules, only)) => (modules, Some(only.split_whitespace().map(str::to_owned).collect())),
+            None => (layer, None),
+        };
+        for module in modules.split_whitespace() {
+            if folder.insert(module.to_owned(), (number, only.clone())).is_some() {
+                return Err(format!("{LIST}:{}: {module} is listed twice", number + 1));
+            }
+        }
+    }
+    Ok(folders)
+}
+
+/// Reads the sources in a folder and below.
+fn read_folder(folder: &Path, sources: &mut Vec<Source>) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let entries = fs::read_dir(root().join(folder)).map_err(failed)?;
+    let mut names =
+        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    names.sort();
+    for name in names {
+        let file = folder.join(&name);
+        if root().join(&file).is_dir() {
+            read_folder(&file, sources)?;
+        } else if file.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(read(file)?);
+        }
+    }
+    Ok(())
+}
+
+fn read(file: PathBuf) -> Result<Source, String> {
+    let text = fs::read_to_string(root().join(&file)).map_err(|e| format!("{}: {e}", file.display()))?;
+    let parsed = syn::parse_file(&text).map_err(|e| format!("{}: {e}", file.display()))?;
+    let stem = file.with_extension("");
+    let mut module: Vec<String> = stem.iter().skip(1).map(|part| part.to_string_lossy().into_owned()).collect();
+    module.pop_if(|last| last == "mod" || last == "lib");
+    let mut visitor = Imports { module: module.clone(), found: Vec::new(), tests: Vec::new() };
+    visitor.visit_file(&parsed);
+    Ok(Source { file, module, imports: visitor.found, tests: visitor.tests, lines: text.lines().count() })
+}
+
+/// Collects paths that lead into the crate; tests inside of files are left out.
+struct Imports {
+    module: Vec<String>,
+    found: Vec<Import>,
+    tests: Vec<Vec<String>>,
+}
+
+impl Imports {
+    /// Notes a path as it is written in the present module.
+    fn note(&mut self, names: &[String], line: usize) {
+        let mut path = match names.first().map(String::as_str) {
+            Some("crate") => Vec::new(),
+            Some("self") => self.module.clone(),
+            Some("super") => self.module[..self.module.len().saturating_sub(1)].to_vec(),
+            _ => self.module.clone(),
+        };
+        let is_relative = !matches!(names.first().map(String::as_str), Some("crate" | "self" | "super"));
+        for name in &names[usize::from(!is_relative)..] {
+            match name.as_str() {
+                "super" => drop(path.pop()),
+                name => path.push(name.to_owned()),
+            }
+        }
+        self.found.push(Import { path, line, is_relative });
+    }
+
+    fn use_tree(&mut self, before: &[String], tree: &syn::UseTree) {
+        let with = |ident: &syn::Ident| [before, &[ident.to_string()]].concat();
+        match tree {
+            syn::UseTree::Path(path) => self.use_tree(&with(&path.ident), &path.tree),
+            syn::UseTree::Name(name) if name.ident == "self" => self.note(before, name.ident.span().start().line),
+            syn::UseTree::Name(name) => self.note(&with(&name.ident), name.ident.span().start().line),
+            syn::UseTree::Rename(name) if name.ident == "self" => self.note(before, name.ident.span().start().line),
+            syn::UseTree::Rename(name) => self.note(&with(&name.ident), name.ident.span().start().line),
+            syn::UseTree::Glob(glob) => self.note(before, glob.star_token.spans[0].start().line),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.use_tree(before, tree)),
+        }
+    }
+}
+
+/// Whether an item is there for tests alone.
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        matches!(&attribute.meta, syn::Meta::List(list)
+            if list.path.is_ident("cfg") && list.tokens.to_string().contains("test"))
+    })
+}
+
+impl<'ast> Visit<'ast> for Imports {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        self.module.push(item.ident.to_string());
+        if is_test(&item.attrs) {
+            self.tests.push(self.module.clone());
+            self.module.pop();
+            return;
+        }
+        visit::visit_item_mod(self, item);
+        self.module.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !is_test(&item.attrs) {
+            self.use_tree(&[], &item.tree);
+        }
+    }
+
+    /// `pub(in crate::lower)` imports nothing.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if let Some(first) = path.segments.first().filter(|_| names.len() > 1) {
+            self.note(&names, first.ident.span().start().line);
+        }
+        visit::visit_path(self, path);
+    }
+}
+
+/// The module of a folder that a path from the crate's root leads into.
+fn part<'p>(folder: &Path, path: &'p [String]) -> Option<&'p str> {
+    let above: Vec<_> = folder.iter().skip(1).map(|part| part.to_string_lossy()).collect();
+    let inside = path.len() > above.len() && above.iter().zip(path).all(|(a, b)| a == b);
+    inside.then(|| path[above.len()].as_str())
+}
+
+/// Checks the imports between the modules of one folder, and prints its layers.
+fn check_folder(folder: &Path, layers: &Folder, sources: &[Source], problems: &mut Vec<String>) {
+    let mut lines: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    for source in sources {
+        // the folder's own file puts its modules together
+        let Some(from) = part(folder, &source.module) else { continue };
+        let Some((layer, only)) = layers.get(from) else {
+            if folder != Path::new("src") || from != "lib" {
+                problems.push(format!("{}: module {from} is missing in {LIST}", source.file.display()));
+            }
+            continue;
+        };
+        *lines.entry((*layer, from)).or_default() += source.lines;
+        for import in &source.imports {
+            let Some(to) = part(folder, &import.path).filter(|to| *to != from) else { continue };
+            let Some((other, _)) = layers.get(to) else { continue };
+            let allowed = only.as_ref().map_or(other < layer, |only| only.contains(to));
+            if !allowed {
+                let (file, line) = (source.file.display(), import.line);
+                problems
+                    .push(format!("{file}:{line}: {from} must not import {to} (crate::{})", import.path.join("::")));
+            }
+        }
+    }
+    println!("{}", folder.display());
+    for ((_, module), lines) in lines {
+        println!("  {module:<12} {lines:>6} lines");
+    }
+}
+
+/// A circle of files that import each other, if there is one.
+fn circle(sources: &[Source]) -> Option<String> {
+    let files: Vec<&Source> = sources.iter().filter(|source| source.file.starts_with(ACYCLIC)).collect();
+    let by_module: BTreeMap<&[String], usize> = files.iter().enumerate().map(|(i, s)| (&s.module[..], i)).collect();
+    // the longest prefix of a path that is a file's module
+    let file_of = |path: &[String]| (1..=path.len()).rev().find_map(|n| by_module.get(&path[..n]).copied());
+    let edges: Vec<BTreeSet<usize>> = files
+        .iter()
+        .enumerate()
+        .map(|(i, source)| {
+            source.imports.iter().filter_map(|import| file_of(&import.path)).filter(|to| *to != i).collect()
+        })
+        .collect();
+    let mut state = vec![0u8; files.len()];
+    let mut stack = Vec::new();
+    (0..files.len()).find_map(|start| visit_file(start, &edges, &mut state, &mut stack)).map(|circle| {
+        let names: Vec<_> = circle.iter().map(|file| files[*file].file.display().to_string()).collect();
+        format!("a circle of files: {}", names.join(" -> "))
+    })
+}
+
+/// Goes depth first through the files that one imports; gives the first circle.
+fn visit_file(file: usize, edges: &[BTreeSet<usize>], state: &mut [u8], stack: &mut Vec<usize>) -> Option<Vec<usize>> {
+    match state[file] {
+        1 => {
+            let start = stack.iter().position(|other| *other == file).unwrap_or(0);
+            return Some([&stack[start..], &[file]].concat());
+        }
+        2 => return None,
+        _ => {}
+    }
+    state[file] = 1;
+    stack.push(file);
+    let found = edges[file].iter().find_map(|to| visit_file(*to, edges, state, stack));
+    stack.pop();
+    state[file] = 2;
+    found
+}
