@@ -70,6 +70,7 @@ pub mod engine;
 pub mod explain;
 pub mod ir;
 pub mod lower;
+mod names;
 #[cfg(feature = "cranelift")]
 mod parallel;
 pub mod spec;
@@ -80,9 +81,10 @@ pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder};
 pub use lower::{Body, Convention, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
+pub use names::UnknownName;
 pub use spec::{
-    DTypePolicy, DefaultValue, Device, Dim, Layout, Param, ParamType, ParseError, ScalarType, Signature,
-    SignatureError, TensorType,
+    CompareOp, Constraint, DType, DTypePolicy, DefaultValue, Device, DeviceId, Dim, Layout, Param, ParamType,
+    ParseError, ScalarType, Signature, SignatureBuilder, SignatureError, SyntaxError, TensorShape, TensorType, dim,
 };
 pub use tvm_ffi_runtime as runtime;
 pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};

@@ -18,10 +18,10 @@ fn mistakes(error: SignatureError) -> Vec<String> {
 fn all_mistakes_come_at_once_with_their_paths() {
     let error = Signature::builder("1 bad\0name")
         .param("x", TensorType::new([Dim::from(-1), "y".into(), "a b".into()], DLDataType::new(200, 8, 1)))
-        .param("y", TensorType::new(["n"], F32).aligned(3).with_strides(["n", "y"]))
+        .param("y", TensorType::new(["n"], F32).with_align(3).with_strides(["n", "y"]))
         .param("x", ScalarType::Int8)
-        .param("", TensorType::new(["n"], F32).on(Device::numbered(DLDeviceType(77), -4)))
-        .param("\u{e9}", TensorType::new([i64::MAX, 2], F32).aligned(0))
+        .param("", TensorType::new(["n"], F32).with_device(Device::numbered(DLDeviceType(77), -4)))
+        .param("\u{e9}", TensorType::new([i64::MAX, 2], F32).with_align(0))
         .build()
         .unwrap_err();
     assert!(error.to_string().starts_with("signature `1 bad\\0name` has 15 mistakes\n  name: "), "{error}");
@@ -225,13 +225,13 @@ fn types_inside_types() {
 fn open_tensors() {
     let any_rank = TensorType::new(TensorShape::Any, DType::Any);
     let build = |ty: TensorType| Signature::builder("f").param("x", ty).build();
-    assert!(build(any_rank.clone().on(Device::Any).with_any_strides()).is_ok());
+    assert!(build(any_rank.clone().with_device(Device::Any).with_any_strides()).is_ok());
     check_each(&[(
         "f(x: Tensor([...], any, strides=[1]))",
         &["x.strides: expected `any`, or none, for a tensor of any rank"],
     )]);
     let only_result = "expected `any` or a type, got `t`: only a result may refer to a parameter";
-    let referring = TensorType::new(["n"], DType::Param("t".to_owned())).on(Device::Param("t".to_owned()));
+    let referring = TensorType::new(["n"], DType::Param("t".to_owned())).with_device(Device::Param("t".to_owned()));
     assert_eq!(
         mistakes(build(referring).unwrap_err()),
         [format!("x.dtype: {only_result}"), format!("x.device: {only_result}")]
@@ -282,7 +282,7 @@ fn results() {
     ]);
     // what the text form would read as something else
     let refer = |dtype: &str, device: &str| {
-        let ty = TensorType::new([4], DType::Param(dtype.to_owned())).on(Device::Param(device.to_owned()));
+        let ty = TensorType::new([4], DType::Param(dtype.to_owned())).with_device(Device::Param(device.to_owned()));
         let builder = Signature::builder("f").param(dtype, ParamType::DType).param(device, ParamType::Device);
         builder.returns(ty).build()
     };

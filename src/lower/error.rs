@@ -1,4 +1,4 @@
-//! What can be wrong with a kernel or a body.
+//! The mistakes that a kernel or a body can have.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use super::kernel::Convention;
 
 /// One mistake in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct BodyMistake {
     /// The operation that was asked for: `load`, `tensor("x")`, ...
     pub operation: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: String,
 }
 
@@ -19,8 +20,9 @@ impl fmt::Display for BodyMistake {
     }
 }
 
-/// Why a signature and a kernel don't become a wrapper.
+/// The error of making a wrapper from a signature and a kernel.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LowerError {
     /// Two functions of one name in one module.
     #[error("function `{name}` is defined twice; give each wrapper of a module a name of its own")]
@@ -100,6 +102,25 @@ pub enum LowerError {
         convention: Convention,
         /// What doesn't fit.
         problem: String,
+    },
+    /// The kernel is the address NULL.
+    #[error("the kernel of function `{function}` is at address NULL")]
+    NullAddress {
+        /// The function.
+        function: String,
+    },
+    /// The kernel isn't native, and was told how to be called or what it returns.
+    #[error(
+        "the kernel of function `{function}` is {kernel}, and `Kernel::{method}` is for native kernels, which are symbols or addresses; \
+         leave the call out"
+    )]
+    NotNative {
+        /// The function.
+        function: String,
+        /// The kind of kernel: `a body` or `check-only`.
+        kernel: &'static str,
+        /// The method of [`Kernel`](super::Kernel) that was called: `convention` or `returning`.
+        method: &'static str,
     },
     /// The kernel can't return what the signature says, or the other way round.
     #[error("the kernel of function `{function}` {problem}")]

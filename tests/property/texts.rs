@@ -15,7 +15,7 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
     let default = proptest::option::weighted(0.2, default());
     let named = ("[A-Z][a-zA-Z0-9_]{0,6}", param_type(), default);
     let constraint = (dim(), select(CompareOp::ALL.to_vec()), dim());
-    let policy = vec(select(DTypePolicy::NAMES.map(|(policy, _)| policy).to_vec()), 0..3);
+    let policy = vec(select(DTypePolicy::NAMES.iter().map(|(policy, _)| *policy).collect::<Vec<_>>()), 0..3);
     let policy = policy.prop_map(|all| all.into_iter().fold(DTypePolicy::EXACT, |one, other| one | other));
     let rest = (policy, proptest::option::of(param_type()), vec(constraint, 0..3), any::<bool>());
     let parts = ("[a-z_][a-zA-Z0-9_.$]{0,9}", vec(named, 0..6), rest);
@@ -73,7 +73,9 @@ fn tensor() -> impl Strategy<Value = TensorType> {
         };
         let open = !ranked && !matches!(layout, Layout::Strides(_));
         let shape = if open { TensorShape::Any } else { TensorShape::Ranked(dims) };
-        TensorType { shape, dtype, device, layout, align, noalias }
+        let mut tensor = TensorType::new([0; 0], dtype).with_device(device);
+        (tensor.shape, tensor.layout, tensor.align, tensor.noalias) = (shape, layout, align, noalias);
+        tensor
     })
 }
 

@@ -3,6 +3,7 @@
 //! Header sections: `TVMFFIAny`, `TVMFFIByteArray`, `TVMFFIVersion`.
 
 use std::ffi::{c_char, c_void};
+use std::fmt;
 use std::mem::offset_of;
 
 use super::{DLDataType, DLDevice, TVMFFIObject, TypeIndex};
@@ -75,6 +76,13 @@ pub union TVMFFIAnyValue {
     pub v_bytes: [u8; 8],
     /// All eight bytes as one number.
     pub v_uint64: u64,
+}
+
+impl fmt::Debug for TVMFFIAnyValue {
+    /// Shows no field: which one is live, only the value's type index says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TVMFFIAnyValue").finish_non_exhaustive()
+    }
 }
 
 /// A value on the stack: type index, padding (or small-string length), payload (`TVMFFIAny`).

@@ -10,13 +10,13 @@ use tvm_ffi_runtime::library_bin::{Layout, LibraryBinError, NodeSpec};
 mod object;
 mod stream;
 
-/// Where the bytes of a module come from.
+/// The bytes of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Payload {
-    /// All of a regular file, of any size.
+    /// The contents of a regular file of any size.
     File(PathBuf),
-    /// These.
+    /// Bytes in memory.
     Bytes(Vec<u8>),
 }
 
@@ -24,7 +24,7 @@ pub enum Payload {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NodeId(usize);
 
-/// Why modules are not packed. No output is left then, and what was there before still is.
+/// The error of packing modules. No output is left then, and what was there before still is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
@@ -81,17 +81,21 @@ pub enum PackError {
         source: io::Error,
     },
     /// The object can't be put together.
-    #[error("can't write the object: {0}")]
-    Object(#[from] ::object::write::Error),
+    #[error("can't write the object: {source}")]
+    Object {
+        /// The words of the object's writer.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
+#[derive(Debug)]
 struct Module {
     /// `None` is the library.
     content: Option<(String, Payload)>,
     imports: Vec<usize>,
 }
 
-/// Builds an object that defines `__tvm_ffi__library_bin`: the modules that a library carries, each with the modules that it imports.
+/// A builder of an object that defines `__tvm_ffi__library_bin`: the modules that a library carries, each with the modules that it imports.
 ///
 /// The node that is added first is the root, which is what loading the library gives; every other one should be imported by some node.
 /// ```
@@ -108,14 +112,14 @@ struct Module {
 /// assert!(object.exists());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct LibraryBinBuilder {
     modules: Vec<Module>,
     prefix: String,
 }
 
 impl LibraryBinBuilder {
-    /// One without nodes.
+    /// A builder without nodes.
     pub fn new() -> Self {
         Self::default()
     }

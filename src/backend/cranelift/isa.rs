@@ -1,5 +1,6 @@
 //! Targets: which CPU and system code is made for, and with which settings.
 
+use std::fmt;
 use std::sync::Arc;
 
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
@@ -45,6 +46,19 @@ pub struct ByLoops {
     pub straight: OwnedTargetIsa,
     /// For those of the others that are hardly ever called.
     pub cold: OwnedTargetIsa,
+}
+
+impl fmt::Debug for ByLoops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // a target shows itself by its name and settings
+        let ByLoops { looping, straight, cold } = self;
+        let shown = |isa: &OwnedTargetIsa| isa.to_string();
+        f.debug_struct("ByLoops")
+            .field("looping", &shown(looping))
+            .field("straight", &shown(straight))
+            .field("cold", &shown(cold))
+            .finish()
+    }
 }
 
 impl ByLoops {

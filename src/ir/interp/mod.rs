@@ -264,6 +264,12 @@ pub struct Interpreter<'a, H: Host> {
     call_args: Vec<Datum>,
 }
 
+impl<H: Host> fmt::Debug for Interpreter<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interpreter").field("fuel", &self.fuel).finish_non_exhaustive()
+    }
+}
+
 impl<'a, H: Host> Interpreter<'a, H> {
     /// Resolves the imports and places the static data.
     pub fn new(module: &'a VerifiedModule, mut host: H) -> Result<Self, InterpError> {

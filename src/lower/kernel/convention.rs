@@ -5,11 +5,13 @@ use std::str::FromStr;
 
 use super::{KernelReturn, abi_param};
 use crate::ir::{AbiParam, FuncSig, Type};
+use crate::names::{self, UnknownName};
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
 
-/// How a native kernel takes what the wrapper's checks leave. The contract (`docs/contract.md`, "The kernel") says it in full.
+/// The calling convention of a native kernel. The contract (`docs/contract.md`, "The kernel") says it in full.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Convention {
     /// Data pointers and scalars in order, then each symbol as `int64_t`.
     #[default]
@@ -24,9 +26,10 @@ pub enum Convention {
 
 impl Convention {
     /// Every convention.
-    pub const ALL: [Convention; 4] = [Convention::Flat, Convention::DlTensor, Convention::MemRef, Convention::Packed];
+    pub const ALL: &'static [Convention] =
+        &[Convention::Flat, Convention::DlTensor, Convention::MemRef, Convention::Packed];
 
-    /// Its name on command lines.
+    /// The convention's name on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Convention::Flat => "flat",
@@ -54,11 +57,11 @@ impl fmt::Display for Convention {
 }
 
 impl FromStr for Convention {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Convention::ALL.into_iter().find(|c| c.name() == text);
-        found.ok_or_else(|| format!("expected flat, dltensor, memref or packed, got `{text}`"))
+    /// Reads [`Convention::name`].
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        names::find(text, Self::ALL, Self::name)
     }
 }
 
