@@ -33,6 +33,9 @@ pub enum Dim {
 }
 
 /// A dimension from a symbol's name or a number, for expressions: `2 * dim("n")`.
+///
+/// Numbers of several types may stand on the left, so that a method that is called on such an expression at once needs to know which:
+/// `(2_i64 * dim("n")).depth()`.
 pub fn dim(value: impl Into<Dim>) -> Dim {
     value.into()
 }

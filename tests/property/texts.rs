@@ -140,6 +140,22 @@ fn what_a_signature_shows_is_read_back() {
     });
 }
 
+#[test]
+fn what_a_piece_of_a_signature_shows_is_read_back() {
+    run(500, &(dim(), param_type()), |(dim, ty)| {
+        let (dim_text, type_text) = (dim.to_string(), ty.to_string());
+        prop_assert_eq!(dim_text.parse::<Dim>(), Ok(dim), "{}", dim_text);
+        let read = type_text.parse::<ParamType>();
+        // of types that no signature takes, such as one of a dtype without a name, only that they are an error or a type
+        if Signature::builder("f").param("x", ty.clone()).build().is_ok() {
+            prop_assert_eq!(read, Ok(ty), "{}", type_text);
+        } else if let Ok(read) = read {
+            prop_assert_eq!(read.to_string().parse(), Ok(read), "{}", type_text);
+        }
+        Ok(())
+    });
+}
+
 /// Any text may be parsed, and an error can be shown, with its caret inside of the line.
 fn parses(text: &str) -> Result<(), TestCaseError> {
     match text.parse::<Signature>() {
