@@ -67,7 +67,7 @@ impl EngineBuilder {
         self
     }
 
-    /// How much to optimise.
+    /// Sets the level of optimisation.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
         self.jit = self.jit.opt_level(level);
         self

@@ -123,7 +123,7 @@ impl JitBuilder {
         self
     }
 
-    /// How much to optimise.
+    /// Sets the level of optimisation.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
         self.opt_level = level;
         self

@@ -24,7 +24,7 @@ impl fmt::Display for BodyMistake {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LowerError {
-    /// Two functions of one name in one module.
+    /// Two functions of one module have the same name.
     #[error("function `{name}` is defined twice; give each wrapper of a module a name of its own")]
     DuplicateName {
         /// The name.
@@ -45,7 +45,7 @@ pub enum LowerError {
         function: String,
         /// The kernel's symbol.
         symbol: String,
-        /// What the module has.
+        /// The thing that the module has.
         found: String,
     },
     /// The symbols of such a function mean something else, in a library or in each module.
@@ -88,7 +88,7 @@ pub enum LowerError {
     TooLarge {
         /// The function.
         function: String,
-        /// What it needs.
+        /// The stack that it needs, in bytes.
         bytes: u32,
         /// The limit.
         most: u32,
@@ -100,7 +100,7 @@ pub enum LowerError {
         function: String,
         /// The convention.
         convention: Convention,
-        /// What doesn't fit.
+        /// The problem.
         problem: String,
     },
     /// The kernel is the address NULL.
@@ -127,7 +127,7 @@ pub enum LowerError {
     KernelReturn {
         /// The function.
         function: String,
-        /// What doesn't fit.
+        /// The problem.
         problem: String,
     },
     /// The body has mistakes; all of them are here.

@@ -38,8 +38,9 @@ use messages::Messages;
 /// What the symbols of all begin with that a module has for its wrappers.
 const OWN_SYMBOLS: &str = "__tvm_ffi_codegen_";
 
-/// Where the routines come from that all wrappers share.
+/// The origin of the routines that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Routines {
     /// Imported as [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
     #[default]

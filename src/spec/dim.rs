@@ -138,7 +138,7 @@ impl Dim {
         }
     }
 
-    /// How deep operations are nested; 0 for a number or a symbol.
+    /// The depth of operations inside each other; 0 for a number or a symbol.
     pub fn depth(&self) -> usize {
         match self {
             Dim::Const(_) | Dim::Symbol(_) => 0,

@@ -20,7 +20,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Starts a signature.
+    /// A builder of a signature of this name, without parameters.
     ///
     /// ```
     /// use tvm_ffi_codegen::{DLDataType, Signature, TensorType};

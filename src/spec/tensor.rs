@@ -10,7 +10,7 @@ use super::dim::Dim;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum TensorShape {
-    /// Dimensions of these sizes, and as many.
+    /// Dimensions of stated sizes.
     Ranked(Vec<Dim>),
     /// Any number of dimensions up to [`MAX_RANK`](super::MAX_RANK), of any size.
     Any,
@@ -41,7 +41,7 @@ impl<D: Into<Dim>, I: IntoIterator<Item = D>> From<I> for TensorShape {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DType {
-    /// This dtype, or one that the signature's [`DTypePolicy`](super::DTypePolicy) takes for it.
+    /// The stated dtype, or one that the signature's [`DTypePolicy`](super::DTypePolicy) takes for it.
     Exact(DLDataType),
     /// Any dtype.
     Any,
@@ -73,7 +73,7 @@ pub enum DeviceId {
     Shared,
     /// Any number, whatever the others' is.
     Any,
-    /// This number.
+    /// A stated number.
     Fixed(i32),
 }
 

@@ -89,7 +89,7 @@ impl fmt::Debug for TVMFFIAnyValue {
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct TVMFFIAny {
-    /// What the value is; see [`TypeIndex`].
+    /// The type of the value; see [`TypeIndex`].
     pub type_index: i32,
     /// Zero, or the length in bytes (0..=7) of a small string: C also names it `small_str_len`.
     pub zero_padding: u32,

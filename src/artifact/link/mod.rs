@@ -24,7 +24,7 @@ pub enum LinkError {
     Target {
         /// The target.
         target: Box<Triple>,
-        /// What is missing.
+        /// The reason.
         problem: String,
     },
     /// No compiler driver for the target is found.
@@ -32,7 +32,7 @@ pub enum LinkError {
     NoDriver {
         /// The target.
         target: Box<Triple>,
-        /// What was looked for.
+        /// The problem: what was looked for.
         problem: String,
     },
     /// A file can't be read or written, or a tool not be started.
@@ -40,17 +40,17 @@ pub enum LinkError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The linker has failed.
     #[error("linking failed ({status}): {command}\n{output}")]
     Failed {
-        /// What was run, as a shell takes it.
+        /// The command that was run, as a shell takes it.
         command: String,
-        /// How it ended.
+        /// The command's exit status.
         status: String,
-        /// What it said.
+        /// The command's output.
         output: String,
     },
 }

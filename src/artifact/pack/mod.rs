@@ -39,9 +39,9 @@ pub enum PackError {
     /// A payload can't be read.
     #[error("{}: {source}", path.display())]
     Payload {
-        /// Its file.
+        /// The payload's file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A payload's file changed its length while it was read.
@@ -49,19 +49,19 @@ pub enum PackError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// Its size in bytes at first.
+        /// The file's size in bytes at first.
         expected: u64,
-        /// And later; less where it ended early.
+        /// The file's size in bytes later; less where it ended early.
         found: u64,
     },
-    /// It is more than an object of the target holds.
+    /// The modules are larger than an object of the target can be.
     #[error("{size} bytes are too many for a {format} object, which holds {limit}")]
     TooLarge {
         /// The object's format.
         format: &'static str,
         /// The size of it all in bytes.
         size: u64,
-        /// What there is room for.
+        /// The greatest size in bytes.
         limit: u64,
     },
     /// There is no range of addresses of that size.
@@ -69,15 +69,15 @@ pub enum PackError {
     AddressSpace {
         /// The size of it all in bytes.
         size: u64,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The output can't be written.
     #[error("{}: {source}", path.display())]
     Output {
-        /// Where it was to go.
+        /// The output's path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The object can't be put together.
@@ -148,7 +148,7 @@ impl LibraryBinBuilder {
         self
     }
 
-    /// What stands before the symbol's name: that of a system library.
+    /// Sets the prefix of the symbol's name: that of a system library.
     pub fn symbol_prefix(&mut self, prefix: impl Into<String>) -> &mut Self {
         self.prefix = prefix.into();
         self

@@ -16,7 +16,7 @@ use crate::backend::OptLevel;
 use crate::ir::{Data, DataKind, FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
 use crate::parallel;
 
-/// What else to produce.
+/// The further outputs of [`Compiler::compile`], and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Keep each function's CLIF and the listing of its machine code.
@@ -33,7 +33,7 @@ pub struct Options {
 pub struct CompiledFunction {
     /// The symbol's name.
     pub name: String,
-    /// Who defines and sees it.
+    /// The symbol's linkage.
     pub linkage: Linkage,
     /// The signature, as Cranelift knows it.
     pub signature: clif::Signature,

@@ -32,7 +32,7 @@ pub(super) fn check_endianness(ir: &VerifiedModule) -> Result<(), Error> {
     if ir.endianness == ENDIANNESS { Ok(()) } else { Err(Error::Endianness) }
 }
 
-/// What else to produce.
+/// The further outputs of [`Compiler::compile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Keep the LLVM IR, as translated and as optimised.
