@@ -1,5 +1,5 @@
-//! What becomes of a signature at each stage: a header for its kernel, the IR, a backend's own IR, the assembly. For people, not
-//! programs.
+//! The stages of a signature's way to machine code as text: a header for its kernel, the IR, a backend's own IR, the assembly. For
+//! people, not programs.
 
 use std::fmt;
 use std::str::FromStr;
