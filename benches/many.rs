@@ -114,7 +114,7 @@ fn measure(backend: Backend, count: usize) -> Result<()> {
     };
     let (alone, alone_passed) = emit(Some(NonZeroUsize::MIN))?;
     print!("{backend}/{count}: emitted on one thread {alone:.1} ({alone_passed:.1} pass)");
-    if backend.to_string() == "Cranelift" {
+    if backend.name() == "cranelift" {
         let (whole, passed) = emit(None)?;
         print!(", on all {whole:.1} ({passed:.1} pass)");
     }

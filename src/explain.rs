@@ -1,5 +1,5 @@
-//! What becomes of a signature at each stage: a header for its kernel, the IR, a backend's own IR, the assembly. For people, not
-//! programs.
+//! The stages of a signature's way to machine code as text: a header for its kernel, the IR, a backend's own IR, the assembly. For
+//! people, not programs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,10 @@ use crate::backend::{Backend, OptLevel};
 use crate::engine::{EngineError, verified};
 use crate::ir;
 use crate::lower::{self, Kernel, Routines};
+use crate::names::{self, UnknownName};
 use crate::spec::Signature;
 
-/// What to show.
+/// A stage on the way from a signature to machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Stage {
@@ -28,6 +29,20 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Every stage of every backend.
+    pub const ALL: &'static [Stage] = &[Stage::Header, Stage::Ir, Stage::Clif, Stage::Llvm, Stage::Asm];
+
+    /// The stage's name on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Header => "header",
+            Stage::Ir => "ir",
+            Stage::Clif => "clif",
+            Stage::Llvm => "llvm",
+            Stage::Asm => "asm",
+        }
+    }
+
     /// The stages of a backend, in order.
     pub const fn of(backend: Backend) -> &'static [Stage] {
         match backend {
@@ -40,50 +55,38 @@ impl Stage {
 }
 
 impl FromStr for Stage {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "header" => Ok(Stage::Header),
-            "ir" => Ok(Stage::Ir),
-            "clif" => Ok(Stage::Clif),
-            "llvm" => Ok(Stage::Llvm),
-            "asm" => Ok(Stage::Asm),
-            other => Err(format!("expected header, ir, clif, llvm or asm, got `{other}`")),
-        }
+    /// Reads [`Stage::name`].
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        names::find(text, Self::ALL, Self::name)
     }
 }
 
-/// Why there is nothing to show.
+/// An error of [`explain`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExplainError {
-    /// The kernel doesn't fit, or a backend fails.
+    /// The kernel doesn't fit, or the backend fails.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The stage isn't one of that backend.
-    #[error("{stage} is not a stage of {backend}")]
+    #[error("`{stage}` is not a stage of the backend {backend}")]
     NoSuchStage {
-        /// What was asked for.
+        /// The stage that was asked for.
         stage: Stage,
-        /// Of which backend.
+        /// The backend that doesn't have it.
         backend: Backend,
     },
 }
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stage::Header => "a C header",
-            Stage::Ir => "the IR",
-            Stage::Clif => "CLIF",
-            Stage::Llvm => "LLVM IR",
-            Stage::Asm => "assembly",
-        })
+        f.write_str(self.name())
     }
 }
 
-/// Shows one stage of a wrapper, compiled for this machine as an [`Engine`](crate::Engine) would.
+/// The text of one stage of a wrapper, compiled for this machine as an [`Engine`](crate::Engine) would.
 ///
 /// # Errors
 /// As [`Engine::compile`](crate::Engine::compile), or the backend has no such stage.

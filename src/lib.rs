@@ -57,8 +57,30 @@
 //! What a wrapper promises is in [the contract](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/contract.md) (`docs/contract.md`): it never
 //! crashes on bad input, whatever is passed. No panic leaves the library. All about libraries, from objects to loading and the command line, is in
 //! [artifacts](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/artifacts.md) (`docs/artifacts.md`).
+//!
+//! # Stability
+//!
+//! Versions follow [semantic versioning](https://semver.org). Covered are this page's re-exports, [`spec`], [`artifact`], [`embed`],
+//! [`explain`](mod@explain), [`runtime`], the errors of backends, and of [`engine`] the engine itself with its errors, [`Code`](engine::Code) and
+//! [`KeepAlive`](engine::KeepAlive). Enums and structs that may grow are `#[non_exhaustive]`: a `match` has a last arm, and a struct is made by
+//! its constructor.
+//!
+//! Outside of semver, and changed in any release, is what backends and experts work with:
+//!
+//! | item | use |
+//! | --- | --- |
+//! | [`ir`] | the IR itself, with the maps of the crate `cranelift-entity`. Its enums are exhaustive, so that a backend that is not finished doesn't compile |
+//! | [`lower`], but for what this page re-exports | [`Lowering`](lower::Lowering) and [`LibraryLowering`](lower::LibraryLowering), the routines that wrappers share ([`support_module`](lower::support_module)), and their symbols: [`BIND_SYMBOL`](lower::BIND_SYMBOL), [`TAKE_RESULT_SYMBOL`](lower::TAKE_RESULT_SYMBOL), [`REPORT_SYMBOL`](lower::REPORT_SYMBOL) |
+//! | [`backend`], but for [`Backend`], [`OptLevel`] and the backends' errors | each backend's compiler, options and results, with types of Cranelift and inkwell |
+//! | [`engine::Jit`] and what is made for it: `JitBuilder`, `LoadOptions`, `SymbolResolver`, `NativeHost`; [`Engine::jit`], [`Engine::load`] | machine code of IR that somebody else has lowered |
+//! | texts of errors, `Debug` and `explain` | for people. A *wrapper's* messages are a part of the contract |
+//! | symbols that begin with `__tvm_ffi_codegen_`, and those that objects don't export | the wrappers' own |
+//!
+//! Three other crates are seen in what is covered, where a caller has to have them anyway: `target-lexicon`
+//! ([`Triple`](artifact::Triple)), and in [`embed`] the caller's own modules of `cranelift-module` and `inkwell`. A new version of one of these that is
+//! incompatible is a new, incompatible version of this crate.
 
-// Without a backend there is no engine to link to.
+// Without a backend there is no engine to link to, and `backend` has no items.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
 
 pub mod artifact;
@@ -70,6 +92,7 @@ pub mod engine;
 pub mod explain;
 pub mod ir;
 pub mod lower;
+mod names;
 #[cfg(feature = "cranelift")]
 mod parallel;
 pub mod spec;
@@ -79,10 +102,14 @@ pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder};
-pub use lower::{Body, Convention, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
+pub use lower::{
+    Body, BodyMistake, Convention, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef, c_header, c_prototype,
+    metadata, type_schema,
+};
+pub use names::UnknownName;
 pub use spec::{
-    DTypePolicy, DefaultValue, Device, Dim, Layout, Param, ParamType, ParseError, ScalarType, Signature,
-    SignatureError, TensorType,
+    CompareOp, Constraint, DType, DTypePolicy, DefaultValue, Device, DeviceId, Dim, Layout, Param, ParamType,
+    ParseError, ScalarType, Signature, SignatureBuilder, SignatureError, SyntaxError, TensorShape, TensorType, dim,
 };
 pub use tvm_ffi_runtime as runtime;
 pub use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};

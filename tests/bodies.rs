@@ -257,7 +257,7 @@ macro_rules! cast_by_rust {
             ScalarType::Float32 => (v as f32).show(),
             ScalarType::Float64 => (v as f64).show(),
             ScalarType::Bool => (v != (0 as $from)).show(),
-            ScalarType::Handle => String::new(),
+            _ => String::new(),
         }
     }};
 }

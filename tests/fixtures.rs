@@ -204,7 +204,7 @@ pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Conven
         rest = &rest[1..];
     }
     let convention = stated.unwrap_or_default();
-    let kernel = kernel.convention(convention);
+    let kernel = if stated.is_some() { kernel.convention(convention) } else { kernel };
     let kernel = match rest {
         [] => kernel,
         ["nothing"] => kernel.returning(KernelReturn::Nothing),

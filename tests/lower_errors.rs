@@ -12,7 +12,7 @@ use tvm_ffi_codegen::engine::EngineError;
 use tvm_ffi_codegen::lower::{Lowering, Routines};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::{Function, capi};
-use tvm_ffi_codegen::{Engine, Kernel, KernelReturn, LowerError, ScalarType, Signature, ir};
+use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, LowerError, ScalarType, Signature, ir};
 
 use crate::support::sig;
 
@@ -151,13 +151,43 @@ fn kernels_have_to_fit_the_return() {
         (&value, symbol().returning(KernelReturn::Nothing), "has to return float32, as the signature does"),
         (&value, symbol().returning(KernelReturn::Status), "has to return float32, as the signature does"),
         (&value, Kernel::check_only(), "is missing: the signature returns float32, which only a kernel can make"),
-        (&nothing, Kernel::address(std::ptr::null()), "is at address NULL"),
+        (&nothing, Kernel::address(std::ptr::null()), "the kernel of function `f` is at address NULL"),
         (&nothing, Kernel::symbol(""), "kernel symbol \"\" of function `f` is empty or holds a NUL byte"),
         (&nothing, Kernel::symbol("a\0b"), "kernel symbol \"a\\0b\" of function `f` is empty or holds a NUL byte"),
     ];
     for (signature, kernel, problem) in cases {
         let text = lower_error(signature, &kernel).to_string();
         assert!(text.ends_with(problem), "{text}");
+    }
+}
+
+#[test]
+fn a_null_address_is_a_mistake_of_its_own() {
+    let error = lower_error(&sig("f(a: int32)"), &Kernel::address(std::ptr::null()));
+    assert_eq!(error, LowerError::NullAddress { function: "f".to_owned() });
+}
+
+#[test]
+fn only_native_kernels_are_told_how_they_are_called() {
+    let signature = sig("f(a: int32)");
+    let cases = [
+        (Kernel::body(|_| {}).convention(Convention::Packed), "a body", "convention"),
+        // though a body is called by it
+        (Kernel::body(|_| {}).convention(Convention::Flat), "a body", "convention"),
+        (Kernel::body(|_| {}).returning(KernelReturn::Status), "a body", "returning"),
+        (Kernel::check_only().convention(Convention::DlTensor), "check-only", "convention"),
+        (Kernel::check_only().returning(KernelReturn::Nothing), "check-only", "returning"),
+    ];
+    let engine = Engine::new().unwrap();
+    for (kernel, is, called) in cases {
+        let Err(EngineError::Lower(error)) = engine.compile_code([(&signature, &kernel)]) else { panic!("{kernel:?}") };
+        let text = format!(
+            "the kernel of function `f` is {is}, and `Kernel::{called}` is for native kernels, which are symbols or addresses; \
+             leave the call out"
+        );
+        assert_eq!(error.to_string(), text);
+        let LowerError::NotNative { function, kernel, method, .. } = error else { panic!("{error}") };
+        assert_eq!((function.as_str(), kernel, method), ("f", is, called));
     }
 }
 

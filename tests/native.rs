@@ -100,6 +100,7 @@ fn argument(i: usize) -> (Value, u64) {
         ScalarType::Float64 => (Value::Float(-0.25 - n as f64), (-0.25 - n as f64).to_bits()),
         ScalarType::Bool => (Value::int(256 * n), u64::from(i != 0)),
         ScalarType::Handle => (Value::Raw(4, 0xfff0_0000_0000_0000 + i as u64), 0xfff0_0000_0000_0000 + i as u64),
+        other => unreachable!("the test knows no {other}"),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Signatures: every mistake at once, each with its path.
 
+use tvm_ffi_codegen::explain::Stage;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{
-    CompareOp, DType, DTypePolicy, DefaultValue, MAX_CONTAINER_DEPTH, MAX_TYPE_DEPTH, TensorShape,
+    CompareOp, DType, DTypePolicy, DefaultValue, DimOp, MAX_CONTAINER_DEPTH, MAX_TYPE_DEPTH, TensorShape,
 };
 use tvm_ffi_codegen::{
-    DLDataType, DLDeviceType, Device, Dim, ParamType, ParseError, ScalarType, Signature, SignatureError, TensorType,
+    Backend, Constraint, Convention, DLDataType, DLDeviceType, Device, Dim, OptLevel, ParamType, ParseError,
+    ScalarType, Signature, SignatureError, TensorType, dim,
 };
 
 const F32: DLDataType = DLDataType::FLOAT32;
@@ -18,10 +20,10 @@ fn mistakes(error: SignatureError) -> Vec<String> {
 fn all_mistakes_come_at_once_with_their_paths() {
     let error = Signature::builder("1 bad\0name")
         .param("x", TensorType::new([Dim::from(-1), "y".into(), "a b".into()], DLDataType::new(200, 8, 1)))
-        .param("y", TensorType::new(["n"], F32).aligned(3).with_strides(["n", "y"]))
+        .param("y", TensorType::new(["n"], F32).with_align(3).with_strides(["n", "y"]))
         .param("x", ScalarType::Int8)
-        .param("", TensorType::new(["n"], F32).on(Device::numbered(DLDeviceType(77), -4)))
-        .param("\u{e9}", TensorType::new([i64::MAX, 2], F32).aligned(0))
+        .param("", TensorType::new(["n"], F32).with_device(Device::numbered(DLDeviceType(77), -4)))
+        .param("\u{e9}", TensorType::new([i64::MAX, 2], F32).with_align(0))
         .build()
         .unwrap_err();
     assert!(error.to_string().starts_with("signature `1 bad\\0name` has 15 mistakes\n  name: "), "{error}");
@@ -225,13 +227,13 @@ fn types_inside_types() {
 fn open_tensors() {
     let any_rank = TensorType::new(TensorShape::Any, DType::Any);
     let build = |ty: TensorType| Signature::builder("f").param("x", ty).build();
-    assert!(build(any_rank.clone().on(Device::Any).with_any_strides()).is_ok());
+    assert!(build(any_rank.clone().with_device(Device::Any).with_any_strides()).is_ok());
     check_each(&[(
         "f(x: Tensor([...], any, strides=[1]))",
         &["x.strides: expected `any`, or none, for a tensor of any rank"],
     )]);
     let only_result = "expected `any` or a type, got `t`: only a result may refer to a parameter";
-    let referring = TensorType::new(["n"], DType::Param("t".to_owned())).on(Device::Param("t".to_owned()));
+    let referring = TensorType::new(["n"], DType::Param("t".to_owned())).with_device(Device::Param("t".to_owned()));
     assert_eq!(
         mistakes(build(referring).unwrap_err()),
         [format!("x.dtype: {only_result}"), format!("x.device: {only_result}")]
@@ -282,7 +284,7 @@ fn results() {
     ]);
     // what the text form would read as something else
     let refer = |dtype: &str, device: &str| {
-        let ty = TensorType::new([4], DType::Param(dtype.to_owned())).on(Device::Param(device.to_owned()));
+        let ty = TensorType::new([4], DType::Param(dtype.to_owned())).with_device(Device::Param(device.to_owned()));
         let builder = Signature::builder("f").param(dtype, ParamType::DType).param(device, ParamType::Device);
         builder.returns(ty).build()
     };
@@ -330,4 +332,136 @@ fn a_text_says_what_is_wrong_with_it() {
     let error = "f(x: int8, x: int8)".parse::<Signature>().unwrap_err();
     let ParseError::Mistakes(error) = error else { panic!("{error}") };
     assert_eq!(mistakes(error), ["params[1].name: `x` is already the name of params[0]"]);
+}
+
+#[test]
+fn dimensions_compute_with_numbers_and_names_on_both_sides() {
+    let (n, owned) = (dim("n"), "m".to_owned());
+    let cases: [(Dim, &str); 22] = [
+        (2 * dim("n"), "2 * n"),
+        (2 * dim("n") + 1, "2 * n + 1"),
+        (&n * 2, "n * 2"),
+        (2_i64 * &n, "2 * n"),
+        (2_usize * dim("n"), "2 * n"),
+        (2_u64 * dim("n"), "2 * n"),
+        (dim("n") * 4_usize, "n * 4"),
+        (dim("n") * 4_u32, "n * 4"),
+        (4_u32 * dim("n"), "4 * n"),
+        ("m" * dim("n"), "m * n"),
+        (&n + "m", "n + m"),
+        (&n + &owned, "n + m"),
+        (owned + &n, "m + n"),
+        (&n + &n, "n + n"),
+        (n.clone() - &n, "n - n"),
+        (7 - dim("n"), "7 - n"),
+        ((dim("n") + 127) / 128, "(n + 127) // 128"),
+        (&n / "m", "n // m"),
+        (100 / dim("n"), "100 // n"),
+        (dim("n") % 16, "n % 16"),
+        (5_usize % dim("n"), "5 % n"),
+        ((dim("h") + 2 * dim("pad") - "k") / "s" + 1, "(h + 2 * pad - k) // s + 1"),
+    ];
+    for (dim, text) in cases {
+        assert_eq!(dim.to_string(), text);
+        assert_eq!(text.parse(), Ok(dim));
+    }
+    // as Python's, whatever the signs
+    for (x, y, quotient, rest) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1)] {
+        assert_eq!((dim(x) / y).eval(&|_| None), Some(quotient), "{x} / {y}");
+        assert_eq!((i64::from(x) % dim(y)).eval(&|_| None), Some(rest), "{x} % {y}");
+    }
+    assert_eq!((dim(1) / 0).eval(&|_| None), None);
+    let operations = [DimOp::Add, DimOp::Sub, DimOp::Mul, DimOp::FloorDiv, DimOp::Mod];
+    assert_eq!(operations.map(|op| op.to_string()), ["+", "-", "*", "//", "%"]);
+}
+
+#[test]
+fn sizes_come_from_usize_and_none_wraps() {
+    assert_eq!(Dim::from(3_usize), Dim::Const(3));
+    assert_eq!(Dim::from(i64::MAX as u64), Dim::Const(i64::MAX));
+    let shape = [2_usize, 3].map(Dim::from);
+    let signature = Signature::builder("f").param("x", TensorType::new(shape, F32)).build().unwrap();
+    assert_eq!(signature.to_string(), "f(x: Tensor([2, 3], float32))");
+    for (size, text) in [(1_u64 << 63, "4611686018427387904 * 2 + 0"), (u64::MAX, "9223372036854775807 * 2 + 1")] {
+        let error = Signature::builder("f").param("x", TensorType::new([size], F32)).build().unwrap_err();
+        assert_eq!(mistakes(error), [format!("x.shape[0]: {text} has no value in 64 bits")]);
+    }
+}
+
+#[test]
+fn pieces_of_a_signature_are_read_alone() {
+    fn reads<T: std::str::FromStr<Err: std::error::Error> + std::fmt::Display>(texts: &[&str]) {
+        for text in texts {
+            match text.parse::<T>() {
+                Ok(read) => assert_eq!(read.to_string(), *text),
+                Err(error) => panic!("{text}: {error}"),
+            }
+        }
+    }
+    reads::<Dim>(&["0", "-3", "n", "n - -1", "(a + b) * c", "a - (b - c)", "(n + 127) // 128 % 4"]);
+    reads::<Constraint>(&["n % 16 == 0", "n <= 65536", "2 * a != b - 1"]);
+    reads::<ScalarType>(&ScalarType::ALL.iter().map(|ty| ty.name()).collect::<Vec<_>>());
+    reads::<DTypePolicy>(&["exact", "sign", "sign+bool", "fp8+storage"]);
+    reads::<Device>(&["cpu", "cuda", "cuda:1", "opencl:any", "any"]);
+    reads::<TensorType>(&[
+        "Tensor([], int8)",
+        "Tensor([...], any, device=any)",
+        "Tensor([n, 4 * c], float32, strides=[s, 1], device=\"cuda:any\", align=16, noalias=True)",
+        // of a result: by the names of parameters
+        "Tensor([n], t, device=d)",
+    ]);
+    reads::<ParamType>(&[
+        "int64",
+        "Tensor([n], float32)",
+        "Shape",
+        "Shape([n, 4])",
+        "Int(-3)",
+        "Bool(True)",
+        "Object(\"my.Type\")",
+        "Optional[Tuple[str, Array[Map[Any, bytes]]]]",
+        "EnvStream",
+    ]);
+    reads::<Convention>(&Convention::ALL.iter().map(|convention| convention.name()).collect::<Vec<_>>());
+    reads::<Backend>(&Backend::ALL.iter().map(|backend| backend.name()).collect::<Vec<_>>());
+    reads::<OptLevel>(&["none", "speed", "full"]);
+    reads::<Stage>(&["header", "ir", "clif", "llvm", "asm"]);
+    // whitespace is free, as in a signature
+    assert_eq!(" 2*( n ) ".parse(), Ok(2 * dim("n")));
+}
+
+#[test]
+fn pieces_that_are_none_say_what_was_expected() {
+    fn error<T: std::str::FromStr<Err: std::error::Error> + std::fmt::Debug>(text: &str) -> String {
+        text.parse::<T>().unwrap_err().to_string()
+    }
+    assert_eq!(error::<Dim>("n +"), "expected an integer, a name or `(`, found the end\n  n +\n     ^");
+    assert_eq!(error::<Dim>("n m"), "expected the end, found `m`\n  n m\n    ^");
+    assert_eq!(error::<Dim>("-n"), "expected an integer after `-`, found `n`\n  -n\n   ^");
+    assert_eq!(error::<Dim>(""), "expected an integer, a name or `(`, found the end\n  \n  ^");
+    let deep = format!("{}n{}", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(error::<Dim>(&deep).starts_with("expected at most 16 parentheses inside each other"));
+    assert_eq!(
+        error::<Constraint>("n % 16"),
+        "expected `==`, `!=`, `<`, `<=`, `>` or `>=`, found the end\n  n % 16\n        ^"
+    );
+    assert!(error::<TensorType>("int8").starts_with("expected `Tensor`, found `int8`"));
+    assert!(error::<TensorType>("Tensor([n], float32, align=3, align=4)").starts_with("`align` is given twice"));
+    assert!(error::<ParamType>("Tensr([n], float32)").starts_with("expected a type, found `Tensr`"));
+    assert!(error::<ParamType>("int8, int8").starts_with("expected the end, found `,`"));
+    assert_eq!(error::<Device>("gpu"), "\"gpu\" is no kind of device\n  gpu\n  ^");
+    assert!(error::<Device>("cuda:x").starts_with("expected a device number, found \"x\""));
+    assert_eq!(
+        error::<ScalarType>("int"),
+        "expected int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, bool or handle, got `int`"
+    );
+    assert_eq!(error::<Convention>("c"), "expected flat, dltensor, memref or packed, got `c`");
+    let policy = "expected exact, or some of sign, bool, fp8, storage joined by `+`, got `sign+`";
+    assert_eq!(error::<DTypePolicy>("sign+"), policy);
+    // a parameter's name stands for a dtype in results alone
+    let tensor: TensorType = "Tensor([n], t)".parse().unwrap();
+    let refused = Signature::builder("f").param("x", tensor).build().unwrap_err();
+    assert_eq!(
+        mistakes(refused),
+        ["x.dtype: expected `any` or a type, got `t`: only a result may refer to a parameter"]
+    );
 }

@@ -44,12 +44,14 @@ impl Explain {
             (None, _) => Backend::default(),
         };
         let native = signature.ret().is_some() || self.convention.is_some() || self.emit == Some(Stage::Header);
-        let kernel = match &self.kernel {
+        let mut kernel = match &self.kernel {
             Some(symbol) => Kernel::symbol(symbol),
             None if native => Kernel::symbol(signature.name()),
             None => Kernel::check_only(),
         };
-        let kernel = kernel.convention(self.convention.unwrap_or_default());
+        if let Some(convention) = self.convention {
+            kernel = kernel.convention(convention);
+        }
         let stage_text = |stage| explain(&signature, &kernel, stage, backend, self.opt_level).map_err(failure);
         if let Some(stage) = self.emit {
             return print(&stage_text(stage)?);

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use target_lexicon::{HOST, Triple};
 use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, ObjectFile, defines_symbol, write_archive};
 use tvm_ffi_codegen::runtime::abi::symbol::LIBRARY_BIN;
-use tvm_ffi_codegen::{Backend, OptLevel};
+use tvm_ffi_codegen::{Backend, OptLevel, UnknownName};
 
 use crate::error::{CliError, failure};
 use crate::signatures::Functions;
@@ -55,16 +55,16 @@ pub struct Wrap {
 struct BackendName(Backend);
 
 impl std::str::FromStr for BackendName {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
         text.parse().map(BackendName)
     }
 }
 
 impl std::fmt::Display for BackendName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.to_string().to_lowercase())
+        self.0.fmt(f)
     }
 }
 

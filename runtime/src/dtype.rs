@@ -10,6 +10,7 @@ use crate::abi::*;
 
 /// A text that names no element type, or an element type that has no name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DTypeParseError {
     /// No such type.
     #[error("unknown dtype `{0}`")]

@@ -13,7 +13,7 @@ use super::format;
 use super::map::map;
 use super::output::Output;
 
-/// Why an archive isn't written. What was in its place before still is.
+/// The error of writing an archive. A file that was in its place before still is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
@@ -25,20 +25,20 @@ pub enum ArchiveError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Something is no object or archive, or one that doesn't belong there.
+    /// An input is no object or archive, or is one that doesn't belong there.
     #[error("{name}: {problem}")]
     Member {
-        /// Which file, and which member of it.
+        /// The file, and the member of it.
         name: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// Something to put into an archive.
+/// An input of [`write_archive`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ArchiveInput {

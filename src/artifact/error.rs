@@ -2,11 +2,11 @@
 
 use crate::lower::LowerError;
 
-/// Why there is no object file.
+/// The error of making an object file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// What is wrong with the functions: everything that was found, in their order.
+    /// The mistakes of all functions, in their order.
     #[error("{}", list(.0))]
     Functions(Vec<LowerError>),
     /// Cranelift has no code generator for the target, or can't make an object for it.

@@ -86,19 +86,19 @@ impl LibraryBuilder {
         }
     }
 
-    /// What machine the object is for.
+    /// Sets the machine that the object is for; this one unless stated.
     pub fn target(mut self, triple: Triple) -> Self {
         self.target = triple;
         self
     }
 
-    /// What makes the code. Cranelift unless stated, if it is among the crate's features.
+    /// Sets the code generator. Cranelift unless stated, if it is among the crate's features.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
     }
 
-    /// How much to optimise.
+    /// Sets the level of optimisation.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
         self.opt_level = level;
         self

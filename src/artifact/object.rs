@@ -30,12 +30,12 @@ impl ObjectFile {
         self.bytes
     }
 
-    /// What it was made for.
+    /// The target that the object was made for.
     pub fn triple(&self) -> &Triple {
         &self.triple
     }
 
-    /// The names of its functions, in the order in which they were added: what a host asks the library's module for.
+    /// The names of the library's functions, in the order in which they were added: what a host asks the library's module for.
     pub fn functions(&self) -> &[String] {
         &self.functions
     }

@@ -3,8 +3,11 @@
 //! A backend takes a [`VerifiedModule`](crate::ir::VerifiedModule) and gives code with relocations. It knows neither
 //! signatures nor the rules of the TVM FFI ABI: whatever a wrapper checks or says is in the IR already, so two
 //! backends can't differ on it. Each one is also usable alone, to add a wrapper to a module that the caller owns.
+//!
+//! For backends and experts: all but [`Backend`], [`OptLevel`] and the backends' errors is [outside of semver](crate#stability).
 
 use crate::ir::{FuncDecl, Function, Module};
+use crate::names::{self, UnknownName};
 
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
@@ -18,7 +21,7 @@ mod op_tests;
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
 const CACHE_LINE: u32 = 64;
 
-/// What makes the code. Its variants are those that the crate's features say.
+/// The code generator. Its variants are those that the crate's features say.
 #[cfg(feature = "_engine")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -33,24 +36,29 @@ pub enum Backend {
 
 #[cfg(feature = "_engine")]
 impl Backend {
-    /// Those that the crate's features say.
+    /// The backends that the crate's features say.
     pub const ALL: &[Backend] = &[
         #[cfg(feature = "cranelift")]
         Backend::Cranelift,
         #[cfg(feature = "_llvm")]
         Backend::Llvm,
     ];
+
+    /// The backend's name on command lines: `cranelift` or `llvm`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => "cranelift",
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => "llvm",
+        }
+    }
 }
 
 #[cfg(feature = "_engine")]
 impl std::fmt::Display for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            #[cfg(feature = "cranelift")]
-            Backend::Cranelift => "Cranelift",
-            #[cfg(feature = "_llvm")]
-            Backend::Llvm => "LLVM",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -68,20 +76,20 @@ impl Default for Backend {
 
 #[cfg(feature = "_engine")]
 impl std::str::FromStr for Backend {
-    type Err = String;
+    type Err = UnknownName;
 
-    /// Reads `cranelift` or `llvm`, as far as the crate's features have them.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let name = |backend: &Backend| backend.to_string().to_lowercase();
-        Backend::ALL.iter().copied().find(|backend| name(backend) == text).ok_or_else(|| {
-            let known: Vec<_> = Backend::ALL.iter().map(name).collect();
-            format!("no backend `{text}` in this build, which has {}", known.join(" and "))
+    /// Reads [`Backend::name`], as far as the crate's features have the backend.
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        names::find(text, Backend::ALL, Backend::name).map_err(|error| {
+            let expected = format!("a backend that this build has ({})", error.expected);
+            UnknownName { expected, ..error }
         })
     }
 }
 
-/// How much a backend optimises. Every backend gives these the same meaning.
+/// The amount of optimisation. Every backend gives these the same meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum OptLevel {
     /// The least time to compile.
     None,
@@ -93,21 +101,34 @@ pub enum OptLevel {
     Full,
 }
 
-impl std::str::FromStr for OptLevel {
-    type Err = String;
+impl std::fmt::Display for OptLevel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
-    /// Reads `none`, `speed` or `full`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(OptLevel::None),
-            "speed" => Ok(OptLevel::Speed),
-            "full" => Ok(OptLevel::Full),
-            other => Err(format!("expected none, speed or full, got `{other}`")),
-        }
+impl std::str::FromStr for OptLevel {
+    type Err = UnknownName;
+
+    /// Reads [`OptLevel::name`].
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        names::find(text, Self::ALL, Self::name)
     }
 }
 
 impl OptLevel {
+    /// Every level, from the least work to the most.
+    pub const ALL: &'static [OptLevel] = &[OptLevel::None, OptLevel::Speed, OptLevel::Full];
+
+    /// The level's name on command lines: `none`, `speed` or `full`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OptLevel::None => "none",
+            OptLevel::Speed => "speed",
+            OptLevel::Full => "full",
+        }
+    }
+
     /// The level that a module gets: as [`Speed`](Self::Speed) says, code with loops gets everything.
     pub fn for_module(self, module: &Module) -> OptLevel {
         let loops = || module.functions.values().any(Self::gains);
@@ -127,10 +148,16 @@ mod tests {
     #[test]
     fn backends_and_levels_have_names() {
         for &backend in Backend::ALL {
-            assert_eq!(backend.to_string().to_lowercase().parse(), Ok(backend));
+            assert_eq!(backend.to_string().parse(), Ok(backend));
         }
-        assert!("gcc".parse::<Backend>().is_err_and(|e| e.starts_with("no backend `gcc` in this build")));
-        assert_eq!("full".parse(), Ok(OptLevel::Full));
-        assert!("3".parse::<OptLevel>().is_err());
+        let error = "gcc".parse::<Backend>().map_err(|error| error.to_string());
+        let names: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
+        let expected = format!("expected a backend that this build has ({}), got `gcc`", names.join(" or "));
+        assert_eq!(error, Err(expected));
+        for &level in OptLevel::ALL {
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        let error = "3".parse::<OptLevel>().map_err(|error| error.to_string());
+        assert_eq!(error, Err("expected none, speed or full, got `3`".to_owned()));
     }
 }

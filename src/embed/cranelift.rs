@@ -8,8 +8,9 @@ use crate::ir::HOST_ENDIANNESS;
 use crate::lower::{Kernel, KernelReturn};
 use crate::spec::Signature;
 
-/// What a wrapper in a caller's module calls.
+/// The function that a wrapper in a caller's module calls.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Target {
     /// A function of that module, by convention `flat`; `None` for the return that [`Kernel::symbol`] assumes.
     Function(FuncId, Option<KernelReturn>),
@@ -46,7 +47,7 @@ pub fn add_wrapper<M: Module + ?Sized>(
     ids.first().copied().ok_or_else(|| EmbedError::Internal("no function was defined".to_owned()))
 }
 
-/// As [`add_wrapper`], for several, which share the code and text of their errors.
+/// Adds several wrappers, as [`add_wrapper`] does one. They share the code and text of their errors.
 ///
 /// # Errors
 /// As [`add_wrapper`]; it's all or nothing.

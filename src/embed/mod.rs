@@ -16,7 +16,7 @@ use target_lexicon::Endianness;
 #[cfg(feature = "cranelift")]
 pub use cranelift::{Target, add_wrapper, add_wrappers};
 
-/// Why a wrapper was not added.
+/// The error of adding a wrapper.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Something that code calls into or refers to, and that must live as long.
+/// An owner of what code calls into or refers to, which lives as long as the code.
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
 /// Machine code in this process. Dropping it gives the memory back.
@@ -51,12 +51,12 @@ impl Code {
         self.functions.iter().map(|(name, address)| (&**name, std::ptr::with_exposed_provenance(*address)))
     }
 
-    /// Bytes of machine code.
+    /// The size of the machine code in bytes.
     pub fn code_size(&self) -> usize {
         self.code_size
     }
 
-    /// Bytes of static data.
+    /// The size of the static data in bytes.
     pub fn data_size(&self) -> usize {
         self.data_size
     }
@@ -66,7 +66,7 @@ impl Code {
         self.memory.contains(address.addr())
     }
 
-    /// What this code keeps alive.
+    /// The owners that this code keeps alive.
     pub fn keep_alive(&self) -> &[KeepAlive] {
         &self.keep_alive
     }

@@ -18,7 +18,7 @@ use crate::spec::Signature;
 ///
 /// A [`Function`] keeps its code alive, and the last one of a module to go gives the memory back. An error, string or tensor
 /// that came out of a call holds nothing of the code.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Engine {
     jit: Jit,
     /// The routines that all wrappers share, compiled once.
@@ -27,7 +27,8 @@ pub struct Engine {
     verifier: bool,
 }
 
-/// What an [`Engine`] is made of.
+/// The settings that an [`Engine`] is built with.
+#[derive(Debug)]
 pub struct EngineBuilder {
     jit: JitBuilder,
     bundled: bool,
@@ -50,7 +51,7 @@ impl EngineBuilder {
     /// # Safety
     /// As for [`symbol`](Self::symbol), of whatever the process exports.
     pub unsafe fn search_process(mut self) -> Self {
-        self.jit = self.jit.search_process(true);
+        self.jit = self.jit.search_process();
         self
     }
 
@@ -60,13 +61,13 @@ impl EngineBuilder {
         self
     }
 
-    /// What makes the code. Cranelift unless stated, if it is among the crate's features.
+    /// Sets the code generator. Cranelift unless stated, if it is among the crate's features.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.jit = self.jit.backend(backend);
         self
     }
 
-    /// How much to optimise.
+    /// Sets the level of optimisation.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
         self.jit = self.jit.opt_level(level);
         self
@@ -132,7 +133,7 @@ impl Engine {
         Self::builder().build()
     }
 
-    /// Starts building one.
+    /// The settings of a new engine.
     pub fn builder() -> EngineBuilder {
         EngineBuilder { jit: Jit::builder(), bundled: true, verifier: cfg!(debug_assertions) }
     }

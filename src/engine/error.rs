@@ -9,7 +9,7 @@ pub enum EngineError {
     /// Symbols that the code refers to, but nobody has: all of them.
     #[error(
         "unresolved symbol{s}: {list}; give each an address with `symbol(name, address)`, add the runtime's table \
-         with `symbols(...)`, or let `search_process(true)` find what this process exports",
+         with `symbols(...)`, or let `search_process()` find what this process exports",
         s = if names.len() == 1 { "" } else { "s" },
         list = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
     )]

@@ -1,5 +1,6 @@
 //! The JIT: from a verified module to code in this process, with one backend or the other.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -47,6 +48,15 @@ struct Inner {
     keep_alive: Vec<KeepAlive>,
 }
 
+impl fmt::Debug for Jit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jit")
+            .field("backend", &self.inner.backend)
+            .field("symbols", &self.inner.symbols)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What a backend does for the [`Jit`]: compile, ask for addresses, and load.
 pub(super) trait Loader: Send + Sync {
     /// Compiles a module and loads it. `resolve` is asked once, for everything that the code refers to.
@@ -61,8 +71,8 @@ pub(super) trait Loader: Send + Sync {
 /// Gives the addresses of names, in their order, or says which are missing.
 pub(super) type Resolve<'a> = &'a dyn Fn(&[String]) -> Result<Vec<*const u8>, EngineError>;
 
-/// What a [`Jit`] is made of.
-#[derive(Default)]
+/// The settings that a [`Jit`] is built with.
+#[derive(Debug, Default)]
 pub struct JitBuilder {
     backend: Backend,
     opt_level: OptLevel,
@@ -73,17 +83,17 @@ pub struct JitBuilder {
     keep_alive: Vec<KeepAlive>,
 }
 
-/// What one load needs beyond what the [`Jit`] knows.
-#[derive(Default)]
+/// The symbols and owners of one load, besides the [`Jit`]'s own.
+#[derive(Debug, Default)]
 pub struct LoadOptions<'a> {
     /// Symbols that come before the [`Jit`]'s own.
     pub symbols: &'a [(&'a str, *const u8)],
-    /// What the code needs alive.
+    /// Values that live as long as the code.
     pub keep_alive: Vec<KeepAlive>,
 }
 
 impl JitBuilder {
-    /// What makes the code.
+    /// Sets the code generator: the default [`Backend`] unless stated.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
@@ -101,9 +111,9 @@ impl JitBuilder {
         self
     }
 
-    /// Whether to look for symbols among those that the process exports, after all others. Off by default.
-    pub fn search_process(mut self, yes: bool) -> Self {
-        self.symbols.search_process(yes);
+    /// Looks for symbols among those that the process exports, too, after all others.
+    pub fn search_process(mut self) -> Self {
+        self.symbols.search_process();
         self
     }
 
@@ -113,7 +123,7 @@ impl JitBuilder {
         self
     }
 
-    /// How much to optimise.
+    /// Sets the level of optimisation.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
         self.opt_level = level;
         self
@@ -140,7 +150,7 @@ impl JitBuilder {
         self
     }
 
-    /// Builds it.
+    /// Builds the JIT.
     ///
     /// # Errors
     /// The backend has no code generator for this machine.
@@ -159,12 +169,12 @@ impl JitBuilder {
 }
 
 impl Jit {
-    /// Starts building one.
+    /// The settings of a new JIT.
     pub fn builder() -> JitBuilder {
         JitBuilder::default()
     }
 
-    /// What makes the code.
+    /// The code generator.
     pub fn backend(&self) -> Backend {
         self.inner.backend
     }

@@ -1,7 +1,7 @@
 //! Runs code in this process: resolves symbols, loads machine code, and keeps it for as long as it is needed.
 //!
-//! With feature `cranelift`: `Jit` is built once and loads any number of modules, from any thread; `Engine` compiles
-//! signatures and kernels with one.
+//! With a backend: `Engine` compiles signatures and kernels, from any thread. The `Jit` below it loads verified modules of IR; it and what is
+//! made for it are [outside of semver](crate#stability).
 
 mod code;
 #[cfg(feature = "_engine")]

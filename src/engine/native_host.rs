@@ -12,6 +12,7 @@ use crate::ir::{FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type, verif
 ///
 /// A call goes through a trampoline `fn(callee, args: *const u64, result: *mut u64)` that is compiled once for each
 /// signature, from our own IR: calling conventions are the backend's business alone.
+#[derive(Debug)]
 pub struct NativeHost {
     jit: Jit,
     trampolines: HashMap<FuncSig, Arc<Code>>,

@@ -38,9 +38,9 @@ impl SymbolResolver {
         self.given.extend(table.into_iter().map(|(name, address)| (name.into(), address.expose_provenance())));
     }
 
-    /// Whether to look for symbols among those that the process exports, in the end. Off by default.
-    pub fn search_process(&mut self, yes: bool) {
-        self.process = yes;
+    /// Looks for symbols among those that the process exports, too, after all others.
+    pub fn search_process(&mut self) {
+        self.process = true;
     }
 
     /// The address of a symbol, if there is one.
@@ -198,7 +198,7 @@ mod tests {
     fn the_process_is_searched_only_if_wanted() {
         let mut symbols = SymbolResolver::new();
         assert_eq!(symbols.resolve("getenv"), None);
-        symbols.search_process(true);
+        symbols.search_process();
         assert!(symbols.resolve("getenv").is_some());
         assert_eq!(symbols.resolve("no_such_symbol_anywhere"), None);
         assert_eq!(symbols.resolve("a\0b"), None);

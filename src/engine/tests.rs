@@ -126,7 +126,7 @@ fn symbols_come_from_the_caller_then_libm_then_the_process(backend: Backend) {
 
     let module = calls(&["lgamma"]);
     assert!(Jit::builder().backend(backend).build().unwrap().load(&module).is_err());
-    let jit = Jit::builder().backend(backend).search_process(true).build().unwrap();
+    let jit = Jit::builder().backend(backend).search_process().build().unwrap();
     assert!((f(&jit.load(&module).unwrap()) - libm_lgamma(1.5)).abs() < 1e-12);
 }
 

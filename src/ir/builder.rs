@@ -11,6 +11,7 @@ use super::module::{BlockData, Function, InstData, Module, SlotData, ValueData, 
 use super::types::{FuncSig, Type};
 
 /// A function under construction inside a module. [`finish`](Self::finish) puts it there.
+#[derive(Debug)]
 pub struct FunctionBuilder<'m> {
     module: &'m mut Module,
     func_ref: FuncRef,

@@ -178,7 +178,7 @@ pub enum ConvertOp {
     IntToPtr,
 }
 
-/// What is known of a memory access.
+/// The promises about a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemFlags {
     /// The address is a multiple of the type's size.
@@ -199,7 +199,7 @@ impl MemFlags {
 /// The most bytes that [`Op::SameBytes`] compares in all.
 pub const MAX_SAME_BYTES: u32 = 512;
 
-/// What an instruction does. One with a result has exactly one.
+/// An instruction's operation. One with a result has exactly one.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
     /// An integer constant, the low bits of `value`.
@@ -240,7 +240,7 @@ pub enum Op {
         ptr: Value,
         /// Added to the base, in bytes.
         offset: i32,
-        /// What is known of the access.
+        /// The promises about the access.
         flags: MemFlags,
     },
     /// Writes `value` at `ptr + offset` bytes; no result.
@@ -251,14 +251,14 @@ pub enum Op {
         ptr: Value,
         /// Added to the base, in bytes.
         offset: i32,
-        /// What is known of the access.
+        /// The promises about the access.
         flags: MemFlags,
     },
     /// A pointer plus an `I64` of bytes, wrapping.
     PtrAdd(Value, Value),
     /// The address of element `index` (an `I64`) of an array of `ty` at `base`.
     Element {
-        /// Where element 0 is.
+        /// The address of element 0.
         base: Value,
         /// Index, may be negative.
         index: Value,
@@ -281,13 +281,13 @@ pub enum Op {
 /// A branch target with the values of its block parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BlockCall {
-    /// Where to go.
+    /// The target.
     pub block: Block,
-    /// One value for each parameter of the block.
+    /// The arguments: a value for each parameter of the block.
     pub args: Vec<Value>,
 }
 
-/// Which way a branch usually goes.
+/// The usual way of a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hint {
     /// Nothing is known.
@@ -299,7 +299,7 @@ pub enum Hint {
     Unlikely,
 }
 
-/// How a block ends.
+/// The end of a block.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Terminator {
     /// Goes on elsewhere.
@@ -308,11 +308,11 @@ pub enum Terminator {
     Branch {
         /// A `Bool`.
         cond: Value,
-        /// Where to go if it holds.
+        /// The target if the condition holds.
         then: BlockCall,
-        /// Where to go if it doesn't.
+        /// The target if the condition doesn't hold.
         otherwise: BlockCall,
-        /// Which one is usual.
+        /// The usual way.
         hint: Hint,
     },
     /// Leaves the function with its result, if it has one.

@@ -2,6 +2,9 @@
 //!
 //! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`], printed by
 //! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter ([`interp`]).
+//!
+//! For backends and experts, and [outside of semver](crate#stability). Functions, values and the like are indices into maps of the crate
+//! `cranelift-entity`, which is small and without dependencies of Cranelift's code generator; who works with a [`Module`] finds the maps here.
 
 mod builder;
 mod inline;
@@ -13,6 +16,7 @@ mod types;
 mod verify;
 
 pub use builder::FunctionBuilder;
+pub use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 pub use inst::{
     BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, MAX_SAME_BYTES, MemFlags, Op,
     SigRef, StackSlot, Terminator, UnaryOp, Value,

@@ -11,7 +11,7 @@ use super::inst::{Block, DataRef, FuncRef, Inst, Op, SigRef, StackSlot, Terminat
 use super::types::{FuncSig, PointerFacts, Type};
 use target_lexicon::Endianness;
 
-/// Who can see a function or data.
+/// The linkage of a function: who defines and who sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Linkage {
     /// Defined elsewhere; found by name.
@@ -29,17 +29,17 @@ pub struct FuncDecl {
     pub name: String,
     /// Parameters and result.
     pub signature: FuncSig,
-    /// Who defines and sees it.
+    /// The function's linkage.
     pub linkage: Linkage,
     /// The code; `None` for an import.
     pub body: Option<Function>,
     /// Hardly ever called; placed and optimised accordingly.
     pub cold: bool,
-    /// What is known of each parameter; empty where nothing is of any.
+    /// The facts of each parameter; empty where nothing is known of any.
     pub param_facts: Vec<PointerFacts>,
 }
 
-/// What static data is for.
+/// The use of static data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum DataKind {
     /// Read-only, not seen outside.
@@ -61,7 +61,7 @@ pub struct Data {
     pub align: u32,
     /// Whether it changes, and who sees it.
     pub kind: DataKind,
-    /// Where in it the addresses of which functions stand, 8 bytes each. An import may be data in truth: an address says nothing of what is there.
+    /// The places in it that hold addresses of functions, 8 bytes each. An import may be data in truth: an address says nothing of what is there.
     /// In object files only.
     pub addresses: Vec<(u32, FuncRef)>,
 }
@@ -154,7 +154,7 @@ impl Module {
         Some((func, self.functions.get(func)?))
     }
 
-    /// What of the module only an object file can have, in words.
+    /// The part of the module that only an object file can have, in words.
     pub fn only_in_objects(&self) -> Option<String> {
         if let Some(&func) = self.constructors.first() {
             let name = self.functions.get(func).map_or("?", |decl| &decl.name);
@@ -170,7 +170,7 @@ impl Module {
     }
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueDef {
     /// Parameter number `.1` of the block; the entry block's are the function's.
@@ -182,16 +182,16 @@ pub enum ValueDef {
 /// Type and origin of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValueData {
-    /// Its type.
+    /// The value's type.
     pub ty: Type,
-    /// Its definition.
+    /// The value's definition.
     pub def: ValueDef,
 }
 
 /// An instruction with its result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InstData {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// The value it defines, if any.
     pub result: Option<Value>,

@@ -20,7 +20,7 @@ impl Module {
 }
 
 /// Prints one function of a module; made by [`Module::display_function`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct DisplayFunction<'m> {
     module: &'m Module,
     func: FuncRef,

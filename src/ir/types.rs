@@ -45,12 +45,12 @@ impl Type {
         }
     }
 
-    /// One of `I8`, `I16`, `I32`, `I64`.
+    /// Whether the type is `I8`, `I16`, `I32` or `I64`.
     pub const fn is_int(self) -> bool {
         matches!(self, Type::I8 | Type::I16 | Type::I32 | Type::I64)
     }
 
-    /// `F32` or `F64`.
+    /// Whether the type is `F32` or `F64`.
     pub const fn is_float(self) -> bool {
         matches!(self, Type::F32 | Type::F64)
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// How an `I8` or `I16` fills its register at a call: C callees rely on it.
+/// The extension of a narrow integer to its register at a call: C callees rely on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Extension {
     /// The upper bits are unspecified, or there are none.
@@ -88,7 +88,7 @@ pub enum Extension {
 pub struct AbiParam {
     /// The value's type; never `Bool`.
     pub ty: Type,
-    /// How a narrow integer is extended.
+    /// The extension of a narrow integer.
     pub ext: Extension,
     /// An `I32` or `I64` that in C is a struct of this size: the bits that a load of the struct gives. As a parameter it is passed as
     /// the integer, as every supported target does; a result is where the target's C returns structs.
@@ -131,7 +131,7 @@ impl fmt::Display for AbiParam {
     }
 }
 
-/// What is known of a pointer parameter when its function is called, and holds until it returns. By default nothing is.
+/// The facts of a pointer parameter when its function is called, which hold until it returns. By default nothing is known.
 ///
 /// The interpreter traps where it sees that a fact doesn't hold, which it can't of `noalias` and `readonly`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,4 +1,4 @@
-//! What can be wrong with a kernel or a body.
+//! The mistakes that a kernel or a body can have.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use super::convention::Convention;
 
 /// One mistake in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct BodyMistake {
     /// The operation that was asked for: `load`, `tensor("x")`, ...
     pub operation: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: String,
 }
 
@@ -19,10 +20,11 @@ impl fmt::Display for BodyMistake {
     }
 }
 
-/// Why a signature and a kernel don't become a wrapper.
+/// The error of making a wrapper from a signature and a kernel.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LowerError {
-    /// Two functions of one name in one module.
+    /// Two functions of one module have the same name.
     #[error("function `{name}` is defined twice; give each wrapper of a module a name of its own")]
     DuplicateName {
         /// The name.
@@ -43,7 +45,7 @@ pub enum LowerError {
         function: String,
         /// The kernel's symbol.
         symbol: String,
-        /// What the module has.
+        /// The thing that the module has.
         found: String,
     },
     /// The symbols of such a function mean something else, in a library or in each module.
@@ -86,7 +88,7 @@ pub enum LowerError {
     TooLarge {
         /// The function.
         function: String,
-        /// What it needs.
+        /// The stack that it needs, in bytes.
         bytes: u32,
         /// The limit.
         most: u32,
@@ -98,15 +100,34 @@ pub enum LowerError {
         function: String,
         /// The convention.
         convention: Convention,
-        /// What doesn't fit.
+        /// The problem.
         problem: String,
+    },
+    /// The kernel is the address NULL.
+    #[error("the kernel of function `{function}` is at address NULL")]
+    NullAddress {
+        /// The function.
+        function: String,
+    },
+    /// The kernel isn't native, and was told how to be called or what it returns.
+    #[error(
+        "the kernel of function `{function}` is {kernel}, and `Kernel::{method}` is for native kernels, which are symbols or addresses; \
+         leave the call out"
+    )]
+    NotNative {
+        /// The function.
+        function: String,
+        /// The kind of kernel: `a body` or `check-only`.
+        kernel: &'static str,
+        /// The method of [`Kernel`](super::Kernel) that was called: `convention` or `returning`.
+        method: &'static str,
     },
     /// The kernel can't return what the signature says, or the other way round.
     #[error("the kernel of function `{function}` {problem}")]
     KernelReturn {
         /// The function.
         function: String,
-        /// What doesn't fit.
+        /// The problem.
         problem: String,
     },
     /// A bug of this crate: a look-up that can't fail has failed.

@@ -22,7 +22,10 @@ type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
 /// void scale(float* x, double f, int64_t n);
 /// ```
 #[derive(Clone)]
-pub struct Kernel(pub(super) Kind);
+pub struct Kernel(pub(super) Kind, Option<NativeOnly>);
+
+/// A method of [`Kernel`] that only a native kernel has a use for, called on another one.
+type NativeOnly = &'static str;
 
 #[derive(Clone)]
 pub(super) enum Kind {
@@ -51,46 +54,42 @@ pub(super) struct How {
 impl Kernel {
     /// No kernel: the wrapper checks its arguments and returns nothing.
     pub const fn check_only() -> Self {
-        Kernel(Kind::CheckOnly)
+        Kernel(Kind::CheckOnly, None)
     }
 
     /// A body, written by `build` into the module of the wrapper each time that it is lowered.
     pub fn body(build: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
-        Kernel(Kind::Body(Arc::new(build)))
+        Kernel(Kind::Body(Arc::new(build)), None)
     }
 
     /// A C function by its symbol, found when the module is linked or loaded.
     pub fn symbol(name: impl Into<String>) -> Self {
-        Kernel(Kind::Symbol { name: name.into(), how: How::default() })
+        Kernel(Kind::Symbol { name: name.into(), how: How::default() }, None)
     }
 
     /// A C function at an address of this process. Such a wrapper runs only in this process.
     pub fn address(address: *const c_void) -> Self {
-        Kernel(Kind::Address { address: address as u64, how: How::default() })
+        Kernel(Kind::Address { address: address as u64, how: How::default() }, None)
     }
 
     /// States what a native kernel gives back. Unless stated, it is the signature's value; a status where the kernel writes its result, or
-    /// has the packed convention; else nothing.
-    pub fn returning(mut self, what: KernelReturn) -> Self {
-        if let Some(how) = self.how_mut() {
-            how.returns = Some(what);
-        }
-        self
+    /// has the packed convention; else nothing. Of a kernel that isn't native this is a mistake, [`LowerError::NotNative`], which is
+    /// reported when the wrapper is made.
+    pub fn returning(self, what: KernelReturn) -> Self {
+        self.state("returning", |how| how.returns = Some(what))
     }
 
-    /// States how a native kernel is called.
-    pub fn convention(mut self, convention: Convention) -> Self {
-        if let Some(how) = self.how_mut() {
-            how.convention = convention;
-        }
-        self
+    /// States how a native kernel is called. Of a kernel that isn't native this is a mistake, as for [`returning`](Self::returning).
+    pub fn convention(self, convention: Convention) -> Self {
+        self.state("convention", |how| how.convention = convention)
     }
 
-    fn how_mut(&mut self) -> Option<&mut How> {
+    fn state(mut self, method: NativeOnly, set: impl FnOnce(&mut How)) -> Self {
         match &mut self.0 {
-            Kind::CheckOnly | Kind::Body(_) => None,
-            Kind::Symbol { how, .. } | Kind::Address { how, .. } => Some(how),
+            Kind::CheckOnly | Kind::Body(_) => self.1 = Some(method),
+            Kind::Symbol { how, .. } | Kind::Address { how, .. } => set(how),
         }
+        self
     }
 
     /// How control gets to a native kernel; `None` for a body or no kernel.
@@ -119,8 +118,11 @@ impl Kernel {
             return Err(LowerError::KernelName { function: function(), symbol: name.clone() });
         }
         if let Kind::Address { address: 0, .. } = self.0 {
-            let problem = "is at address NULL".to_owned();
-            return Err(LowerError::KernelReturn { function: function(), problem });
+            return Err(LowerError::NullAddress { function: function() });
+        }
+        if let Some(method) = self.1 {
+            let kernel = if matches!(self.0, Kind::Body(_)) { "a body" } else { "check-only" };
+            return Err(LowerError::NotNative { function: function(), kernel, method });
         }
         if let Some(problem) = self.convention_problem(signature) {
             return Err(LowerError::Convention { function: function(), convention: self.called_by(), problem });

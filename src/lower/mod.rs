@@ -4,6 +4,8 @@
 //! fails, cold code hands the arguments and the signature as data (`program`) to a routine that all wrappers share
 //! (`support`). It runs the checks exactly, in the contract's order (`docs/contract.md`), and either raises the first
 //! mismatch, or makes arguments that the good path accepts, with which the wrapper starts again.
+//!
+//! For backends and experts: what the crate's root doesn't re-export of it is [outside of semver](crate#stability).
 
 mod abi;
 mod arithmetic;

@@ -8,8 +8,9 @@ use crate::ir;
 use crate::spec::Signature;
 use target_lexicon::Endianness;
 
-/// Where the routines come from that all wrappers share.
+/// The origin of the runtime helpers that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub enum Routines {
     /// Imported as [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
     #[default]

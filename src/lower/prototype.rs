@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::convention::{self, CType, Convention, KernelReturn, names};
+use super::convention::{self, CType, Convention, KernelReturn, c_names};
 use super::error::LowerError;
 use super::kernel::{Kernel, Kind};
 use crate::spec::Signature;
@@ -86,7 +86,7 @@ pub fn c_header<'a>(
     kernels: impl IntoIterator<Item = (&'a Signature, &'a str, Convention, KernelReturn)>,
 ) -> Result<String, LowerError> {
     let kernels: Vec<_> = kernels.into_iter().collect();
-    let own = kernels.iter().map(|(_, symbol, ..)| *symbol).filter(|symbol| names::is_free_for_function(symbol));
+    let own = kernels.iter().map(|(_, symbol, ..)| *symbol).filter(|symbol| c_names::is_free_for_function(symbol));
     let mut names = Names { taken: own.map(str::to_owned).collect(), made: HashMap::new() };
     let mut header = format!("#pragma once\n{PRELUDE}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n");
     for (signature, symbol, convention, returns) in kernels {
@@ -122,7 +122,7 @@ fn params(signature: &Signature, convention: Convention) -> String {
     let mut params = Vec::new();
     convention::for_each_param(signature, convention, &mut |name, c_type, _| {
         let mut name = name.to_string();
-        if !names::is_free_for_parameter(&name) {
+        if !c_names::is_free_for_parameter(&name) {
             name.insert_str(0, "p_");
         }
         while !taken.insert(name.clone()) {
@@ -156,7 +156,7 @@ impl Names {
             KernelReturn::Value => signature.ret().and_then(convention::returned).map_or(nothing, |(c_type, _)| c_type),
         };
         let params = params(signature, convention);
-        if names::is_free_for_function(symbol) {
+        if c_names::is_free_for_function(symbol) {
             return Ok(format!("{returned}{symbol}({params});"));
         }
         let name = self.name(symbol);

@@ -10,10 +10,11 @@ use super::signature::Signature;
 
 /// One mistake in a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Mistake {
-    /// Where: `name`, `x`, `x.shape[1]`, `x.dtype`, ...
+    /// The place of the mistake: `name`, `x`, `x.shape[1]`, `x.dtype`, ...
     pub path: String,
-    /// What is wrong, and what would be right.
+    /// The problem, and what would be right.
     pub problem: String,
 }
 
@@ -23,8 +24,9 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All mistakes of one signature.
+/// The error of [`SignatureBuilder::build`]: all mistakes of one signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct SignatureError {
     /// The signature's name, as given.
     pub name: String,
@@ -45,7 +47,7 @@ impl fmt::Display for SignatureError {
 
 impl std::error::Error for SignatureError {}
 
-/// Collects a signature's parts. See [`Signature::builder`].
+/// The parts of a signature before they are checked, made by [`Signature::builder`].
 #[derive(Clone, Debug)]
 pub struct SignatureBuilder {
     signature: Signature,
@@ -87,9 +89,9 @@ impl SignatureBuilder {
         self
     }
 
-    /// Adds what has to hold once all symbols are bound.
+    /// Adds a comparison that has to hold once all symbols are bound.
     pub fn constraint(mut self, left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
-        self.signature.constraints.push(Constraint { left: left.into(), op, right: right.into() });
+        self.signature.constraints.push(Constraint::new(left, op, right));
         self
     }
 
@@ -99,7 +101,7 @@ impl SignatureBuilder {
         self
     }
 
-    /// Checks it all.
+    /// The signature, checked.
     ///
     /// # Errors
     /// Every mistake of the signature, each with its path.

@@ -15,11 +15,11 @@ use super::tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
 const MAX_PARAMS: usize = 4096;
 /// The most dimensions that a tensor may have; NumPy's limit too.
 pub const MAX_RANK: usize = 64;
-/// How deep types may be nested.
+/// The greatest depth of types inside each other.
 pub const MAX_TYPE_DEPTH: usize = 16;
-/// How many Arrays, Lists, Maps and Dicts may be nested in each other.
+/// The greatest depth of Arrays, Lists, Maps and Dicts inside each other.
 pub const MAX_CONTAINER_DEPTH: usize = 4;
-/// How deep operations may be nested in a dimension.
+/// The greatest depth of operations inside each other in a dimension.
 pub const MAX_DIM_DEPTH: usize = 16;
 
 /// A letter or underscore, then letters, digits, underscores.

@@ -9,38 +9,55 @@ use std::ops;
 /// expression that can be solved for it. Each later one is compared.
 ///
 /// ```
-/// use tvm_ffi_codegen::Dim;
+/// use tvm_ffi_codegen::{Dim, dim};
 ///
-/// let dim = Dim::from("n") * 4 + "pad";
-/// assert_eq!(dim.to_string(), "n * 4 + pad");
+/// let size = 2 * dim("n") + "pad";
+/// assert_eq!(size.to_string(), "2 * n + pad");
+/// assert_eq!("2 * n + pad".parse(), Ok(size));
+///
+/// // `/` rounds down and `%` has the divisor's sign, as Python's `//` and `%`
+/// let blocks = (dim("n") + 127) / 128_usize;
+/// assert_eq!(blocks.to_string(), "(n + 127) // 128");
+/// assert_eq!((dim(-7) / 2).eval(&|_| None), Some(-4));
+/// # Ok::<(), tvm_ffi_codegen::spec::SyntaxError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Dim {
     /// A fixed number.
     Const(i64),
     /// A symbol.
     Symbol(String),
-    /// Two expressions, computed in 64 bits. A result that doesn't fit is an error, and so is a divisor of 0.
+    /// An operation on two expressions, computed in 64 bits. A result that doesn't fit is an error, and so is a divisor of 0.
     Binary(DimOp, Box<Dim>, Box<Dim>),
+}
+
+/// A dimension from a symbol's name or a number, for expressions: `2 * dim("n")`.
+///
+/// Numbers of several types may stand on the left, so that a method that is called on such an expression at once needs to know which:
+/// `(2_i64 * dim("n")).depth()`.
+pub fn dim(value: impl Into<Dim>) -> Dim {
+    value.into()
 }
 
 /// An operation in a [`Dim`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum DimOp {
-    /// `+`
+    /// The sum, `+`.
     Add,
-    /// `-`
+    /// The difference, `-`.
     Sub,
-    /// `*`
+    /// The product, `*`.
     Mul,
-    /// `//`, rounded down as in Python.
+    /// The quotient rounded down as in Python, `//`.
     FloorDiv,
-    /// `%`, with the divisor's sign as in Python.
+    /// The remainder with the divisor's sign as in Python, `%`.
     Mod,
 }
 
 impl DimOp {
-    /// Its sign in the text form.
+    /// The operation's sign in the text form.
     pub const fn sign(self) -> &'static str {
         match self {
             DimOp::Add => "+",
@@ -51,12 +68,12 @@ impl DimOp {
         }
     }
 
-    /// Whether it binds as tightly as `*`.
+    /// Whether the operation binds as tightly as `*`.
     pub const fn is_factor(self) -> bool {
         matches!(self, DimOp::Mul | DimOp::FloorDiv | DimOp::Mod)
     }
 
-    /// What it gives; `None` where the result doesn't fit in 64 bits, or for a divisor of 0.
+    /// The operation's result; `None` where the result doesn't fit in 64 bits, or for a divisor of 0.
     pub fn apply(self, x: i64, y: i64) -> Option<i64> {
         match self {
             DimOp::Add => x.checked_add(y),
@@ -75,13 +92,19 @@ impl DimOp {
     }
 }
 
+impl fmt::Display for DimOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.sign())
+    }
+}
+
 impl Dim {
-    /// Two expressions and an operation.
+    /// The operation on two expressions.
     pub fn binary(op: DimOp, x: impl Into<Dim>, y: impl Into<Dim>) -> Dim {
         Dim::Binary(op, Box::new(x.into()), Box::new(y.into()))
     }
 
-    /// `self // divisor`, rounded down.
+    /// The quotient rounded down, `self // divisor`; the operator `/` gives the same.
     pub fn floor_div(self, divisor: impl Into<Dim>) -> Dim {
         Dim::binary(DimOp::FloorDiv, self, divisor)
     }
@@ -98,7 +121,7 @@ impl Dim {
         }
     }
 
-    /// Its value, where `value` gives those of symbols; `None` where a symbol has none, and as [`DimOp::apply`].
+    /// The expression's value, where `value` gives those of symbols; `None` where a symbol has none, and as [`DimOp::apply`].
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         match self {
             Dim::Const(number) => Some(*number),
@@ -115,7 +138,7 @@ impl Dim {
         }
     }
 
-    /// How deep operations are nested; 0 for a number or a symbol.
+    /// The depth of operations inside each other; 0 for a number or a symbol.
     pub fn depth(&self) -> usize {
         match self {
             Dim::Const(_) | Dim::Symbol(_) => 0,
@@ -123,7 +146,7 @@ impl Dim {
         }
     }
 
-    /// What `symbol` has to be for this expression to have the value that `target` stands for: an expression over `target` and the
+    /// The value that `symbol` has to have for this expression to have the value that `target` stands for: an expression over `target` and the
     /// other symbols. It is only a candidate: put in for the symbol it may give another value than the target's, as for `2 * n`
     /// and 3, and then no value of the symbol gives that one.
     ///
@@ -171,6 +194,29 @@ impl From<i32> for Dim {
     }
 }
 
+impl From<u32> for Dim {
+    fn from(size: u32) -> Self {
+        Dim::Const(i64::from(size))
+    }
+}
+
+impl From<u64> for Dim {
+    /// The number; past 2^63 - 1 an expression that is equal to it, which a signature refuses as one without a value in 64 bits.
+    fn from(size: u64) -> Self {
+        match i64::try_from(size) {
+            Ok(size) => Dim::Const(size),
+            Err(_) => Dim::Const((size / 2).cast_signed()) * 2 + Dim::Const((size % 2).cast_signed()),
+        }
+    }
+}
+
+impl From<usize> for Dim {
+    /// The number, as of a `u64`.
+    fn from(size: usize) -> Self {
+        Dim::from(size as u64)
+    }
+}
+
 impl From<&str> for Dim {
     fn from(name: &str) -> Self {
         Dim::Symbol(name.to_owned())
@@ -180,6 +226,18 @@ impl From<&str> for Dim {
 impl From<String> for Dim {
     fn from(name: String) -> Self {
         Dim::Symbol(name)
+    }
+}
+
+impl From<&String> for Dim {
+    fn from(name: &String) -> Self {
+        Dim::Symbol(name.clone())
+    }
+}
+
+impl From<&Dim> for Dim {
+    fn from(dim: &Dim) -> Self {
+        dim.clone()
     }
 }
 
@@ -193,6 +251,35 @@ macro_rules! operator {
                     Dim::binary(DimOp::$op, self, other)
                 }
             }
+
+            impl<D: Into<Dim>> ops::$trait<D> for &Dim {
+                type Output = Dim;
+
+                fn $method(self, other: D) -> Dim {
+                    Dim::binary(DimOp::$op, self, other)
+                }
+            }
+
+            operator!(left $trait $method $op: i32, i64, u32, u64, usize, &str, String);
+        )*
+    };
+    (left $trait:ident $method:ident $op:ident: $($left:ty),*) => {
+        $(
+            impl ops::$trait<Dim> for $left {
+                type Output = Dim;
+
+                fn $method(self, other: Dim) -> Dim {
+                    Dim::binary(DimOp::$op, self, other)
+                }
+            }
+
+            impl ops::$trait<&Dim> for $left {
+                type Output = Dim;
+
+                fn $method(self, other: &Dim) -> Dim {
+                    Dim::binary(DimOp::$op, self, other)
+                }
+            }
         )*
     };
 }
@@ -200,6 +287,7 @@ operator! {
     Add add Add;
     Sub sub Sub;
     Mul mul Mul;
+    Div div FloorDiv;
     Rem rem Mod;
 }
 
@@ -225,7 +313,7 @@ fn write_operand(f: &mut fmt::Formatter<'_>, dim: &Dim, in_parentheses: impl Fn(
     }
 }
 
-/// How the two sides of a [`Constraint`] compare.
+/// The comparison of the two sides of a [`Constraint`]. There are no others, so that it can be matched in full.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)] // the names are the field's own
 pub enum CompareOp {
@@ -238,11 +326,11 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// Every comparison.
+    /// Every comparison there is.
     pub const ALL: [CompareOp; 6] =
         [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
 
-    /// Its sign in the text form.
+    /// The comparison's sign in the text form.
     pub const fn sign(self) -> &'static str {
         match self {
             CompareOp::Eq => "==",
@@ -267,8 +355,15 @@ impl CompareOp {
     }
 }
 
-/// What has to hold of symbols once they are bound: `n % 16 == 0`.
+impl fmt::Display for CompareOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.sign())
+    }
+}
+
+/// A comparison that has to hold once symbols are bound: `n % 16 == 0`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Constraint {
     /// The left side.
     pub left: Dim,
@@ -278,8 +373,15 @@ pub struct Constraint {
     pub right: Dim,
 }
 
+impl Constraint {
+    /// The comparison of two expressions.
+    pub fn new(left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
+        Constraint { left: left.into(), op, right: right.into() }
+    }
+}
+
 impl fmt::Display for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.left, self.op.sign(), self.right)
+        write!(f, "{} {} {}", self.left, self.op, self.right)
     }
 }

@@ -1,4 +1,4 @@
-//! What a compiler states of a function: its signature.
+//! Signatures: what a compiler states of a function.
 //!
 //! A [`Signature`] is made by a [`SignatureBuilder`], which reports all mistakes at once, each with its path. Its
 //! `Display` is the text form that error messages show, and its `FromStr` reads that form back. Nothing here knows how any of it is
@@ -17,7 +17,7 @@ mod token;
 
 pub use builder::{Mistake, SignatureBuilder, SignatureError};
 pub use check::{MAX_CONTAINER_DEPTH, MAX_DIM_DEPTH, MAX_RANK, MAX_TYPE_DEPTH};
-pub use dim::{CompareOp, Constraint, Dim, DimOp};
+pub use dim::{CompareOp, Constraint, Dim, DimOp, dim};
 pub use param::{DefaultValue, Param, ParamType};
 pub use policy::DTypePolicy;
 pub use scalar::ScalarType;

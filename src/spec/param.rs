@@ -10,6 +10,15 @@ use super::scalar::ScalarType;
 use super::tensor::{Device, TensorType, write_dims};
 
 /// The type of a parameter, or of a result.
+///
+/// ```
+/// use tvm_ffi_codegen::{ParamType, ScalarType};
+///
+/// let ty: ParamType = "Array[Optional[int64]]".parse()?;
+/// assert_eq!(ty, ParamType::array(ParamType::from(ScalarType::Int64).optional()));
+/// assert_eq!(ty.to_string(), "Array[Optional[int64]]");
+/// # Ok::<(), tvm_ffi_codegen::spec::SyntaxError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ParamType {
@@ -27,23 +36,23 @@ pub enum ParamType {
     Device,
     /// An `ffi.Shape`, or integers in an Array or List; of any length, or with these sizes.
     Shape(Option<Vec<Dim>>),
-    /// Whatever comes.
+    /// Any value.
     Any,
-    /// Nothing.
+    /// None, and nothing else.
     None,
-    /// This integer, and no other.
+    /// One integer, and no other.
     Int(i64),
-    /// This truth value, and not the other.
+    /// One truth value, and not the other.
     Bool(bool),
     /// An `ffi.Function`.
     Function,
     /// An `ffi.Module`.
     Module,
-    /// An object of the type of this key, or of one derived from it.
+    /// An object of the type of this key, or of a type derived from it.
     Object(String),
-    /// That, or None.
+    /// A value of the type inside, or None.
     Optional(Box<ParamType>),
-    /// An `ffi.Array` of these, each in its place.
+    /// An `ffi.Array` of as many values, each of its own type.
     Tuple(Vec<ParamType>),
     /// An `ffi.Array` or `ffi.List` of any length.
     Array(Box<ParamType>),
@@ -53,12 +62,12 @@ pub enum ParamType {
     Map(Box<ParamType>, Box<ParamType>),
     /// An `ffi.Dict`, which the function may change: keys and values.
     Dict(Box<ParamType>, Box<ParamType>),
-    /// No argument: the current stream of the device of the first tensor on a device.
+    /// The current stream, for which no argument is passed: the one of the device of the first tensor on a device.
     EnvStream,
 }
 
 impl ParamType {
-    /// That, or None.
+    /// A value of this type, or None.
     pub fn optional(self) -> Self {
         ParamType::Optional(Box::new(self))
     }
@@ -73,27 +82,27 @@ impl ParamType {
         ParamType::List(Box::new(element.into()))
     }
 
-    /// An `ffi.Map`.
+    /// An `ffi.Map` of `key`s to `value`s.
     pub fn map(key: impl Into<ParamType>, value: impl Into<ParamType>) -> Self {
         ParamType::Map(Box::new(key.into()), Box::new(value.into()))
     }
 
-    /// An `ffi.Dict`.
+    /// An `ffi.Dict` of `key`s to `value`s.
     pub fn dict(key: impl Into<ParamType>, value: impl Into<ParamType>) -> Self {
         ParamType::Dict(Box::new(key.into()), Box::new(value.into()))
     }
 
-    /// An `ffi.Array` of these, each in its place.
+    /// An `ffi.Array` of as many values, each of its own type.
     pub fn tuple(items: impl IntoIterator<Item = ParamType>) -> Self {
         ParamType::Tuple(items.into_iter().collect())
     }
 
-    /// An object of the type of this key, or of one derived from it.
+    /// An object of the type of `type_key`, or of a type derived from it.
     pub fn object(type_key: impl Into<String>) -> Self {
         ParamType::Object(type_key.into())
     }
 
-    /// The scalar type, if it is one.
+    /// The scalar type, if the type is one.
     pub fn as_scalar(&self) -> Option<ScalarType> {
         match self {
             ParamType::Scalar(ty) => Some(*ty),
@@ -203,16 +212,17 @@ impl fmt::Display for ParamType {
     }
 }
 
-/// What a parameter is where the call leaves it out.
+/// The value of a parameter that a call leaves out.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum DefaultValue {
-    /// Nothing.
+    /// None.
     None,
     /// A truth value.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
     /// A text; for a parameter of type `bytes` its UTF-8.
     Str(String),
@@ -290,14 +300,15 @@ default_from! {
     Device(DLDevice);
 }
 
-/// A named parameter.
+/// A named parameter, made by [`SignatureBuilder::param`](super::SignatureBuilder::param).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Param {
-    /// Its name, unique in the signature.
+    /// The parameter's name, unique in the signature.
     pub name: String,
-    /// Its type.
+    /// The parameter's type.
     pub ty: ParamType,
-    /// What it is where the call leaves it out; all parameters after it have one too.
+    /// The value where the call leaves the parameter out; all parameters after it have one too.
     pub default: Option<DefaultValue>,
 }
 

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::ops::BitOr;
+use std::str::FromStr;
 
+use crate::names::UnknownName;
 use tvm_ffi_runtime::abi::{DLDataType, kDLBool, kDLInt, kDLUInt};
 
-/// Which dtypes a tensor may have in place of the stated one. What the kernel sees is the stated one.
+/// The dtypes that a tensor may have in place of the stated one. The kernel sees the stated one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DTypePolicy(u8);
 
 impl DTypePolicy {
-    /// None but the stated one.
+    /// No dtype but the stated one.
     pub const EXACT: DTypePolicy = DTypePolicy(0);
     /// Integers of the same width, signed or not: `int8` for `uint8`.
     pub const SIGN: DTypePolicy = DTypePolicy(1);
@@ -18,14 +20,14 @@ impl DTypePolicy {
     pub const BOOL: DTypePolicy = DTypePolicy(2);
     /// 8-bit floats of one family: those whose name begins with `float8_e4m3`, and those with `float8_e5m2`.
     pub const FP8: DTypePolicy = DTypePolicy(4);
-    /// Any with as many bits and lanes: `uint8` for `float8_e4m3fn`.
+    /// Any dtype with as many bits and lanes: `uint8` for `float8_e4m3fn`.
     pub const STORAGE: DTypePolicy = DTypePolicy(8);
 
     /// The policies and their names in the text form.
-    pub const NAMES: [(DTypePolicy, &'static str); 4] =
-        [(Self::SIGN, "sign"), (Self::BOOL, "bool"), (Self::FP8, "fp8"), (Self::STORAGE, "storage")];
+    pub const NAMES: &'static [(DTypePolicy, &'static str)] =
+        &[(Self::SIGN, "sign"), (Self::BOOL, "bool"), (Self::FP8, "fp8"), (Self::STORAGE, "storage")];
 
-    /// Whether it allows all that `other` does.
+    /// Whether the policy allows all that `other` does.
     pub const fn contains(self, other: DTypePolicy) -> bool {
         self.0 & other.0 == other.0
     }
@@ -61,11 +63,29 @@ impl BitOr for DTypePolicy {
     }
 }
 
-/// `exact`, or names joined by `+`.
 impl fmt::Display for DTypePolicy {
+    /// Writes `exact`, or names joined by `+`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = Self::NAMES.iter().filter(|(p, _)| self.contains(*p)).map(|(_, name)| *name).collect();
         f.write_str(if names.is_empty() { "exact" } else { "" })?;
         f.write_str(&names.join("+"))
+    }
+}
+
+impl FromStr for DTypePolicy {
+    type Err = UnknownName;
+
+    /// Reads `exact`, or names joined by `+`.
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let named = |name: &str| Self::NAMES.iter().find(|(_, n)| *n == name).map(|(policy, _)| *policy);
+        let all = match text {
+            "exact" => Some(Self::EXACT),
+            _ => text.split('+').try_fold(Self::EXACT, |all, name| Some(all | named(name)?)),
+        };
+        all.ok_or_else(|| {
+            let names: Vec<&str> = Self::NAMES.iter().map(|(_, name)| *name).collect();
+            let expected = format!("exact, or some of {} joined by `+`", names.join(", "));
+            UnknownName { text: text.to_owned(), expected }
+        })
     }
 }

@@ -1,11 +1,14 @@
 //! Scalar types.
 
 use std::fmt;
+use std::str::FromStr;
 
+use crate::names::{self, UnknownName};
 use tvm_ffi_runtime::abi::DLDataType;
 
-/// A scalar parameter or result, named as in the text form.
+/// The type of a scalar parameter or result, named as in the text form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 #[allow(missing_docs)] // the names are the field's own
 pub enum ScalarType {
     Int8,
@@ -25,7 +28,7 @@ pub enum ScalarType {
 
 impl ScalarType {
     /// Every scalar type.
-    pub const ALL: [ScalarType; 12] = [
+    pub const ALL: &'static [ScalarType] = &[
         ScalarType::Int8,
         ScalarType::Int16,
         ScalarType::Int32,
@@ -40,7 +43,7 @@ impl ScalarType {
         ScalarType::Handle,
     ];
 
-    /// Its name in the text form.
+    /// The type's name in the text form.
     pub const fn name(self) -> &'static str {
         match self {
             ScalarType::Int8 => "int8",
@@ -58,27 +61,27 @@ impl ScalarType {
         }
     }
 
-    /// A signed integer.
+    /// Whether values are signed integers.
     pub const fn is_signed_int(self) -> bool {
         matches!(self, ScalarType::Int8 | ScalarType::Int16 | ScalarType::Int32 | ScalarType::Int64)
     }
 
-    /// An unsigned integer; `bool` is none.
+    /// Whether values are unsigned integers; those of `bool` aren't.
     pub const fn is_unsigned_int(self) -> bool {
         matches!(self, ScalarType::UInt8 | ScalarType::UInt16 | ScalarType::UInt32 | ScalarType::UInt64)
     }
 
-    /// An integer of either sign.
+    /// Whether values are integers, signed or not.
     pub const fn is_int(self) -> bool {
         self.is_signed_int() || self.is_unsigned_int()
     }
 
-    /// `float32` or `float64`.
+    /// Whether the type is `float32` or `float64`.
     pub const fn is_float(self) -> bool {
         matches!(self, ScalarType::Float32 | ScalarType::Float64)
     }
 
-    /// Width of a value in bits, as a C compiler stores it.
+    /// The width of a value in bits, as a C compiler stores it.
     pub const fn bits(self) -> u32 {
         match self {
             ScalarType::Int8 | ScalarType::UInt8 | ScalarType::Bool => 8,
@@ -120,5 +123,14 @@ impl ScalarType {
 impl fmt::Display for ScalarType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl FromStr for ScalarType {
+    type Err = UnknownName;
+
+    /// Reads [`ScalarType::name`].
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        names::find(text, Self::ALL, Self::name)
     }
 }

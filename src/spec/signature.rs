@@ -20,7 +20,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Starts a signature.
+    /// A builder of a signature of this name, without parameters.
     ///
     /// ```
     /// use tvm_ffi_codegen::{DLDataType, Signature, TensorType};
@@ -46,7 +46,7 @@ impl Signature {
         format!("{}{}", symbol::FUNCTION, self.name)
     }
 
-    /// Parameters, in order.
+    /// The parameters, in order.
     pub fn params(&self) -> &[Param] {
         &self.params
     }
@@ -62,17 +62,17 @@ impl Signature {
         (least, self.passed().count())
     }
 
-    /// What the function returns; `None` for nothing.
+    /// The type of the function's result; `None` for nothing.
     pub fn ret(&self) -> Option<&ParamType> {
         self.ret.as_ref()
     }
 
-    /// What has to hold once all symbols are bound.
+    /// The comparisons that have to hold once all symbols are bound.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
     }
 
-    /// Which dtypes tensors may have in place of the stated ones.
+    /// The dtypes that tensors may have in place of the stated ones.
     pub fn dtype_policy(&self) -> DTypePolicy {
         self.dtype_policy
     }

@@ -8,10 +8,11 @@ use super::dim::Dim;
 
 /// The dimensions of a tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum TensorShape {
-    /// This many, of these sizes.
+    /// Dimensions of stated sizes.
     Ranked(Vec<Dim>),
-    /// From none up to [`MAX_RANK`](super::MAX_RANK), of any size.
+    /// Any number of dimensions up to [`MAX_RANK`](super::MAX_RANK), of any size.
     Any,
 }
 
@@ -38,12 +39,13 @@ impl<D: Into<Dim>, I: IntoIterator<Item = D>> From<I> for TensorShape {
 
 /// The type of a tensor's elements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum DType {
-    /// This one, or one that the signature's [`DTypePolicy`](super::DTypePolicy) takes for it.
+    /// The stated dtype, or one that the signature's [`DTypePolicy`](super::DTypePolicy) takes for it.
     Exact(DLDataType),
-    /// Whatever comes.
+    /// Any dtype.
     Any,
-    /// That which the parameter of this name says. Only in a result.
+    /// The dtype that the parameter of this name is. Only in a result.
     Param(String),
 }
 
@@ -63,25 +65,35 @@ impl fmt::Display for DType {
     }
 }
 
-/// Which device of its kind.
+/// The number of a device among those of its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum DeviceId {
-    /// The same for all tensors of the signature on that kind of device that have no number of their own.
+    /// The number that all tensors of the signature share that are on that kind of device and state no number.
     Shared,
-    /// Any, whatever the others'.
+    /// Any number, whatever the others' is.
     Any,
-    /// The one of that number.
+    /// A stated number.
     Fixed(i32),
 }
 
-/// Where a tensor has to be.
+/// The device that a tensor has to be on.
+///
+/// Its text is the one between the quotes of `device="..."`, and is read back (but for [`Device::Param`]):
+/// ```
+/// use tvm_ffi_codegen::{DLDeviceType, Device};
+///
+/// assert_eq!("cuda:1".parse(), Ok(Device::numbered(DLDeviceType::CUDA, 1)));
+/// assert_eq!(Device::CUDA.to_string(), "cuda");
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Device {
-    /// On a device of that kind.
+    /// A device of this kind.
     Kind(DLDeviceType, DeviceId),
-    /// Anywhere, but on the same device as the other tensors that may be anywhere.
+    /// Any device, but the same one for all tensors that may be anywhere.
     Any,
-    /// Where the parameter of this name says. Only in a result.
+    /// The device that the parameter of this name is. Only in a result.
     Param(String),
 }
 
@@ -96,7 +108,7 @@ impl Device {
         Device::Kind(device_type, DeviceId::Shared)
     }
 
-    /// One device, by its number.
+    /// The device of that kind and number.
     pub const fn numbered(device_type: DLDeviceType, id: i32) -> Self {
         Device::Kind(device_type, DeviceId::Fixed(id))
     }
@@ -129,31 +141,41 @@ impl fmt::Display for Device {
     }
 }
 
-/// How a tensor's elements lie in memory.
+/// The layout of a tensor's elements in memory.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Layout {
-    /// Compact, row-major.
+    /// Compact and row-major.
     Contiguous,
     /// One stride for each dimension, in elements.
     Strides(Vec<Dim>),
-    /// In any way.
+    /// Any strides.
     Any,
 }
 
-/// A tensor: an `ffi.Tensor` or a `DLTensor*`.
+/// The type of a tensor: an `ffi.Tensor` or a `DLTensor*`.
+///
+/// ```
+/// use tvm_ffi_codegen::{DLDataType, Device, TensorType, dim};
+///
+/// let tensor = TensorType::new([dim("n"), 2 * dim("c")], DLDataType::FLOAT32).with_device(Device::CUDA).with_align(16);
+/// assert_eq!(tensor.to_string(), "Tensor([n, 2 * c], float32, device=\"cuda\", align=16)");
+/// assert_eq!(tensor.to_string().parse(), Ok(tensor));
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct TensorType {
-    /// One size for each dimension.
+    /// The sizes, one for each dimension.
     pub shape: TensorShape,
     /// The elements' type.
     pub dtype: DType,
-    /// Where the data is.
+    /// The device that the data is on.
     pub device: Device,
-    /// How the data lies.
+    /// The layout of the data.
     pub layout: Layout,
-    /// Alignment of the first element's address, in bytes; `None` for the element's own.
+    /// The alignment of the first element's address, in bytes; `None` for the element's own.
     pub align: Option<u32>,
-    /// No other argument's memory overlaps this one's elements. The caller's promise, which isn't checked.
+    /// The caller's promise, which isn't checked, that no other argument's memory overlaps this one's elements.
     pub noalias: bool,
 }
 
@@ -170,33 +192,33 @@ impl TensorType {
         }
     }
 
-    /// The same on another device.
-    pub fn on(mut self, device: Device) -> Self {
+    /// The same tensor on another device.
+    pub fn with_device(mut self, device: Device) -> Self {
         self.device = device;
         self
     }
 
-    /// The same with stated strides, in elements.
+    /// The same tensor with stated strides, in elements.
     pub fn with_strides<D: Into<Dim>>(mut self, strides: impl IntoIterator<Item = D>) -> Self {
         self.layout = Layout::Strides(strides.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The same with whatever strides come.
+    /// The same tensor with any strides.
     pub fn with_any_strides(mut self) -> Self {
         self.layout = Layout::Any;
         self
     }
 
-    /// The same with the first element's address a multiple of `bytes`.
-    pub fn aligned(mut self, bytes: u32) -> Self {
+    /// The same tensor with the first element's address a multiple of `bytes`.
+    pub fn with_align(mut self, bytes: u32) -> Self {
         self.align = Some(bytes);
         self
     }
 
-    /// The same with the caller's promise that no other argument's memory overlaps its elements, as C's `restrict`. A body
-    /// may then be compiled without looking for overlaps at run time.
-    pub fn noalias(mut self) -> Self {
+    /// The same tensor with the caller's promise that no other argument's memory overlaps its elements, as C's `restrict`. A
+    /// body may then be compiled without looking for overlaps at run time.
+    pub fn with_noalias(mut self) -> Self {
         self.noalias = true;
         self
     }
@@ -224,7 +246,7 @@ impl TensorType {
         self.device.kind().is_some_and(|kind| !kind.is_direct_address())
     }
 
-    /// Whether it leaves open what a kernel has to know of a tensor: rank, dtype, device or strides.
+    /// Whether the type leaves open what a kernel has to know of a tensor: rank, dtype, device or strides.
     pub fn is_open(&self) -> bool {
         self.shape.rank().is_none()
             || self.exact_dtype().is_none()

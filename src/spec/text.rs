@@ -7,10 +7,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::builder::{SignatureBuilder, SignatureError};
-use super::dim::DimOp;
+use super::dim::{Constraint, Dim, DimOp};
 use super::param::{DefaultValue, ParamType};
 use super::policy::DTypePolicy;
 use super::signature::Signature;
+use super::tensor::{Device, TensorType};
 use super::token::{Pos, Token, Tokens};
 
 mod dims;
@@ -18,16 +19,17 @@ mod dims;
 mod tests;
 mod types;
 
-/// A place in a signature's text where it is not what it should be.
+/// The error of a text that doesn't follow the grammar, with its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct SyntaxError {
     /// The line, from 1.
     pub line: usize,
     /// The character in that line, from 1; one past the last at its end.
     pub column: usize,
-    /// What was expected, and what was found.
+    /// The problem: what was expected, and what was found.
     pub message: String,
-    /// That line of the text.
+    /// The line's text.
     pub text: String,
 }
 
@@ -42,13 +44,14 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// Why a text is no signature.
+/// The error of reading a signature from its text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseError {
-    /// It doesn't follow the grammar.
+    /// The text doesn't follow the grammar.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    /// It does, and the signature has mistakes: all of them are here.
+    /// The text follows the grammar, and the signature has mistakes: all of them are here.
     #[error(transparent)]
     Mistakes(#[from] SignatureError),
 }
@@ -76,6 +79,60 @@ impl FromStr for Signature {
     }
 }
 
+impl FromStr for Dim {
+    type Err = SyntaxError;
+
+    /// Reads the text form: `n`, `4 * c + 1`, `(h + 2 * pad - k) // s + 1`.
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        Parser::read(text, |parser| parser.dim(dims::OPERAND))
+    }
+}
+
+impl FromStr for Constraint {
+    type Err = SyntaxError;
+
+    /// Reads the text form: `n % 16 == 0`.
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        Parser::read(text, Parser::constraint)
+    }
+}
+
+impl FromStr for ParamType {
+    type Err = SyntaxError;
+
+    /// Reads the text form of a parameter's or a result's type. In a tensor's, a name that is no dtype's own is a parameter's, as in a
+    /// result; [`SignatureBuilder::build`] refuses it elsewhere. Mistakes that are none of grammar, such as a negative
+    /// size, are found there too.
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        Parser::read(text, Parser::param_type)
+    }
+}
+
+impl FromStr for TensorType {
+    type Err = SyntaxError;
+
+    /// Reads the text form, as [`ParamType`] does: `Tensor([n, 4], float32, align=16)`.
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        Parser::read(text, |parser| {
+            if parser.eat(Token::Name("Tensor")) { parser.tensor() } else { Err(parser.expected("`Tensor`")) }
+        })
+    }
+}
+
+impl FromStr for Device {
+    type Err = SyntaxError;
+
+    /// Reads a kind of device with or without a number: `cpu`, `cuda`, `cuda:1`, `cuda:any`; or `any`.
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        if text == "any" {
+            return Ok(Device::Any);
+        }
+        let parser = Parser { tokens: Tokens::none(), text, in_result: false };
+        let (kind, id) = parser.kind_and_id(Pos::START, text)?;
+        Ok(Device::Kind(kind, id))
+    }
+}
+
 struct Parser<'a> {
     tokens: Tokens<'a>,
     text: &'a str,
@@ -86,6 +143,16 @@ struct Parser<'a> {
 type Parsed<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
+    /// Reads a piece of a signature that stands alone, to the end of the text.
+    fn read<T>(text: &'a str, piece: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: true };
+        let read = piece(&mut parser)?;
+        match parser.tokens.peek() {
+            (_, Token::End) => Ok(read),
+            _ => Err(parser.expected("the end")),
+        }
+    }
+
     fn signature(&mut self) -> Parsed<SignatureBuilder> {
         let name = self.name("the function's name")?;
         let mut signature = Signature::builder(name);
@@ -180,12 +247,7 @@ impl<'a> Parser<'a> {
         let (_, Token::Text(text)) = self.tokens.peek() else {
             return Err(self.expected(&expected_policies()));
         };
-        let policy = |name: &str| DTypePolicy::NAMES.iter().find(|(_, n)| *n == name).map(|(policy, _)| *policy);
-        let all = match text {
-            "exact" => Some(DTypePolicy::EXACT),
-            _ => text.split('+').try_fold(DTypePolicy::EXACT, |all, name| Some(all | policy(name)?)),
-        };
-        let all = all.ok_or_else(|| self.expected(&expected_policies()))?;
+        let all = text.parse().map_err(|_| self.expected(&expected_policies()))?;
         self.tokens.next();
         Ok(all)
     }
@@ -270,6 +332,6 @@ impl<'a> Parser<'a> {
 }
 
 fn expected_policies() -> String {
-    let names = DTypePolicy::NAMES.map(|(_, name)| name).join(", ");
+    let names = DTypePolicy::NAMES.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
     format!("policies in quotes, such as `\"sign+bool\"` (they are {names}; or exact)")
 }

@@ -10,6 +10,9 @@ use super::text::SyntaxError;
 pub(super) struct Pos(usize);
 
 impl Pos {
+    /// The place before the first character.
+    pub(super) const START: Pos = Pos(0);
+
     /// The error at this place of the text.
     pub(super) fn error(self, text: &str, message: String) -> SyntaxError {
         let (before, after) = text.split_at_checked(self.0).unwrap_or((text, ""));
@@ -91,6 +94,11 @@ impl<'a> Tokens<'a> {
             at += len;
         }
         Ok(Tokens { tokens, next: 0, end: Pos(text.len()) })
+    }
+
+    /// No tokens, for a text that is read without them.
+    pub(super) const fn none() -> Self {
+        Tokens { tokens: Vec::new(), next: 0, end: Pos::START }
     }
 
     /// The next token and its place.

@@ -198,6 +198,7 @@ impl Maker<'_> {
         let shape = match &ty.shape {
             TensorShape::Ranked(dims) => self.sizes(dims),
             TensorShape::Any => (0..self.dice.below(4)).map(|_| self.dice.below(4) as i64).collect(),
+            other => unreachable!("the test knows no {other:?}"),
         };
         let dtype = match ty.dtype {
             DType::Exact(dtype) => self.stand_in(dtype),
@@ -217,6 +218,7 @@ impl Maker<'_> {
                 spec.strides = Strides::Given(spec.shape.iter().map(|_| self.dice.below(9) as i64 - 2).collect());
             }
             Layout::Any => {}
+            other => unreachable!("the test knows no {other:?}"),
         }
         spec
     }

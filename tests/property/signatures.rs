@@ -80,7 +80,7 @@ fn tensor() -> impl Strategy<Value = TensorType> {
     let dtype = prop_oneof![8 => dtype().prop_map(DType::Exact), 1 => Just(DType::Any)];
     (dims, dtype, device(), 0..10, any::<bool>(), align).prop_map(|(dims, dtype, device, layout, ranked, align)| {
         let (shape, strides): (Vec<Dim>, Vec<Dim>) = dims.into_iter().unzip();
-        let mut tensor = TensorType::new(shape, dtype).on(device);
+        let mut tensor = TensorType::new(shape, dtype).with_device(device);
         tensor.align = align;
         match layout {
             0..5 => {}
@@ -140,7 +140,7 @@ fn param_type() -> impl Strategy<Value = ParamType> {
 fn result() -> impl Strategy<Value = Option<ParamType>> {
     let tensor = (vec(dim(&["n", "m", "k"]), 0..3), dtype(), device()).prop_map(|(dims, dtype, device)| {
         let device = if device == Device::Any { Device::CPU } else { device };
-        Some(TensorType::new(dims, dtype).on(device).into())
+        Some(TensorType::new(dims, dtype).with_device(device).into())
     });
     let any = || ParamType::Any;
     let others = select(vec![

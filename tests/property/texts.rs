@@ -15,7 +15,7 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
     let default = proptest::option::weighted(0.2, default());
     let named = ("[A-Z][a-zA-Z0-9_]{0,6}", param_type(), default);
     let constraint = (dim(), select(CompareOp::ALL.to_vec()), dim());
-    let policy = vec(select(DTypePolicy::NAMES.map(|(policy, _)| policy).to_vec()), 0..3);
+    let policy = vec(select(DTypePolicy::NAMES.iter().map(|(policy, _)| *policy).collect::<Vec<_>>()), 0..3);
     let policy = policy.prop_map(|all| all.into_iter().fold(DTypePolicy::EXACT, |one, other| one | other));
     let rest = (policy, proptest::option::of(param_type()), vec(constraint, 0..3), any::<bool>());
     let parts = ("[a-z_][a-zA-Z0-9_.$]{0,9}", vec(named, 0..6), rest);
@@ -73,7 +73,9 @@ fn tensor() -> impl Strategy<Value = TensorType> {
         };
         let open = !ranked && !matches!(layout, Layout::Strides(_));
         let shape = if open { TensorShape::Any } else { TensorShape::Ranked(dims) };
-        TensorType { shape, dtype, device, layout, align, noalias }
+        let mut tensor = TensorType::new([0; 0], dtype).with_device(device);
+        (tensor.shape, tensor.layout, tensor.align, tensor.noalias) = (shape, layout, align, noalias);
+        tensor
     })
 }
 
@@ -134,6 +136,22 @@ fn what_a_signature_shows_is_read_back() {
     run(500, &wide_signature(), |signature| {
         let text = signature.to_string();
         prop_assert_eq!(text.parse::<Signature>(), Ok(signature), "{}", text);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_a_piece_of_a_signature_shows_is_read_back() {
+    run(500, &(dim(), param_type()), |(dim, ty)| {
+        let (dim_text, type_text) = (dim.to_string(), ty.to_string());
+        prop_assert_eq!(dim_text.parse::<Dim>(), Ok(dim), "{}", dim_text);
+        let read = type_text.parse::<ParamType>();
+        // of types that no signature takes, such as one of a dtype without a name, only that they are an error or a type
+        if Signature::builder("f").param("x", ty.clone()).build().is_ok() {
+            prop_assert_eq!(read, Ok(ty), "{}", type_text);
+        } else if let Ok(read) = read {
+            prop_assert_eq!(read.to_string().parse(), Ok(read), "{}", type_text);
+        }
         Ok(())
     });
 }

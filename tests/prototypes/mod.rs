@@ -109,6 +109,7 @@ impl Kernels {
                 writeln!(body, "  return {};", self.value).unwrap();
                 returned(signature).unwrap()
             }
+            other => unreachable!("the test knows no {other:?}"),
         };
         let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
         // the name in C is whatever the prototype says
@@ -338,7 +339,7 @@ const SPECIAL: &[(&str, &str, &str)] = &[
 
 #[test]
 fn special_names_and_values() {
-    for convention in Convention::ALL {
+    for &convention in Convention::ALL {
         let fits =
             |text: &str| convention != Convention::MemRef || !text.contains("[...]") && !text.contains("device=any");
         let special = SPECIAL.iter().filter(|(_, signature, _)| fits(signature));

@@ -91,6 +91,7 @@ fn scalar(ty: ScalarType) -> &'static str {
         ScalarType::Float32 => "float",
         ScalarType::Float64 => "double",
         ScalarType::Handle => "void*",
+        other => unreachable!("the test knows no {other}"),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Header sections: `TVMFFIAny`, `TVMFFIByteArray`, `TVMFFIVersion`.
 
 use std::ffi::{c_char, c_void};
+use std::fmt;
 use std::mem::offset_of;
 
 use super::{DLDataType, DLDevice, TVMFFIObject, TypeIndex};
@@ -77,11 +78,18 @@ pub union TVMFFIAnyValue {
     pub v_uint64: u64,
 }
 
+impl fmt::Debug for TVMFFIAnyValue {
+    /// Shows no field: which one is live, only the value's type index says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TVMFFIAnyValue").finish_non_exhaustive()
+    }
+}
+
 /// A value on the stack: type index, padding (or small-string length), payload (`TVMFFIAny`).
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct TVMFFIAny {
-    /// What the value is; see [`TypeIndex`].
+    /// The type of the value; see [`TypeIndex`].
     pub type_index: i32,
     /// Zero, or the length in bytes (0..=7) of a small string: C also names it `small_str_len`.
     pub zero_padding: u32,

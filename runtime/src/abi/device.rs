@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where memory lives (`DLDeviceType`). Unknown numbers are kept as they are.
+/// A kind of device (`DLDeviceType`). Unknown numbers are kept as they are.
 #[repr(transparent)]
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DLDeviceType(pub i32);
@@ -99,6 +99,7 @@ impl fmt::Display for DLDeviceType {
 
 /// A device name that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseDeviceError {
     /// The part before the colon is no device type.
     #[error("unknown device type `{0}`")]

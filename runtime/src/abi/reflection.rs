@@ -129,7 +129,7 @@ pub struct TVMFFITypeMetadata {
     pub structural_eq_hash_kind: i32,
 }
 
-/// One attribute of many types: entry `i` belongs to type index `begin_index + i`.
+/// A column of the table of attributes, one attribute of many types: entry `i` belongs to type index `begin_index + i`.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct TVMFFITypeAttrColumn {
@@ -141,7 +141,7 @@ pub struct TVMFFITypeAttrColumn {
     pub begin_index: i32,
 }
 
-/// What the runtime knows about a type.
+/// The runtime's record of an object type.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct TVMFFITypeInfo {

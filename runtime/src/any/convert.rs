@@ -3,6 +3,7 @@
 //! Where upstream casts integers silently, reading checks their range.
 
 use std::ffi::c_void;
+use std::fmt;
 use std::marker::PhantomData;
 
 use super::{Any, AnyView};
@@ -54,6 +55,12 @@ impl<'a> Arg<'a> {
     #[inline]
     fn pointer(index: TypeIndex, ptr: *mut c_void) -> Self {
         Self { raw: TVMFFIAny::from_ptr(index, ptr), owned: false, borrow: PhantomData }
+    }
+}
+
+impl fmt::Debug for Arg<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arg").field("value", &self.as_view()).field("owned", &self.owned).finish()
     }
 }
 

@@ -25,7 +25,7 @@ pub const LIBRARY_KIND: &str = "_lib";
 /// Size of an integer of the format, in bytes.
 const WORD: u64 = 8;
 
-/// Why bytes are not a `library_bin`, or nodes can't be written as one. Offsets are in bytes from the start of the `nbytes` header.
+/// The error of bytes that are no `library_bin`, or of nodes that can't be written as one. Offsets are in bytes from the start of the `nbytes` header.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LibraryBinError {

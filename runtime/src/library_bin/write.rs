@@ -31,7 +31,7 @@ pub enum Segment<'a> {
     },
 }
 
-/// How a `library_bin` is laid out: pieces of bytes with the payloads between them.
+/// The layout of a `library_bin`: pieces of bytes with the payloads between them.
 ///
 /// ```
 /// use tvm_ffi_runtime::library_bin::{Layout, LibraryBin, Node, NodeSpec, Segment};

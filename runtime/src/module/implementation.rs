@@ -6,13 +6,13 @@ use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::string::Bytes;
 
-/// What a module can be used for: `Module::ModulePropertyMask` of `extra/module.h`.
+/// The uses of a module: `Module::ModulePropertyMask` of `extra/module.h`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct PropertyMask(pub i32);
 
 impl PropertyMask {
-    /// Nothing.
+    /// No use.
     pub const NONE: Self = Self(0);
     /// [`ModuleImpl::save_to_bytes`] gives bytes, and `ffi.Module.load_from_bytes.<kind>` makes a module of them.
     pub const BINARY_SERIALIZABLE: Self = Self(0b001);

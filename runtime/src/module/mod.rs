@@ -59,7 +59,7 @@ impl Module {
         functions.into_iter().fold(Self::builder(kind), add).build()
     }
 
-    /// Starts a module of functions in memory.
+    /// A builder of a module of functions in memory.
     pub fn builder(kind: &str) -> ModuleBuilder {
         ModuleBuilder::new(kind)
     }
@@ -112,7 +112,7 @@ impl Module {
         self.implementation().kind()
     }
 
-    /// What the module can be used for.
+    /// The uses of the module.
     pub fn property_mask(&self) -> PropertyMask {
         self.implementation().property_mask()
     }

@@ -17,7 +17,7 @@ mod needed;
 mod symbols;
 mod texts;
 
-/// Why a file isn't read.
+/// The error of reading a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
@@ -26,28 +26,28 @@ pub enum InspectError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is no object or library, or a broken one.
+    /// The file is no object or library, or a broken one.
     #[error("{}: {problem}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Its `__tvm_ffi__library_bin` is broken.
+    /// The file's `__tvm_ffi__library_bin` is broken.
     #[error("{}: {source}", path.display())]
     LibraryBin {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         source: LibraryBinError,
     },
 }
 
-/// What an object or library holds.
+/// The contents of an object or library.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Binary {
@@ -92,7 +92,7 @@ pub struct BinaryFunction {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BinaryModule {
-    /// Its kind; `_lib` is the library itself.
+    /// The module's kind; `_lib` is the library itself.
     pub kind: String,
     /// The size of its payload in bytes.
     pub size: u64,

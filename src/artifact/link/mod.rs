@@ -1,6 +1,7 @@
 //! Linking objects into a library that a host loads.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,16 +15,16 @@ mod driver;
 mod wild;
 mod windows;
 
-/// Why nothing is linked. What was in the output's place before still is.
+/// The error of linking. What was in the output's place before still is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// Libraries of the target are not known here, or not to this linker.
+    /// The target's libraries are not known here, or not to this linker.
     #[error("can't link for {target}: {problem}")]
     Target {
         /// The target.
         target: Box<Triple>,
-        /// What is missing.
+        /// The reason.
         problem: String,
     },
     /// No compiler driver for the target is found.
@@ -31,7 +32,7 @@ pub enum LinkError {
     NoDriver {
         /// The target.
         target: Box<Triple>,
-        /// What was looked for.
+        /// The problem: what was looked for.
         problem: String,
     },
     /// A file can't be read or written, or a tool not be started.
@@ -39,29 +40,30 @@ pub enum LinkError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The linker has failed.
     #[error("linking failed ({status}): {command}\n{output}")]
     Failed {
-        /// What was run, as a shell takes it.
+        /// The command that was run, as a shell takes it.
         command: String,
-        /// How it ended.
+        /// The command's exit status.
         status: String,
-        /// What it said.
+        /// The command's output.
         output: String,
     },
 }
 
 /// Something to link, in the order in which it was added.
+#[derive(Debug)]
 enum Input {
     File(PathBuf),
     WholeArchive(PathBuf),
     Library(String),
 }
 
-/// Links objects, archives and libraries into a shared library: `.so`, `.dylib`, `.dll`.
+/// A linker of objects, archives and libraries into a shared library: `.so`, `.dylib`, `.dll`.
 ///
 /// Symbols of the runtime (`TVMFFI...`) stay undefined, for the host's runtime to define when it loads the library; on Windows, where that
 /// can't be, they are those of `tvm_ffi.dll`, upstream's runtime, unless [`runtime`](Self::runtime) names another's import library. The library has
@@ -82,8 +84,20 @@ pub struct Linker {
     args: Vec<OsString>,
 }
 
+impl fmt::Debug for Linker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Linker")
+            .field("target", &self.target)
+            .field("inputs", &self.inputs)
+            .field("folders", &self.folders)
+            .field("runtime", &self.runtime)
+            .field("args", &self.args)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Linker {
-    /// One for a target, without inputs.
+    /// A linker for a target, without inputs.
     pub fn new(target: Triple) -> Self {
         let (inputs, objects, folders, args) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { target, inputs, objects, folders, runtime: None, args }

@@ -10,13 +10,13 @@ use tvm_ffi_runtime::library_bin::{Layout, LibraryBinError, NodeSpec};
 mod object;
 mod stream;
 
-/// Where the bytes of a module come from.
+/// The bytes of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Payload {
-    /// All of a regular file, of any size.
+    /// The contents of a regular file of any size.
     File(PathBuf),
-    /// These.
+    /// Bytes in memory.
     Bytes(Vec<u8>),
 }
 
@@ -24,7 +24,7 @@ pub enum Payload {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NodeId(usize);
 
-/// Why modules are not packed. No output is left then, and what was there before still is.
+/// The error of packing modules. No output is left then, and what was there before still is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
@@ -39,9 +39,9 @@ pub enum PackError {
     /// A payload can't be read.
     #[error("{}: {source}", path.display())]
     Payload {
-        /// Its file.
+        /// The payload's file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A payload's file changed its length while it was read.
@@ -49,19 +49,19 @@ pub enum PackError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// Its size in bytes at first.
+        /// The file's size in bytes at first.
         expected: u64,
-        /// And later; less where it ended early.
+        /// The file's size in bytes later; less where it ended early.
         found: u64,
     },
-    /// It is more than an object of the target holds.
+    /// The modules are larger than an object of the target can be.
     #[error("{size} bytes are too many for a {format} object, which holds {limit}")]
     TooLarge {
         /// The object's format.
         format: &'static str,
         /// The size of it all in bytes.
         size: u64,
-        /// What there is room for.
+        /// The greatest size in bytes.
         limit: u64,
     },
     /// There is no range of addresses of that size.
@@ -69,29 +69,33 @@ pub enum PackError {
     AddressSpace {
         /// The size of it all in bytes.
         size: u64,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The output can't be written.
     #[error("{}: {source}", path.display())]
     Output {
-        /// Where it was to go.
+        /// The output's path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The object can't be put together.
-    #[error("can't write the object: {0}")]
-    Object(#[from] ::object::write::Error),
+    #[error("can't write the object: {source}")]
+    Object {
+        /// The words of the object's writer.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
+#[derive(Debug)]
 struct Module {
     /// `None` is the library.
     content: Option<(String, Payload)>,
     imports: Vec<usize>,
 }
 
-/// Builds an object that defines `__tvm_ffi__library_bin`: the modules that a library carries, each with the modules that it imports.
+/// A builder of an object that defines `__tvm_ffi__library_bin`: the modules that a library carries, each with the modules that it imports.
 ///
 /// The node that is added first is the root, which is what loading the library gives; every other one should be imported by some node.
 /// ```
@@ -108,14 +112,14 @@ struct Module {
 /// assert!(object.exists());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct LibraryBinBuilder {
     modules: Vec<Module>,
     prefix: String,
 }
 
 impl LibraryBinBuilder {
-    /// One without nodes.
+    /// A builder without nodes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -144,7 +148,7 @@ impl LibraryBinBuilder {
         self
     }
 
-    /// What stands before the symbol's name: that of a system library.
+    /// Sets the prefix of the symbol's name: that of a system library.
     pub fn symbol_prefix(&mut self, prefix: impl Into<String>) -> &mut Self {
         self.prefix = prefix.into();
         self

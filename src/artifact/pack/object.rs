@@ -47,7 +47,7 @@ pub(super) fn write(
     let failed = |source| PackError::Output { path: path.to_owned(), source };
     let mut output = Output::create(path).map_err(failed)?;
     let mut file = ObjectFile::new(output.file(), path, &stand_in, layout, payloads);
-    object.emit(&mut file)?;
+    object.emit(&mut file).map_err(|source| PackError::Object { source: Box::new(source) })?;
     file.finish()?;
     output.commit().map_err(failed)
 }

@@ -1,5 +1,6 @@
 //! Phase 1: every function of a module becomes machine code with relocations, in memory of its own.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 
 use cranelift_codegen::binemit::Reloc;
@@ -15,7 +16,7 @@ use crate::backend::OptLevel;
 use crate::ir::{Data, DataKind, FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
 use crate::parallel;
 
-/// What else to produce.
+/// The further outputs of [`Compiler::compile`], and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Keep each function's CLIF and the listing of its machine code.
@@ -28,10 +29,11 @@ pub struct Options {
 }
 
 /// A function of a [`CompiledModule`].
+#[non_exhaustive]
 pub struct CompiledFunction {
     /// The symbol's name.
     pub name: String,
-    /// Who defines and sees it.
+    /// The symbol's linkage.
     pub linkage: Linkage,
     /// The signature, as Cranelift knows it.
     pub signature: clif::Signature,
@@ -49,6 +51,17 @@ pub struct CompiledFunction {
     pub unwind: Option<UnwindInfo>,
     /// Names are provisional: functions of the IR in namespace 0, the module's data in namespace 1.
     pub(super) relocs: Vec<ModuleReloc>,
+}
+
+impl fmt::Debug for CompiledFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompiledFunction")
+            .field("name", &self.name)
+            .field("linkage", &self.linkage)
+            .field("signature", &self.signature)
+            .field("size", &self.code.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Static data that stays in one piece.
@@ -94,6 +107,13 @@ pub struct CompiledModule {
     libcalls: Vec<clif::LibCall>,
     /// What the code was compiled for; see [`isa_identity`].
     pub(super) isa: String,
+}
+
+impl fmt::Debug for CompiledModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.functions.iter().map(|function| function.name.as_str()).collect();
+        f.debug_struct("CompiledModule").field("functions", &names).finish_non_exhaustive()
+    }
 }
 
 impl CompiledModule {
@@ -170,11 +190,17 @@ pub fn compile(module: &VerifiedModule, isa: &dyn TargetIsa) -> Result<CompiledM
     Compiler::new().compile(module, isa, Options::default())
 }
 
-/// Compiles modules one after the other and keeps its memory between them. One per thread.
+/// A compiler of modules, one after the other, that keeps its memory between them. One per thread.
 #[derive(Default)]
 pub struct Compiler {
     worker: Worker,
     places: Vec<DataPlace>,
+}
+
+impl fmt::Debug for Compiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compiler").finish_non_exhaustive()
+    }
 }
 
 impl Compiler {

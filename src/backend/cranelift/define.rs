@@ -10,7 +10,7 @@ use super::compile::{CompiledData, CompiledFunction, CompiledModule, isa_identit
 use super::translate::{DATA, FUNCTIONS};
 use crate::ir::Linkage;
 
-/// Which function of the caller's module an import means, by the import's name.
+/// The functions of the caller's module that imports mean, by the imports' names.
 ///
 /// An import without one is looked up in the caller's module by its name, and declared there if it is new.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ impl Bindings {
     }
 }
 
-/// What was defined: the exported functions with their ids in the caller's module.
+/// The exported functions that were defined, with their ids in the caller's module.
 #[derive(Clone, Debug, Default)]
 pub struct Defined {
     functions: Vec<(String, FuncId)>,

@@ -11,7 +11,7 @@ pub enum Error {
     UnsupportedTarget {
         /// The target triple.
         target: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A CPU feature or setting that the target doesn't have.
@@ -21,7 +21,7 @@ pub enum Error {
         target: String,
         /// The setting's name.
         name: String,
-        /// What Cranelift says of it.
+        /// Cranelift's words.
         reason: String,
     },
     /// The module was made for targets of another byte order.
@@ -58,12 +58,12 @@ pub enum Error {
     SignatureConflict {
         /// The symbol.
         name: String,
-        /// What the wrapper needs.
+        /// The signature that the wrapper needs.
         expected: String,
-        /// What the module has.
+        /// The signature that the module has.
         found: String,
     },
-    /// A name that no symbol can have.
+    /// A name can't be a symbol's.
     #[error("{name:?} can't be the name of a symbol: it is empty or contains a NUL")]
     InvalidName {
         /// The name.
@@ -83,7 +83,7 @@ pub enum Error {
     /// The code has what only an object file of its own can have.
     #[error("{what} can't be added to a module, only put into an object file")]
     OnlyInObjects {
-        /// What it is.
+        /// The part of the code that it is, in words.
         what: String,
     },
     /// The target's object format can't hold the code.
@@ -91,7 +91,7 @@ pub enum Error {
     Object {
         /// The target triple.
         target: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A function exceeds a limit of Cranelift.
@@ -99,7 +99,7 @@ pub enum Error {
     TooLarge {
         /// The function.
         function: String,
-        /// Which limit.
+        /// The limit, in Cranelift's words.
         message: String,
     },
     /// Cranelift refused a function. This is a bug of this library.
@@ -107,7 +107,7 @@ pub enum Error {
     Codegen {
         /// The function.
         function: String,
-        /// What Cranelift says.
+        /// Cranelift's words.
         message: String,
         /// The function in the IR, and as it was given to Cranelift.
         listing: String,

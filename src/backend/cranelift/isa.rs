@@ -1,5 +1,6 @@
 //! Targets: which CPU and system code is made for, and with which settings.
 
+use std::fmt;
 use std::sync::Arc;
 
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
@@ -12,7 +13,7 @@ use crate::backend::OptLevel;
 /// Settings of a target.
 #[derive(Clone, Debug)]
 pub struct IsaOptions {
-    /// How much to optimise.
+    /// The level of optimisation.
     pub opt_level: OptLevel,
     /// Position-independent code: for objects that become shared libraries. A `JITModule` takes none.
     pub pic: bool,
@@ -37,7 +38,7 @@ impl Default for IsaOptions {
     }
 }
 
-/// One target several times: as [`OptLevel::Speed`] says, how much a function gains from being optimised depends on its loops.
+/// A target in several settings: as [`OptLevel::Speed`] says, how much a function gains from being optimised depends on its loops.
 pub struct ByLoops {
     /// For functions that loop on their usual path.
     pub looping: OwnedTargetIsa,
@@ -47,8 +48,21 @@ pub struct ByLoops {
     pub cold: OwnedTargetIsa,
 }
 
+impl fmt::Debug for ByLoops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // a target shows itself by its name and settings
+        let ByLoops { looping, straight, cold } = self;
+        let shown = |isa: &OwnedTargetIsa| isa.to_string();
+        f.debug_struct("ByLoops")
+            .field("looping", &shown(looping))
+            .field("straight", &shown(straight))
+            .field("cold", &shown(cold))
+            .finish()
+    }
+}
+
 impl ByLoops {
-    /// What a level means; `isa` makes the target with these options, whose level is [`OptLevel::None`] or [`OptLevel::Full`]. That registers
+    /// The settings of a level; `isa` makes the target with these options, whose level is [`OptLevel::None`] or [`OptLevel::Full`]. That registers
     /// are allocated in a single pass, if they say so, is for cold functions alone.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
+use std::fmt;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -31,7 +32,7 @@ pub(super) fn check_endianness(ir: &VerifiedModule) -> Result<(), Error> {
     if ir.endianness == ENDIANNESS { Ok(()) } else { Err(Error::Endianness) }
 }
 
-/// What else to produce.
+/// The further outputs of [`Compiler::compile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Keep the LLVM IR, as translated and as optimised.
@@ -45,6 +46,7 @@ pub struct Options {
 
 /// Machine code of a whole module.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct CompiledModule {
     /// The object file, in the target's format.
     pub object: Vec<u8>,
@@ -54,7 +56,7 @@ pub struct CompiledModule {
     pub asm: Option<String>,
 }
 
-/// Compiles modules for a target, one after the other. One per thread at a time.
+/// A compiler of modules for a target, one after the other. One per thread at a time.
 pub struct Compiler {
     target: Target,
     machines: [Option<TargetMachine>; 3],
@@ -70,6 +72,12 @@ unsafe impl Send for Compiler {}
 /// As [`Compiler::compile`].
 pub fn compile(module: &VerifiedModule, target: &Target) -> Result<CompiledModule, Error> {
     Compiler::new(target.clone()).compile(module, Options::default())
+}
+
+impl fmt::Debug for Compiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compiler").field("target", &self.target).finish_non_exhaustive()
+    }
 }
 
 impl Compiler {

@@ -11,7 +11,7 @@ pub enum Error {
     UnsupportedTarget {
         /// The target triple.
         target: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The module was made for targets of another byte order: LLVM is used for little-endian ones.
@@ -34,9 +34,9 @@ pub enum Error {
     SignatureConflict {
         /// The symbol.
         name: String,
-        /// What the wrapper needs.
+        /// The type that the wrapper needs.
         expected: String,
-        /// What the module has.
+        /// The type that the module has.
         found: String,
     },
     /// The function belongs to another module.
@@ -48,13 +48,13 @@ pub enum Error {
     /// The code has what only an object file of its own can have.
     #[error("{what} can't be added to a module, only put into an object file")]
     OnlyInObjects {
-        /// What it is.
+        /// The part of the code that it is, in words.
         what: String,
     },
     /// LLVM refused what it was given. This is a bug of this library.
     #[error("internal error: LLVM can't compile the module: {message}\n{listing}")]
     Codegen {
-        /// What LLVM says.
+        /// LLVM's words.
         message: String,
         /// The module as it was given to LLVM.
         listing: String,

@@ -14,7 +14,7 @@ use crate::backend::OptLevel;
 /// Settings of a target.
 #[derive(Clone, Debug, Default)]
 pub struct TargetOptions {
-    /// How much to optimise.
+    /// The level of optimisation.
     pub opt_level: OptLevel,
     /// The CPU by LLVM's name (`x86-64-v3`, `apple-m1`, ...); `None` for any of its architecture.
     pub cpu: Option<String>,
@@ -140,7 +140,7 @@ impl Target {
         self.architecture == Architecture::X86_64
     }
 
-    /// How much is optimised.
+    /// The level of optimisation.
     pub fn opt_level(&self) -> OptLevel {
         self.opt_level
     }

@@ -65,7 +65,7 @@ fn facts_of_tensors_reach_the_body() {
     let text = llvm_ir(&matrix(|t| t), OptLevel::Speed);
     let body = text.lines().find(|line| line.contains("f-body") && line.contains("define")).unwrap();
     assert!(says(body, &["ptr", "nonnull", "readonly", "align", "4"]) && !body.contains("noalias"), "{body}");
-    let text = llvm_ir(&matrix(|t| t.aligned(64).noalias()), OptLevel::Speed);
+    let text = llvm_ir(&matrix(|t| t.with_align(64).with_noalias()), OptLevel::Speed);
     let body = text.lines().find(|line| line.contains("f-body") && line.contains("define")).unwrap();
     assert!(says(body, &["ptr", "noalias", "nonnull", "readonly", "align", "64"]), "{body}");
 
@@ -90,7 +90,7 @@ fn noalias_tensors_need_no_overlap_check() {
     for level in [OptLevel::Speed, OptLevel::Full] {
         let text = llvm_ir(&matrix(|t| t), level);
         assert!(text.contains("fmul <") && text.contains("diff.check"), "{text}");
-        let text = llvm_ir(&matrix(TensorType::noalias), level);
+        let text = llvm_ir(&matrix(TensorType::with_noalias), level);
         assert!(text.contains("fmul <") && !text.contains("diff.check") && !text.contains("memcheck"), "{text}");
     }
 }

@@ -96,7 +96,7 @@ impl Datum {
     }
 }
 
-/// What the interpreter asks of the world outside the module: calls of imports and through pointers.
+/// The world outside the module, as the interpreter needs it: calls of imports and through pointers.
 pub trait Host {
     /// The address of an imported symbol, or `None` if there is none. It is asked once for each import. The
     /// interpreter itself only hands the address to [`call`](Self::call), so a host may number its functions.
@@ -121,8 +121,9 @@ impl<H: Host + ?Sized> Host for &mut H {
     }
 }
 
-/// Why an instruction can't go on.
+/// The reason why an instruction can't go on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum TrapReason {
     /// The divisor is 0.
     DivisionByZero,
@@ -153,8 +154,9 @@ impl Display for TrapReason {
     }
 }
 
-/// Why there is no interpreter, or a run has no result.
+/// An error of the interpreter: it can't be made, or a run has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InterpError {
     /// The host lacks imports; these are all of them.
     #[error("imports that the host does not have: {}", .names.join(", "))]
@@ -171,7 +173,7 @@ pub enum InterpError {
     /// The module has what only an object file can have.
     #[error("{what} can't be interpreted, only put into an object file")]
     OnlyInObjects {
-        /// What it is.
+        /// The part of the module that it is, in words.
         what: String,
     },
     /// There is no memory for data or a frame.
@@ -191,9 +193,9 @@ pub enum InterpError {
     Arguments {
         /// The function.
         function: String,
-        /// Its signature.
+        /// The function's signature.
         signature: String,
-        /// What was given.
+        /// The types of the arguments that were given.
         args: Vec<Type>,
     },
     /// An instruction can't go on.
@@ -203,7 +205,7 @@ pub enum InterpError {
         function: String,
         /// The instruction: block, number and text.
         location: String,
-        /// Why.
+        /// The reason.
         reason: TrapReason,
     },
     /// The host reported an error, or gave a result that the signature doesn't have.
@@ -221,7 +223,7 @@ pub enum InterpError {
     OutOfFuel {
         /// The function it was in.
         function: String,
-        /// How many steps were allowed.
+        /// The number of steps that were allowed.
         fuel: u64,
     },
     /// Calls inside the module are nested too deep.
@@ -229,7 +231,7 @@ pub enum InterpError {
     TooDeep {
         /// The function that would be called next.
         function: String,
-        /// How many calls may be nested.
+        /// The greatest number of nested calls.
         limit: usize,
     },
 }
@@ -262,6 +264,12 @@ pub struct Interpreter<'a, H: Host> {
     callers: Vec<Frame<'a>>,
     block_args: Vec<u64>,
     call_args: Vec<Datum>,
+}
+
+impl<H: Host> fmt::Debug for Interpreter<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interpreter").field("fuel", &self.fuel).finish_non_exhaustive()
+    }
 }
 
 impl<'a, H: Host> Interpreter<'a, H> {

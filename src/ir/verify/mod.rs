@@ -56,6 +56,7 @@ use super::types::{Extension, FuncSig, PointerFacts, Type};
 
 /// The verifier's rules, numbered as in the list at the head of its source and in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Rule {
     /// Names are unique, not empty, without NUL.
     Symbols = 1,
@@ -91,7 +92,7 @@ pub enum Rule {
     OperandTypes,
     /// Results are the operation's.
     Results,
-    /// What may be loaded and stored.
+    /// Loads and stores are of types that memory has.
     Memory,
     /// Call arguments fit the callee.
     Calls,
@@ -147,8 +148,9 @@ impl Display for Rule {
     }
 }
 
-/// Where in its function, or data, a [`Problem`] is.
+/// The place of a [`Problem`] in its function or data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Place {
     /// The declaration, or the function as a whole.
     Declaration,
@@ -160,20 +162,21 @@ pub enum Place {
     Terminator(Block),
 }
 
-/// One broken rule, and where.
+/// A broken rule with its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Problem {
-    /// Which rule.
+    /// The rule.
     pub rule: Rule,
     /// In which function; `None` for data.
     pub function: Option<FuncRef>,
     /// The name of that function, or of the data.
     pub symbol: String,
-    /// Where in the function.
+    /// The place in the function.
     pub place: Place,
     /// The text of the instruction or terminator, if the place is one.
     pub code: Option<String>,
-    /// What is wrong.
+    /// The problem in words.
     pub detail: String,
 }
 
@@ -229,7 +232,7 @@ impl Display for VerifiedModule {
     }
 }
 
-/// Every broken rule of a module. Its text has the listings of the functions concerned, since whoever sees
+/// The error of [`verify`]: every broken rule of a module. Its text has the listings of the functions concerned, since whoever sees
 /// one has found a bug in a lowering and needs the IR.
 pub struct VerifyError {
     // Boxed, so that the error costs a successful `Result` no room.

@@ -17,6 +17,12 @@ pub struct Expr<'b> {
     ty: ScalarType,
 }
 
+impl std::fmt::Debug for Expr<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Expr({}: {})", self.value, self.ty)
+    }
+}
+
 /// What an [`Expr`] needs of its body, free of the body's own lifetime.
 pub(super) trait Ops {
     /// Emits code: runs `f` once.
@@ -46,7 +52,8 @@ impl dyn Ops + '_ {
 }
 
 /// The other side of an operation: an expression, or a number that takes the expression's type.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Operand<'b> {
     /// A value.
     Expr(Expr<'b>),

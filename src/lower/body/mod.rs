@@ -43,6 +43,12 @@ pub struct Body<'a> {
     state: RefCell<State<'a>>,
 }
 
+impl std::fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body").field("signature", self.signature).finish_non_exhaustive()
+    }
+}
+
 /// What building a body changes.
 struct State<'a> {
     lowerer: &'a mut dyn Emit,

@@ -15,6 +15,12 @@ pub struct TensorRef<'b> {
     known: Option<Known<'b>>,
 }
 
+impl std::fmt::Debug for TensorRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TensorRef").field("name", &self.known.map(|known| known.name)).finish_non_exhaustive()
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Known<'b> {
     name: &'b str,

@@ -1,16 +1,18 @@
 //! How a kernel is called: its C parameters for a signature.
 
-pub(super) mod names;
+pub(super) mod c_names;
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ir::{AbiParam, Extension, FuncSig, Type};
+use crate::names::{self, UnknownName};
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
 
-/// What a native kernel gives back.
+/// The C result of a native kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum KernelReturn {
     /// `void`: it can't fail.
     Nothing,
@@ -20,8 +22,9 @@ pub enum KernelReturn {
     Value,
 }
 
-/// How a native kernel takes what the wrapper's checks leave. The contract (`docs/contract.md`, "The kernel") says it in full.
+/// The calling convention of a native kernel (`docs/contract.md`, C11).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Convention {
     /// Data pointers and scalars in order, then each symbol as `int64_t`.
     #[default]
@@ -36,9 +39,10 @@ pub enum Convention {
 
 impl Convention {
     /// Every convention.
-    pub const ALL: [Convention; 4] = [Convention::Flat, Convention::DlTensor, Convention::MemRef, Convention::Packed];
+    pub const ALL: &'static [Convention] =
+        &[Convention::Flat, Convention::DlTensor, Convention::MemRef, Convention::Packed];
 
-    /// Its name on command lines.
+    /// The convention's name on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Convention::Flat => "flat",
@@ -66,11 +70,11 @@ impl fmt::Display for Convention {
 }
 
 impl FromStr for Convention {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Convention::ALL.into_iter().find(|c| c.name() == text);
-        found.ok_or_else(|| format!("expected flat, dltensor, memref or packed, got `{text}`"))
+    /// Reads [`Convention::name`].
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        names::find(text, Self::ALL, Self::name)
     }
 }
 

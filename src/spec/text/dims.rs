@@ -3,25 +3,30 @@
 use super::{Parsed, Parser};
 use crate::spec::builder::SignatureBuilder;
 use crate::spec::check::MAX_DIM_DEPTH;
-use crate::spec::dim::{Dim, DimOp};
+use crate::spec::dim::{Constraint, Dim, DimOp};
 use crate::spec::token::Token;
 
-const OPERAND: &str = "an integer, a name or `(`";
+pub(super) const OPERAND: &str = "an integer, a name or `(`";
 
 impl Parser<'_> {
     /// What follows `where`.
     pub(super) fn constraints(&mut self, mut signature: SignatureBuilder) -> Parsed<SignatureBuilder> {
         loop {
-            let left = self.dim(OPERAND)?;
-            let (_, Token::Compare(op)) = self.tokens.peek() else {
-                return Err(self.expected("`==`, `!=`, `<`, `<=`, `>` or `>=`"));
-            };
-            self.tokens.next();
-            signature = signature.constraint(left, op, self.dim(OPERAND)?);
+            let Constraint { left, op, right } = self.constraint()?;
+            signature = signature.constraint(left, op, right);
             if !self.eat(Token::Comma) {
                 return Ok(signature);
             }
         }
+    }
+
+    pub(super) fn constraint(&mut self) -> Parsed<Constraint> {
+        let left = self.dim(OPERAND)?;
+        let (_, Token::Compare(op)) = self.tokens.peek() else {
+            return Err(self.expected("`==`, `!=`, `<`, `<=`, `>` or `>=`"));
+        };
+        self.tokens.next();
+        Ok(Constraint::new(left, op, self.dim(OPERAND)?))
     }
 
     pub(super) fn dims(&mut self, what: &str) -> Parsed<Vec<Dim>> {
@@ -41,7 +46,7 @@ impl Parser<'_> {
         Ok(dims)
     }
 
-    fn dim(&mut self, what: &str) -> Parsed<Dim> {
+    pub(super) fn dim(&mut self, what: &str) -> Parsed<Dim> {
         Ok(self.operations(what, false, 0)?.0)
     }
 

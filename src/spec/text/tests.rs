@@ -69,7 +69,7 @@ fn what_is_shown_is_read() {
     round_trip("f(x: Tensor([], float8_e4m3fn), y: Tensor([0], float4_e2m1fnx2, strides=[-1]))");
     round_trip("f(x: Tensor([9223372036854775807], int8xvscalex4, device=\"cpu:0\"))");
     round_trip("f(x: Tensor([n], float32, align=16, noalias=True), y: Tensor([n], float32, noalias=True))");
-    for ty in ScalarType::ALL {
+    for &ty in ScalarType::ALL {
         round_trip(&format!("f(a: {ty}) -> {ty}"));
     }
 }
@@ -91,7 +91,7 @@ fn whitespace_order_and_trailing_commas_are_free() {
 fn types_mean_what_they_say() {
     let signature: Signature = CANONICAL[3].parse().unwrap();
     let open = TensorType { shape: TensorShape::Any, ..TensorType::new([0; 0], DType::Any) };
-    assert_eq!(signature.params()[0].ty, open.on(Device::Any).with_any_strides().into());
+    assert_eq!(signature.params()[0].ty, open.with_device(Device::Any).with_any_strides().into());
 
     let text = "f(o: Optional[Array[Map[str, int64]]], l: List[Dict[bytes, Any]], s: Shape([n]), i: Int(-3), \
                 k: Object(\"k\"))";
@@ -109,7 +109,7 @@ fn types_mean_what_they_say() {
 
     let text = "f(n: int64, d: device, t: dtype) -> Tensor([n], t, device=d)";
     let signature: Signature = text.parse().unwrap();
-    let want = TensorType::new(["n"], DType::Param("t".to_owned())).on(Device::Param("d".to_owned()));
+    let want = TensorType::new(["n"], DType::Param("t".to_owned())).with_device(Device::Param("d".to_owned()));
     assert_eq!(signature.ret(), Some(&want.into()));
     assert_eq!("f() -> None".parse::<Signature>().unwrap().ret(), None);
 

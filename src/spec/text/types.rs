@@ -64,7 +64,8 @@ impl Parser<'_> {
     }
 
     fn no_type(&self, pos: Pos, found: Token<'_>) -> SyntaxError {
-        let scalars = ScalarType::ALL.map(ScalarType::name).join(", ");
+        let scalars: Vec<&str> = ScalarType::ALL.iter().map(|ty| ty.name()).collect();
+        let scalars = scalars.join(", ");
         let words = WORDS.map(|(name, _)| name).join(", ");
         self.error(pos, format!("expected a type, found {found}; types are {scalars}, {words}, {FORMS}"))
     }
@@ -117,7 +118,8 @@ impl Parser<'_> {
         self.in_parentheses(|parser| parser.dims(SIZES)).map(|dims| ParamType::Shape(Some(dims)))
     }
 
-    fn tensor(&mut self) -> Parsed<TensorType> {
+    /// A tensor, after its first word.
+    pub(super) fn tensor(&mut self) -> Parsed<TensorType> {
         self.expect(Token::Open)?;
         let shape = self.tensor_shape()?;
         self.expect(Token::Comma)?;
@@ -193,7 +195,7 @@ impl Parser<'_> {
         Ok(device)
     }
 
-    fn kind_and_id(&self, pos: Pos, text: &str) -> Parsed<(DLDeviceType, DeviceId)> {
+    pub(super) fn kind_and_id(&self, pos: Pos, text: &str) -> Parsed<(DLDeviceType, DeviceId)> {
         let (kind, id) = match text.split_once(':') {
             Some((kind, id)) => (kind, Some(id)),
             None => (text, None),
@@ -235,6 +237,6 @@ impl Parser<'_> {
 }
 
 fn word(name: &str) -> Option<ParamType> {
-    let scalar = ScalarType::ALL.into_iter().find(|ty| ty.name() == name).map(ParamType::Scalar);
+    let scalar = name.parse().ok().map(ParamType::Scalar);
     scalar.or_else(|| WORDS.into_iter().find(|(word, _)| *word == name).map(|(_, ty)| ty))
 }

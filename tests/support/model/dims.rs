@@ -27,7 +27,7 @@ impl<'a> Model<'a> {
             return match dim {
                 Dim::Const(number) => Some(*number),
                 Dim::Symbol(name) => self.value_of(name),
-                Dim::Binary(..) => None,
+                _ => unreachable!("the model knows no {dim:?}"),
             };
         };
         let (x, y) = (i128::from(self.eval(x)?), i128::from(self.eval(y)?));
@@ -40,6 +40,7 @@ impl<'a> Model<'a> {
             // the remainder has the divisor's sign
             DimOp::Mod if y < 0 => -(-x).rem_euclid(-y),
             DimOp::Mod => x.rem_euclid(y),
+            other => unreachable!("the model knows no {other:?}"),
         };
         i64::try_from(value).ok()
     }
@@ -50,6 +51,7 @@ impl<'a> Model<'a> {
             Dim::Const(_) => return None,
             Dim::Symbol(_) => return Some(got),
             Dim::Binary(op, x, y) => (op, x, y),
+            other => unreachable!("the model knows no {other:?}"),
         };
         let left = count(x, symbol) == 1;
         let (inner, other) = if left { (x, self.eval(y)?) } else { (y, self.eval(x)?) };
@@ -216,6 +218,7 @@ fn names(dim: &Dim) -> Vec<&str> {
             all.extend(more);
             all
         }
+        other => unreachable!("the model knows no {other:?}"),
     }
 }
 
@@ -225,6 +228,7 @@ fn count(dim: &Dim, symbol: &str) -> usize {
         Dim::Const(_) => 0,
         Dim::Symbol(name) => (name == symbol).into(),
         Dim::Binary(_, x, y) => count(x, symbol) + count(y, symbol),
+        other => unreachable!("the model knows no {other:?}"),
     }
 }
 

@@ -15,8 +15,8 @@ impl Model<'_> {
     }
 
     fn constraint(&self, constraint: &Constraint) -> Checked {
-        let Constraint { left, op, right } = constraint;
-        let both = left.clone() + right.clone();
+        let Constraint { left, op, right, .. } = constraint;
+        let both = left + right;
         let refuse = |got: &str| self.refuse("ValueError", "constraint", &constraint.to_string(), got);
         let unknown = self.unknown(&both);
         if !unknown.is_empty() {

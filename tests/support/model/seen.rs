@@ -22,6 +22,7 @@ pub fn default_value(ty: &ParamType, default: &DefaultValue) -> Value {
         DefaultValue::Str(text) => Value::Str(text.clone()),
         DefaultValue::DType(dtype) => Value::DType(*dtype),
         DefaultValue::Device(device) => Value::Device(*device),
+        other => unreachable!("the model knows no {other:?}"),
     }
 }
 

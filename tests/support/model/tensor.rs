@@ -71,6 +71,7 @@ impl<'a> Model<'a> {
             TensorShape::Ranked(dims) => dims.len().to_string(),
             TensorShape::Any if (0..=MOST_DIMENSIONS).contains(&ndim) => return Ok(ndim as usize),
             TensorShape::Any => format!("0 to {MOST_DIMENSIONS}"),
+            other => unreachable!("the model knows no {other:?}"),
         };
         self.wrong(at, "ndim", &expected, &ndim.to_string())
     }
@@ -83,6 +84,7 @@ impl<'a> Model<'a> {
                     return self.wrong(at, &format!("shape[{d}]"), "a size of at least 0", &size.to_string());
                 }
                 TensorShape::Any => {}
+                other => unreachable!("the model knows no {other:?}"),
             }
         }
         Ok(())
@@ -112,9 +114,10 @@ impl<'a> Model<'a> {
                     found.push(match &dims[d] {
                         Dim::Const(expected) => *expected,
                         Dim::Symbol(name) => self.symbols.get(&name[..]).map_or(stride, |(value, _)| *value),
-                        Dim::Binary(..) => stride,
+                        _ => stride,
                     });
                 }
+                other => unreachable!("the model knows no {other:?}"),
             }
         }
         Ok(found)
@@ -129,6 +132,7 @@ impl<'a> Model<'a> {
             DeviceId::Fixed(id) => Some(id),
             DeviceId::Any => None,
             DeviceId::Shared => self.only_stated_id(kind),
+            other => unreachable!("the model knows no {other:?}"),
         };
         if got.device_type != kind || known.is_some_and(|id| id != got.device_id) {
             let stated = if id == DeviceId::Any { ":any".to_owned() } else { String::new() };
