@@ -6,6 +6,7 @@ use super::kernel::Convention;
 
 /// One mistake in a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct BodyMistake {
     /// The operation that was asked for: `load`, `tensor("x")`, ...
     pub operation: String,
@@ -35,6 +36,18 @@ pub enum LowerError {
         function: String,
         /// The symbol as given.
         symbol: String,
+    },
+    /// The kernel's symbol can't be a kernel's.
+    #[error(
+        "the kernel of function `{function}` can't be the symbol {symbol:?}, which is {meaning}; give the kernel another name"
+    )]
+    ReservedSymbol {
+        /// The function.
+        function: String,
+        /// The kernel's symbol.
+        symbol: String,
+        /// What symbols of that name are.
+        meaning: String,
     },
     /// The kernel's symbol already means something else in the module.
     #[error("the kernel of function `{function}` is the symbol `{symbol}`, which the module already has as {found}")]
