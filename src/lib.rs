@@ -79,7 +79,7 @@ pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder};
-pub use lower::{Body, Convention, Expr, Kernel, KernelReturn, LowerError, Operand, TensorRef};
+pub use lower::{Body, Convention, Expr, Kernel, KernelReturn, LowerError, Operand, ParamRef, TensorRef};
 pub use spec::{
     DTypePolicy, DefaultValue, Device, Dim, Layout, Param, ParamType, ParseError, ScalarType, Signature,
     SignatureError, TensorType,

@@ -125,8 +125,9 @@ pub(super) enum Part<'a> {
 /// Texts that the rows of the shared routines have in common. The last begins less than 80 bytes behind the first.
 const SHARED: [&str; 6] = ["ValueError", "TypeError", "Mismatched ", " on argument #", ", got ", "type of "];
 
-/// The most parts that a row may have.
-const MAX_PARTS: usize = 24;
+/// The most parts that a row may have: a message of a body may print each field, with a text before it and behind it.
+const MAX_PARTS: usize = 2 * MAX_FIELDS as usize + 1;
+const _: () = assert!(MAX_PARTS < MAX_STRINGS);
 
 /// The most C strings that a row makes, but for lists of symbols and steps into containers; [`super::support::report`] has room for them.
 pub(super) const MAX_STRINGS: usize = 40;

@@ -26,7 +26,7 @@ use crate::spec::Signature;
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::symbol;
 
-pub use body::{Body, Expr, Operand, TensorRef};
+pub use body::{Body, Expr, Operand, ParamRef, TensorRef};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::{Convention, Kernel, KernelReturn, c_header, c_prototype, flat_signature};
 pub use library::LibraryLowering;
