@@ -1,6 +1,6 @@
 //! Bodies against plain Rust, on every executor.
 
-use tvm_ffi_codegen::{Body, DLDataType, Kernel, ScalarType};
+use tvm_ffi_codegen::{Body, DLDataType, Kernel, Operand, ScalarType};
 
 use crate::support::element::Show;
 use crate::support::exec::{Prepared, Program, Returned};
@@ -588,5 +588,389 @@ fn sizes_and_strides_of_the_signature() {
         let want: Vec<f32> = (0..n).flat_map(|j| [values[j], values[n + j], values[2 * n + j]]).collect();
         assert_close(&got[1], &want.iter().map(|v| f64::from(*v)).collect::<Vec<_>>(), 0.0, &format!("{n}"));
         assert_eq!(got[2], format!("[{n}, 2]"));
+    }
+}
+
+macro_rules! left_int_operations {
+    ($($ty:ident: $rust:ty;)*) => {$(
+        {
+            let (edges, got) = binary_table(ScalarType::$ty, 13, 0, |body| {
+                let a = body.tensor("a");
+                let n = body.dim("n");
+                body.for_range(0, n, |i| body.for_range(0, n, |j| {
+                    let x = a.load([i]);
+                    let nonzero = x.eq(0).select(body.int(ScalarType::$ty, 1), x);
+                    let shift = x & i64::from(<$rust>::BITS - 1);
+                    let results = [
+                        100 + x, 100 - x, 3 * x, 100 / nonzero, 100 % nonzero, 85 & x, 85 | x, 85 ^ x,
+                        5 << shift, 100 >> shift,
+                        Operand::from(<$rust>::MAX) - x, Operand::from(100_usize) + x, (2 * x).max(7),
+                    ];
+                    for (k, value) in results.into_iter().enumerate() {
+                        body.tensor(&format!("r{k}")).store([i, j], value);
+                    }
+                }));
+            });
+            let operations: [fn($rust) -> $rust; 13] = [
+                |x| <$rust>::wrapping_add(100, x), |x| <$rust>::wrapping_sub(100, x), |x| <$rust>::wrapping_mul(3, x),
+                |x| 100 / if x == 0 { 1 } else { x }, |x| 100 % if x == 0 { 1 } else { x },
+                |x| 85 & x, |x| 85 | x, |x| 85 ^ x,
+                |x| <$rust>::wrapping_shl(5, x as u32), |x| <$rust>::wrapping_shr(100, x as u32),
+                |x| <$rust>::MAX.wrapping_sub(x), |x| <$rust>::wrapping_add(100, x),
+                |x| <$rust>::wrapping_mul(2, x).max(7),
+            ];
+            let values = edges.iter().map(|v| match v {
+                Number::Int(v) => *v as $rust,
+                Number::Float(_) => 0,
+            });
+            let values: Vec<$rust> = values.flat_map(|v| std::iter::repeat_n(v, edges.len())).collect();
+            for (k, operation) in operations.into_iter().enumerate() {
+                let want: Vec<$rust> = values.iter().map(|x| operation(*x)).collect();
+                assert_eq!(got[k], show(&want), "operation {k} on {}", ScalarType::$ty);
+            }
+        }
+    )*};
+}
+
+#[test]
+fn constants_on_the_left_of_integers() {
+    left_int_operations! {
+        Int8: i8;
+        Int16: i16;
+        Int32: i32;
+        Int64: i64;
+        UInt8: u8;
+        UInt16: u16;
+        UInt32: u32;
+        UInt64: u64;
+    }
+}
+
+/// The C library, in which the code of bodies finds its functions.
+mod libm {
+    macro_rules! functions {
+        ($($name:ident: fn($($arg:ident),*);)*) => {$(
+            pub mod $name {
+                unsafe extern "C" {
+                    #[link_name = stringify!($name)]
+                    fn double($($arg: f64),*) -> f64;
+                    #[link_name = concat!(stringify!($name), "f")]
+                    fn float($($arg: f32),*) -> f32;
+                }
+                pub fn f64($($arg: f64),*) -> f64 {
+                    // SAFETY: that is the prototype.
+                    unsafe { double($($arg),*) }
+                }
+                pub fn f32($($arg: f32),*) -> f32 {
+                    // SAFETY: that is the prototype.
+                    unsafe { float($($arg),*) }
+                }
+            }
+        )*};
+    }
+    functions! {
+        exp2: fn(x);
+        expm1: fn(x);
+        log2: fn(x);
+        log10: fn(x);
+        log1p: fn(x);
+        cbrt: fn(x);
+        sin: fn(x);
+        cos: fn(x);
+        tan: fn(x);
+        asin: fn(x);
+        acos: fn(x);
+        atan: fn(x);
+        sinh: fn(x);
+        cosh: fn(x);
+        asinh: fn(x);
+        acosh: fn(x);
+        atanh: fn(x);
+        erfc: fn(x);
+        round: fn(x);
+        trunc: fn(x);
+        rint: fn(x);
+        atan2: fn(y, x);
+        hypot: fn(x, y);
+        fmod: fn(x, y);
+        fma: fn(x, y, z);
+    }
+}
+
+macro_rules! mathematics {
+    ($($ty:ident: $rust:ident;)*) => {$(
+        {
+            let (edges, got) = binary_table(ScalarType::$ty, 31, 0, |body| {
+                let (a, b) = (body.tensor("a"), body.tensor("b"));
+                let n = body.dim("n");
+                body.for_range(0, n, |i| body.for_range(0, n, |j| {
+                    let (x, y) = (a.load([i]), b.load([j]));
+                    let results = [
+                        x.exp2(), x.expm1(), x.log2(), x.log10(), x.log1p(), x.cbrt(), x.sin(), x.cos(), x.tan(),
+                        x.asin(), x.acos(), x.atan(), x.sinh(), x.cosh(), x.asinh(), x.acosh(), x.atanh(), x.erfc(),
+                        x.round(), x.trunc(), x.round_ties_even(), x.atan2(y), x.hypot(y), x % y, x.fma(y, 0.5),
+                        2.0 * x, 1.0 - x, (1.0 + x.abs()).log2(), 10.5 % x, Operand::from(1.5_f32) / x, 3 * x,
+                    ];
+                    for (k, value) in results.into_iter().enumerate() {
+                        body.tensor(&format!("r{k}")).store([i, j], value);
+                    }
+                }));
+            });
+            let operations: [fn($rust, $rust) -> $rust; 31] = [
+                |x, _| libm::exp2::$rust(x), |x, _| libm::expm1::$rust(x), |x, _| libm::log2::$rust(x),
+                |x, _| libm::log10::$rust(x), |x, _| libm::log1p::$rust(x), |x, _| libm::cbrt::$rust(x),
+                |x, _| libm::sin::$rust(x), |x, _| libm::cos::$rust(x), |x, _| libm::tan::$rust(x),
+                |x, _| libm::asin::$rust(x), |x, _| libm::acos::$rust(x), |x, _| libm::atan::$rust(x),
+                |x, _| libm::sinh::$rust(x), |x, _| libm::cosh::$rust(x), |x, _| libm::asinh::$rust(x),
+                |x, _| libm::acosh::$rust(x), |x, _| libm::atanh::$rust(x), |x, _| libm::erfc::$rust(x),
+                |x, _| libm::round::$rust(x), |x, _| libm::trunc::$rust(x), |x, _| libm::rint::$rust(x),
+                libm::atan2::$rust, libm::hypot::$rust, libm::fmod::$rust, |x, y| libm::fma::$rust(x, y, 0.5),
+                |x, _| 2.0 * x, |x, _| 1.0 - x, |x, _| libm::log2::$rust(1.0 + x.abs()),
+                |x, _| libm::fmod::$rust(10.5, x), |x, _| 1.5 / x, |x, _| 3.0 * x,
+            ];
+            let values: Vec<$rust> = edges.iter().map(|v| match v {
+                Number::Float(v) => *v as $rust,
+                Number::Int(_) => 0.0,
+            }).collect();
+            let pairs: Vec<($rust, $rust)> = values.iter().flat_map(|x| values.iter().map(|y| (*x, *y))).collect();
+            for (k, operation) in operations.into_iter().enumerate() {
+                let want: Vec<$rust> = pairs.iter().map(|(x, y)| operation(*x, *y)).collect();
+                assert_eq!(got[k], show(&want), "operation {k} on {}", ScalarType::$ty);
+            }
+        }
+    )*};
+}
+
+#[test]
+fn mathematics_is_that_of_libm() {
+    mathematics! {
+        Float32: f32;
+        Float64: f64;
+    }
+}
+
+/// What `round` adds to what is cut off: the numbers next to halves and to the last that have any.
+#[test]
+fn rounding_goes_away_from_zero() {
+    let mut numbers = vec![0.0, 0.3, 0.5, 0.7, 1.0, 1.5, 2.5, 1e15, 4503599627370495.5, 4503599627370496.0, 1e300];
+    numbers.extend(numbers.clone().into_iter().flat_map(|v: f64| [v.next_down(), v.next_up()]));
+    numbers.extend(numbers.clone().into_iter().map(|v| -v));
+    let program = program("f(x: Tensor([n], float64), y: Tensor([n], float64), z: Tensor([n], int64))", |b| {
+        let (x, y, z) = (b.tensor("x"), b.tensor("y"), b.tensor("z"));
+        b.for_range(0, b.dim("n"), |i| {
+            let rounded = x.load([i]).round();
+            y.store([i], rounded);
+            // the sign of a zero too
+            z.store([i], rounded.bitcast(ScalarType::Int64));
+        });
+    });
+    let shape = vec![numbers.len() as i64];
+    let x = TensorSpec::new(F64, shape.clone()).with(numbers.iter().copied().map(Number::Float));
+    let (y, z) = (TensorSpec::new(F64, shape.clone()), TensorSpec::new(DLDataType::INT64, shape));
+    let got = Prepared::new(&program).unwrap().elements(&Call::new([x.into(), y.into(), z.into()]));
+    let want: Vec<f64> = numbers.iter().map(|v| v.round()).collect();
+    assert_eq!(got[1], show(&want));
+    assert_eq!(got[2], show(&want.iter().map(|v| v.to_bits() as i64).collect::<Vec<_>>()));
+}
+
+#[test]
+fn bits_and_upper_halves() {
+    let signature = "f(a: int64, b: int64, r: Tensor([8], int64))";
+    let program = program(signature, |body| {
+        let (a, b, r) = (body.arg("a"), body.arg("b"), body.tensor("r"));
+        let (x, y) = (a.cast(ScalarType::UInt64), b.cast(ScalarType::UInt64));
+        r.store([0], a.mul_hi(b));
+        r.store([1], x.mul_hi(y).cast(ScalarType::Int64));
+        r.store([2], a.bitcast(ScalarType::Float64).bitcast(ScalarType::UInt64).bitcast(ScalarType::Int64));
+        r.store([3], a.cast(ScalarType::Float64).bitcast(ScalarType::Int64));
+        r.store([4], a.cast(ScalarType::Float32).bitcast(ScalarType::UInt32).cast(ScalarType::Int64));
+        r.store(
+            [5],
+            a.cast(ScalarType::Int32).bitcast(ScalarType::Float32).bitcast(ScalarType::Int32).cast(ScalarType::Int64),
+        );
+        // what only 64 bits without a sign hold
+        r.store([6], (x ^ u64::MAX).cast(ScalarType::Int64));
+        r.store([7], body.int(ScalarType::UInt64, u64::MAX - 5).min(x).cast(ScalarType::Int64));
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    for a in [0, 1, -1, 1 << 40, i64::MAX, i64::MIN, 0x0123_4567_89ab_cdef] {
+        for b in [0, 3, -3, 1 << 30, i64::MAX, i64::MIN] {
+            let r = TensorSpec::new(DLDataType::INT64, vec![8]);
+            let got = prepared.elements(&Call::new([Value::int(a), Value::int(b), r.into()]));
+            let want = [
+                ((i128::from(a) * i128::from(b)) >> 64) as i64,
+                ((u128::from(a as u64) * u128::from(b as u64)) >> 64) as i64,
+                a,
+                (a as f64).to_bits() as i64,
+                i64::from((a as f32).to_bits()),
+                i64::from(a as i32),
+                !a,
+                (u64::MAX - 5).min(a as u64) as i64,
+            ];
+            assert_eq!(got[0], show(&want), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn while_loops() {
+    let collatz = program("f(n: int64, most: int64) -> int64", |b| {
+        let [n, turns] = b.while_loop(
+            [b.arg("n"), b.i64(0)],
+            // a condition of several blocks, which may end the function
+            |[n, turns]| {
+                b.ensure(turns.lt(b.arg("most")), "RuntimeError", "{} after {} turns", &[n, turns]);
+                b.if_else_value(n.lt(0), || b.bool(false), || n.ne(1))
+            },
+            |[n, turns]| {
+                let next = b.if_else_value((n % 2).eq(0), || n / 2, || 3 * n + 1);
+                [next, turns + 1]
+            },
+        );
+        b.ret(n.lt(0).select(b.i64(-1), turns));
+    });
+    let mut prepared = Prepared::new(&collatz).unwrap();
+    for (n, want) in [(1, 0), (2, 1), (7, 16), (27, 111), (-5, -1)] {
+        assert_eq!(int_result(&mut prepared, &[n, 1000]), want, "{n}");
+    }
+    let outcome = prepared.run(&Call::new([Value::int(27), Value::int(3)])).unwrap();
+    assert_eq!(outcome.error, Some(("RuntimeError".to_owned(), "124 after 3 turns".to_owned())));
+
+    // the state is in memory, and a turn may return
+    let count_down = program("f(x: Tensor([1], int64), stop: int64) -> int64", |b| {
+        let x = b.tensor("x");
+        b.while_(
+            || x.load([0]).gt(0),
+            || {
+                b.if_(x.load([0]).eq(b.arg("stop")), || b.ret(x.load([0])));
+                x.store([0], x.load([0]) - 3);
+            },
+        );
+        b.ret(-1);
+    });
+    let mut prepared = Prepared::new(&count_down).unwrap();
+    for (start, stop, left, result) in [(10, 4, 4, 4), (10, 5, -2, -1), (0, 0, 0, -1), (3, 3, 3, 3)] {
+        let x = TensorSpec::new(DLDataType::INT64, vec![1]).with([Number::Int(start)]);
+        let outcome = prepared.run(&Call::new([x.into(), Value::int(stop)])).unwrap();
+        assert_eq!(outcome.elements[0].1, format!("[{left}]"), "{start} {stop}");
+        let Returned::Plain(_, _, got) = outcome.result else { panic!("{start} {stop}: no result") };
+        assert_eq!(got as i64, result, "{start} {stop}");
+    }
+}
+
+/// The sum of all indices of a loop and how many there are, as Rust has them.
+fn stepped(start: i64, end: i64, step: i64) -> (i64, i64) {
+    let indices = (i128::from(start)..i128::from(end)).step_by(step as usize);
+    indices.fold((0, 0), |(sum, count), i| (i64::wrapping_add(sum, i as i64), count + 1))
+}
+
+#[test]
+fn loops_with_steps() {
+    const MAX: i64 = i64::MAX;
+    const MIN: i64 = i64::MIN;
+    let ranges =
+        [(0, 10), (0, 9), (0, 0), (5, 3), (-7, 8), (3, 4), (MAX - 10, MAX), (MIN, MIN + 9), (MAX, MIN), (-3, -2)];
+    let computed = program("f(start: int64, end: int64, step: int64, r: Tensor([2], int64))", |b| {
+        let (start, end, step, r) = (b.arg("start"), b.arg("end"), b.arg("step"), b.tensor("r"));
+        let [sum, count] =
+            b.fold_step_n(start, end, step, [b.i64(0), b.i64(0)], |i, [sum, count]| [sum + i, count + 1]);
+        r.store([0], sum);
+        r.store([1], count);
+    });
+    let mut computed = Prepared::new(&computed).unwrap();
+    for (start, end) in ranges {
+        for step in [1, 2, 3, 7, 1 << 40, MAX] {
+            let r = TensorSpec::new(DLDataType::INT64, vec![2]);
+            let call = Call::new([Value::int(start), Value::int(end), Value::int(step), r.into()]);
+            let (sum, count) = stepped(start, end, step);
+            assert_eq!(computed.elements(&call)[0], format!("[{sum}, {count}]"), "{start}..{end} by {step}");
+        }
+    }
+    // all there is between two numbers is more than an int64 holds
+    let r = || TensorSpec::new(DLDataType::INT64, vec![2]).into();
+    let call = Call::new([Value::int(MIN), Value::int(MAX), Value::int(1 << 62), r()]);
+    assert_eq!(computed.elements(&call)[0], format!("[{MIN}, 4]"));
+    for step in [0, -1, MIN] {
+        let outcome = computed.run(&Call::new([Value::int(0), Value::int(3), Value::int(step), r()])).unwrap();
+        let text = format!("expected a loop step of at least 1, got {step}");
+        assert_eq!(outcome.error, Some(("ValueError".to_owned(), text)));
+    }
+
+    for step in [1_usize, 2, 5, 1 << 40] {
+        let constant = program("f(start: int64, end: int64, r: Tensor([2], int64))", move |b| {
+            let (start, end, r) = (b.arg("start"), b.arg("end"), b.tensor("r"));
+            b.for_range_step(start, end, step, |i| r.store([0], r.load([0]) + i));
+            r.store([1], b.fold_step(start, end, step, b.i64(0), |_, count| count + 1));
+        });
+        let mut constant = Prepared::new(&constant).unwrap();
+        for (start, end) in ranges {
+            let r = TensorSpec::new(DLDataType::INT64, vec![2]).with([0, 0].map(Number::Int));
+            let call = Call::new([Value::int(start), Value::int(end), r.into()]);
+            let (sum, count) = stepped(start, end, step as i64);
+            assert_eq!(constant.elements(&call)[0], format!("[{sum}, {count}]"), "{start}..{end} by {step}");
+        }
+    }
+}
+
+#[test]
+fn errors_print_many_values() {
+    for count in [2, 3, 4, 14, Body::MAX_MESSAGE_VALUES] {
+        let program = program("f(a: int64, b: uint8, c: bool)", move |b| {
+            let message = format!("values: {}", vec!["{}"; count].join(" and "));
+            let values = [b.arg("a"), b.arg("b").cast(ScalarType::Int64), b.arg("c").cast(ScalarType::Int64)];
+            // of both ways to raise, and of a message with few values beside those with many
+            b.if_(b.arg("c"), || b.raise("KeyError", &message, &[values[0]].repeat(count)));
+            b.ensure(b.arg("b").ne(7), "IndexError", "{} {}", &values[..2]);
+            let values: Vec<_> = (0..count).map(|i| values[i % 3] + i).collect();
+            b.ensure(b.arg("a").eq(0), "ValueError", &message, &values);
+        });
+        let mut prepared = Prepared::new(&program).unwrap();
+        let mut raised = |a: i64, b: i64, c: bool| {
+            let call = Call::new([Value::int(a), Value::int(b), Value::bool(c)]);
+            prepared.run(&call).unwrap().error
+        };
+        let text = |values: Vec<i64>| {
+            let values: Vec<_> = values.into_iter().map(|v| v.to_string()).collect();
+            format!("values: {}", values.join(" and "))
+        };
+        assert_eq!(raised(0, 0, false), None);
+        assert_eq!(raised(i64::MIN, 1, true), Some(("KeyError".to_owned(), text(vec![i64::MIN; count]))));
+        assert_eq!(raised(5, 7, false), Some(("IndexError".to_owned(), "5 7".to_owned())));
+        let values = (0..count).map(|i| [-100, 255, 0][i % 3] + i as i64).collect();
+        assert_eq!(raised(-100, 255, false), Some(("ValueError".to_owned(), text(values))));
+    }
+}
+
+#[test]
+fn parameters_by_number() {
+    let signature = "f(a: int32, t: Tuple[float64, Tuple[Tensor([n], int64), Optional[int64]]], s: str, \
+                     o: Optional[Tuple[bool, int16]]) -> int64";
+    let program = program(signature, |b| {
+        let (a, t, s, o) = (b.param(0), b.param(1), b.param(2), b.param(3));
+        assert_eq!(b.params().map(|p| p.path().to_owned()).collect::<Vec<_>>(), ["a", "t", "s", "o"]);
+        assert_eq!((t.item(1).item(0).path(), o.item(1).path()), ("t[1][0]", "o[1]"));
+        assert_eq!(format!("{:?} {:?}", a, t.item(1).item(1)), "ParamRef(a: int32) ParamRef(t[1][1]: Optional[int64])");
+        assert_eq!((a.items().len(), t.items().len(), o.items().len()), (0, 2, 2));
+        assert!(matches!(s.ty(), Some(tvm_ffi_codegen::ParamType::Str)));
+        let (x, last) = (t.item(1).item(0).tensor(), t.item(1).item(1));
+        let sum = b.fold(0, x.size(0), a.value().cast(ScalarType::Int64), |i, sum| sum + x.load([i]));
+        let sum = sum + t.item(0).value().cast(ScalarType::Int64) * 1000 + s.size() * 10_000;
+        let sum = last.is_given().select(sum + last.value(), sum);
+        let both = o.is_given() & o.item(0).value();
+        b.ret(both.select(sum + o.item(1).value().cast(ScalarType::Int64) * 100_000, sum));
+    });
+    let mut prepared = Prepared::new(&program).unwrap();
+    let x = || Value::from(TensorSpec::new(DLDataType::INT64, vec![2]).with([10, 20].map(Number::Int)));
+    let pair = |items: [Value; 2]| Value::Array(items.to_vec());
+    let cases = [
+        (pair([Value::Float(3.0), pair([x(), Value::Raw(0, 0)])]), Value::Raw(0, 0), 23_031),
+        (pair([Value::Float(0.0), pair([x(), Value::int(100)])]), pair([Value::bool(true), Value::int(4)]), 420_131),
+        (pair([Value::Float(0.0), pair([x(), Value::int(100)])]), pair([Value::bool(false), Value::int(4)]), 20_131),
+    ];
+    for (t, o, want) in cases {
+        let outcome = prepared.run(&Call::new([Value::int(1), t, Value::Str("ab".into()), o])).unwrap();
+        assert_eq!((outcome.code, outcome.error), (Ok(0), None));
+        let Returned::Plain(_, _, got) = outcome.result else { panic!("no result") };
+        assert_eq!(got, want);
     }
 }

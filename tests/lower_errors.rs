@@ -7,12 +7,13 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
+use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::embed::{self, EmbedError, Target};
 use tvm_ffi_codegen::engine::EngineError;
 use tvm_ffi_codegen::lower::{Lowering, Routines};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::{Function, capi};
-use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, LowerError, ScalarType, Signature, ir};
+use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, LowerError, Operand, ScalarType, Signature, ir};
 
 use crate::support::sig;
 
@@ -369,19 +370,241 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
 }
 
 #[test]
-fn constants_that_wrap_are_divided_by_as_what_they_are() {
-    // 255 is -1 in an int8, and 256 is 0: neither may trap
+fn constants_out_of_range_are_mistakes() {
+    let signature = sig("f(x: uint8, y: int64, z: uint64, v: float32, w: int8)");
+    let kernel = Kernel::body(|b| {
+        let [x, y, z, v, w] = ["x", "y", "z", "v", "w"].map(|name| b.arg(name));
+        // at the ends of each range
+        let _ =
+            (x.lt(0), x.lt(255), w + -128, w + 127, z.eq(u64::MAX), y.eq(i64::MIN), v * f32::MAX, v * f64::INFINITY);
+        let _ = (v * u64::MAX, b.int(ScalarType::UInt64, u64::MAX), y + usize::MAX / 2);
+        x.lt(456);
+        x.lt(-1);
+        let _ = w + 128_u8;
+        let _ = -129 - w;
+        let _ = y + u64::MAX;
+        let _ = y * usize::MAX;
+        let _ = z / -1;
+        let _ = v * 1e300;
+        let _ = -1e39 / v;
+        b.int(ScalarType::Int8, 128);
+        b.int(ScalarType::UInt64, -1);
+        b.int(ScalarType::UInt64, u128::MAX);
+        b.for_range(0, u64::MAX, |_| {});
+    });
+    let error = lower_error(&signature, &kernel);
+    let text = error.to_string();
+    let lines: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
+    let want = [
+        "lt: 456 is out of the range of uint8, which is 0 to 255",
+        "lt: -1 is out of the range of uint8, which is 0 to 255",
+        "add: 128 is out of the range of int8, which is -128 to 127",
+        "sub: -129 is out of the range of int8, which is -128 to 127",
+        "add: 18446744073709551615 is out of the range of int64, which is -9223372036854775808 to 9223372036854775807",
+        "mul: 18446744073709551615 is out of the range of int64, which is -9223372036854775808 to 9223372036854775807",
+        "div: -1 is out of the range of uint64, which is 0 to 18446744073709551615",
+        "mul: 1e300 is out of the range of float32",
+        "div: -1e39 is out of the range of float32",
+        "int: 128 is out of the range of int8, which is -128 to 127",
+        "int: -1 is out of the range of uint64, which is 0 to 18446744073709551615",
+        "int: the number is out of the range of uint64",
+        "for: end: 18446744073709551615 is out of the range of int64, which is -9223372036854775808 to 9223372036854775807",
+    ];
+    assert_eq!(lines, want);
+}
+
+#[test]
+fn expressions_end_with_their_block() {
+    use std::cell::Cell;
+    let signature = sig("f(x: Tensor([n], int64), a: int64, c: bool) -> int64");
+    let kernel = Kernel::body(|b| {
+        let (x, c) = (b.tensor("x"), b.arg("c"));
+        let kept = Cell::new(b.arg("a"));
+        b.for_range(0, x.size(0), |i| kept.set(i));
+        let _ = kept.get() + 1;
+        let _ = 1 - kept.get();
+        let _ = -kept.get();
+        kept.get().cast(ScalarType::Int32);
+        b.if_else(c, || kept.set(b.arg("a") * 2), || x.store([kept.get()], 0));
+        x.store([0], kept.get());
+        b.raise("ValueError", "{}", &[kept.get()]);
+        b.for_range(kept.get(), 3, |_| {});
+        b.fold(0, 3, kept.get(), |_, sum| sum);
+        b.while_(
+            || {
+                kept.set(x.load([0]));
+                kept.get().gt(0)
+            },
+            || x.store([0], kept.get()),
+        );
+        b.if_else_value(kept.get().gt(0), || b.i64(1), || kept.get());
+        let pointer = Cell::new(x.ptr());
+        b.if_(c, || pointer.set(x.element_ptr([0])));
+        b.load(ScalarType::Int64, pointer.get());
+        let flag = Cell::new(c);
+        b.if_(c, || flag.set(!c));
+        b.if_(flag.get(), || {});
+        flag.get().select(b.i64(1), 2);
+        b.ret(kept.get());
+    });
+    let error = lower_error(&signature, &kernel);
+    let text = error.to_string();
+    assert!(
+        text.contains("add: an operand was made inside of a loop or conditional that has ended; carry it out"),
+        "{text}"
+    );
+    let want = [
+        "add",
+        "sub",
+        "neg",
+        "cast",
+        "index",
+        "store",
+        "raise",
+        "for: start",
+        "fold: the first value",
+        "store",
+        "gt",
+        "if: the other value",
+        "load",
+        "if: the condition",
+        "select",
+        "ret",
+    ];
+    assert_eq!(operations(error), want, "{text}");
+
+    // parameters and their sizes are there from the beginning, wherever they are asked for; so is what a loop carries
+    let kernel = Kernel::body(|b| {
+        let kept = Cell::new(b.i64(0));
+        b.for_range(0, 3, |_| kept.set(b.dim("n")));
+        let n = kept.get() + 1;
+        let sum = b.fold(0, n, n, |i, sum| {
+            kept.set(sum);
+            sum + i
+        });
+        b.if_(b.arg("c"), || kept.set(b.arg("a")));
+        b.ret(kept.get() + sum);
+    });
+    ir::verify(tvm_ffi_codegen::lower::lower(&signature, &kernel, Routines::Define).unwrap()).unwrap();
+}
+
+#[test]
+fn mistakes_of_loops_messages_and_numbers() {
+    let signature = sig("f(a: int64, t: Tuple[int64, Tensor([n], float32)], s: str, v: float32)");
+    let kernel = Kernel::body(|b| {
+        let a = b.arg("a");
+        b.for_range_step(0, 10, 0, |_| {});
+        b.for_range_step(0, 10, -2, |_| {});
+        b.fold_step(0, 10, b.i64(0), a, |_, sum| sum);
+        b.for_range_step(0, 10, 1.5, |_| {});
+        b.while_(|| a, || {});
+        b.while_loop([a], |[a]| a.gt(0), |_| [b.f32(0.0)]);
+        b.raise("ValueError", &"{}".repeat(16), &[a; 16]);
+        b.ensure(a.gt(0), "ValueError", "{} {}", &[a]);
+        b.param(4).item(3).value();
+        b.param(1).value();
+        b.param(1).item(2).tensor();
+        b.param(1).item(1).value();
+        b.param(1).item(0).tensor();
+        b.param(0).size();
+        b.param(2).is_given();
+        a.sin();
+        a.round();
+        a.trunc();
+        b.arg("v").mul_hi(1.0);
+        b.arg("v").bitcast(ScalarType::Int64);
+        let _ = 1.5 * a;
+        let _ = 2 & b.arg("v");
+        let _ = true & a;
+        let _ = b.bool(true) % true;
+    });
+    let error = lower_error(&signature, &kernel);
+    let text = error.to_string();
+    for want in [
+        "for: step: expected a step of at least 1, got -2",
+        "raise: a message prints at most 15 values, this one 16",
+        "ensure: the message prints 2 values, got 1",
+        "has 4 parameters",
+        "item(2): `t: Tuple[int64, Tensor([n], float32)]` has 2 items",
+        "size: `a: int64` has no size",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+    let want = [
+        "for: step",
+        "for: step",
+        "for: step",
+        "for: step",
+        "while: the condition",
+        "while: the next value",
+        "raise",
+        "ensure",
+        "param(4)",
+        "value",
+        "item(2)",
+        "value",
+        "tensor",
+        "size",
+        "is_given",
+        "sin",
+        "round",
+        "trunc",
+        "mul_hi",
+        "bitcast",
+        "mul",
+        "and",
+        "and",
+        "rem",
+    ];
+    assert_eq!(operations(error), want, "{text}");
+}
+
+#[test]
+fn what_a_body_gives_has_debug() {
+    let kernel = Kernel::body(|b| {
+        assert_eq!(format!("{b:?}"), "Body { signature: f(x: Tensor([n], int8), a: int32), .. }");
+        assert_eq!(format!("{:?}", b.tensor("x")), "TensorRef(x: Tensor([n], int8))");
+        assert!(format!("{:?}", b.arg("a")).ends_with(": int32)"));
+        assert_eq!(format!("{:?} {:?}", Operand::from(3_usize), Operand::from(0.5)), "Int(3) Float(0.5)");
+    });
+    tvm_ffi_codegen::lower::lower(&sig("f(x: Tensor([n], int8), a: int32)"), &kernel, Routines::Import).unwrap();
+}
+
+#[test]
+fn reserved_symbols_are_no_kernels() {
+    let signature = sig("f(a: int64) -> Tensor([a], float32)");
+    let reserved = [
+        ("TVMFFIObjectDecRef", "reserved for the C API"),
+        ("TVMFFIEnvTensorAlloc", "reserved for the C API"),
+        ("TVMFFIErrorSetRaisedFromCStrParts", "reserved for the C API"),
+        ("__tvm_ffi__library_ctx", "reserved for what a library carries"),
+        ("demo.__tvm_ffi__library_ctx", "reserved for what a library carries"),
+        ("__tvm_ffi__library_bin", "reserved for what a library carries"),
+        ("__tvm_ffi__metadata_f", "reserved for what a library carries"),
+        ("__tvm_ffi__doc_f", "reserved for what a library carries"),
+        ("__tvm_ffi_f-doubt", "reserved for parts of wrappers"),
+        ("__tvm_ffi_f-body", "reserved for parts of wrappers"),
+        (".L1", "a label that assemblers keep to themselves"),
+        ("llvm.memcpy.p0.p0.i64", "reserved for the intrinsics of LLVM"),
+        ("\u{1}f", "taken by LLVM for the name behind the first character"),
+    ];
     let engine = Engine::new().unwrap();
-    let signature = sig("f(a: int8) -> int8");
-    let by = |divisor: i64| {
-        let kernel = Kernel::body(move |b| b.ret(b.arg("a") / b.int(ScalarType::Int8, divisor)));
-        // SAFETY: the body reads no memory.
-        unsafe { engine.compile(&signature, &kernel).unwrap() }
-    };
-    assert_eq!(by(255).call((-128,)).unwrap().cast::<i64>().unwrap(), -128);
-    assert_eq!(by(255).call((5,)).unwrap().cast::<i64>().unwrap(), -5);
-    assert_eq!(by(256).call((1,)).unwrap_err().kind(), "ZeroDivisionError");
-    assert_eq!(by(259).call((7,)).unwrap().cast::<i64>().unwrap(), 2);
+    for (name, meaning) in reserved {
+        let error = lower_error(&signature, &Kernel::symbol(name));
+        let text = format!(
+            "the kernel of function `f` can't be the symbol {name:?}, which is {meaning}; give the kernel another name"
+        );
+        assert_eq!(error.to_string(), text);
+        let Err(error) = engine.compile_code([(&signature, &Kernel::symbol(name))]) else { panic!("{name}") };
+        assert!(matches!(error, EngineError::Lower(LowerError::ReservedSymbol { .. })), "{error}");
+        let library = LibraryBuilder::new().function(&signature, &Kernel::symbol(name)).emit();
+        assert!(library.is_err_and(|e| e.to_string() == text), "{name}");
+    }
+    // these only look like them
+    for name in ["TVM_FFI_kernel", "L1", ".text", "llvm_memcpy", "__tvm_ffi_g", "__tvm_ffi__other"] {
+        let object = LibraryBuilder::new().function(&signature, &Kernel::symbol(name)).emit();
+        assert!(object.is_ok(), "{name}: {:?}", object.err());
+    }
 }
 
 #[test]

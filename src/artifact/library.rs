@@ -22,9 +22,10 @@ use crate::spec::Signature;
 /// | `__tvm_ffi__doc_<name>` | a function that returns the doc, where there is one |
 /// | `__tvm_ffi__library_ctx` | a variable for the address of the library's module; objects that are linked together share it |
 ///
-/// It needs `TVMFFI*` functions of the C API, the kernels' symbols, and of the C library at most `libm`'s `floor`, `ceil`, `trunc` and
-/// `nearbyint` with their `f` variants, where a body rounds and the CPU may have no instruction for it. It is
-/// position-independent, and the same input gives the same bytes.
+/// It needs `TVMFFI*` functions of the C API, the kernels' symbols, and of the C library's `libm` the functions whose names a body calls
+/// ([`Expr::exp`](crate::Expr::exp) and the like, `fmod` for the `%` of floats), and `floor`, `ceil`, `trunc` and `nearbyint` where a body
+/// rounds and the CPU may have no instruction for it; each with `f` behind its name for `float32`. It is position-independent, and the
+/// same input gives the same bytes.
 ///
 /// ```
 /// use tvm_ffi_codegen::{DLDataType, Kernel, Signature, TensorType, artifact::LibraryBuilder};

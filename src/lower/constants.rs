@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use target_lexicon::Endianness;
 
-use super::protocol::{Features, MAX_STRINGS, Part, SHARED, SHARED_TEXT, TEXT, Tag};
+use super::protocol::{Features, MAX_FIELDS, MAX_STRINGS, Part, SHARED, SHARED_TEXT, TEXT, Tag};
 
-/// The most parts that a row may have.
-const MAX_PARTS: usize = 24;
+/// The most parts that a row may have: a message of a body may print each field, with a text before it and behind it.
+const MAX_PARTS: usize = 2 * MAX_FIELDS as usize + 1;
+const _: () = assert!(MAX_PARTS < MAX_STRINGS);
 
 /// The most bytes of a table.
 pub(super) const MAX_BYTES: u32 = (1 << 24) - 1;
@@ -172,7 +173,7 @@ fn push_text(to: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lower::protocol::{FIRST_FIXED, MAX_FIELDS};
+    use crate::lower::protocol::FIRST_FIXED;
 
     fn row(texts: &mut Messages, kind: &str, parts: &[Part<'_>]) -> Vec<u8> {
         let before = texts.bytes.len();

@@ -38,6 +38,18 @@ pub enum LowerError {
         /// The symbol as given.
         symbol: String,
     },
+    /// The kernel's symbol can't be a kernel's.
+    #[error(
+        "the kernel of function `{function}` can't be the symbol {symbol:?}, which is {meaning}; give the kernel another name"
+    )]
+    ReservedSymbol {
+        /// The function.
+        function: String,
+        /// The kernel's symbol.
+        symbol: String,
+        /// What symbols of that name are.
+        meaning: String,
+    },
     /// The kernel's symbol already means something else in the module.
     #[error("the kernel of function `{function}` is the symbol `{symbol}`, which the module already has as {found}")]
     SymbolConflict {

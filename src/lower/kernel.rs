@@ -10,6 +10,7 @@ use super::error::LowerError;
 use super::unit::{self, import_conflict};
 use crate::ir::{self, FuncSig};
 use crate::spec::{ParamType, Signature, TensorType};
+use tvm_ffi_runtime::abi::symbol;
 
 type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
 
@@ -63,6 +64,9 @@ impl Kernel {
     }
 
     /// A C function by its symbol, found when the module is linked or loaded.
+    ///
+    /// Some symbols are no kernel's: those that begin with `TVMFFI`, `llvm.` or `.L`, and those that a library has for itself, such as
+    /// `__tvm_ffi__library_ctx`.
     pub fn symbol(name: impl Into<String>) -> Self {
         Kernel(Kind::Symbol { name: name.into(), how: How::default() }, None)
     }
@@ -116,6 +120,12 @@ impl Kernel {
             && (name.is_empty() || name.contains('\0'))
         {
             return Err(LowerError::KernelName { function: function(), symbol: name.clone() });
+        }
+        if let Kind::Symbol { name, .. } = &self.0
+            && let Some(meaning) = reserved_symbol(name)
+        {
+            let (symbol, meaning) = (name.clone(), meaning.to_owned());
+            return Err(LowerError::ReservedSymbol { function: function(), symbol, meaning });
         }
         if let Kind::Address { address: 0, .. } = self.0 {
             return Err(LowerError::NullAddress { function: function() });
@@ -262,5 +272,24 @@ impl fmt::Debug for Kernel {
             Kind::Symbol { name, how } => write!(f, "Kernel::Symbol({name:?}, {how:?})"),
             Kind::Address { address, how } => write!(f, "Kernel::Address({address:#x}, {how:?})"),
         }
+    }
+}
+
+/// What a symbol is that can't be a kernel's, whatever the module has.
+fn reserved_symbol(name: &str) -> Option<&'static str> {
+    // that of a system library has a prefix before it
+    let of_libraries = [symbol::LIBRARY_CTX, symbol::LIBRARY_BIN, symbol::METADATA, symbol::DOC];
+    match name {
+        // generated code calls these by prototypes of their own
+        _ if name.starts_with("TVMFFI") => Some("reserved for the C API"),
+        _ if of_libraries.iter().any(|of_library| name.contains(of_library)) => {
+            Some("reserved for what a library carries")
+        }
+        // no function has such a name: it is a part of the wrapper
+        _ if name.starts_with(symbol::FUNCTION) && name.contains('-') => Some("reserved for parts of wrappers"),
+        _ if name.starts_with(".L") => Some("a label that assemblers keep to themselves"),
+        _ if name.starts_with("llvm.") => Some("reserved for the intrinsics of LLVM"),
+        _ if name.starts_with('\u{1}') => Some("taken by LLVM for the name behind the first character"),
+        _ => None,
     }
 }

@@ -29,7 +29,7 @@ mod unit;
 mod wrapper;
 
 pub use binder::support_module;
-pub use body::{Body, Expr, Operand, TensorRef};
+pub use body::{Body, Expr, Operand, ParamRef, TensorRef};
 pub use capi::{C_FUNCTIONS, CFunction};
 pub use convention::{Convention, KernelReturn, flat_signature};
 pub use error::{BodyMistake, LowerError};

@@ -1,27 +1,46 @@
 //! Control flow of a body: loops, conditionals, returning and raising.
 
-use super::expr::{Expr, Operand};
+use std::array;
+
+use super::expr::{Expr, Operand, Ops};
 use super::function::{Failure, Lowerer};
 use super::{Body, ir_type};
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
-use crate::lower::protocol::{Part, Tag};
+use crate::lower::protocol::{MAX_FIELDS, Part, Tag};
 use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
-    /// Runs `body` for each `int64` from `start` up to but not including `end`.
+    /// A loop: runs `body` for each `int64` from `start` up to but not including `end`.
     pub fn for_range<'b>(
         &'b self,
         start: impl Into<Operand<'b>>,
         end: impl Into<Operand<'b>>,
         body: impl FnOnce(Expr<'b>),
     ) {
-        let [] = self.fold_n(start, end, [], |i, []| {
+        let [] = self.counted(start.into(), end.into(), None, [], |i, []| {
             body(i);
             []
         });
     }
 
-    /// Carries a value through a loop: `body` takes the index and the value so far, and gives the next.
+    /// A loop with a step: runs `body` for `start`, `start + step` and so on, as long as that is less than `end`.
+    ///
+    /// A step that is a constant below 1 is a mistake. One that is computed is looked at when the function runs, and raises a
+    /// `ValueError`.
+    pub fn for_range_step<'b>(
+        &'b self,
+        start: impl Into<Operand<'b>>,
+        end: impl Into<Operand<'b>>,
+        step: impl Into<Operand<'b>>,
+        body: impl FnOnce(Expr<'b>),
+    ) {
+        let [] = self.counted(start.into(), end.into(), Some(step.into()), [], |i, []| {
+            body(i);
+            []
+        });
+    }
+
+    /// The value that a loop has carried to its end: `body` takes the index and the value so far, and gives the next.
     pub fn fold<'b>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -33,7 +52,20 @@ impl Body<'_> {
         result
     }
 
-    /// As [`fold`](Self::fold), with several values.
+    /// The value of [`fold`](Self::fold) with the step of [`for_range_step`](Self::for_range_step).
+    pub fn fold_step<'b>(
+        &'b self,
+        start: impl Into<Operand<'b>>,
+        end: impl Into<Operand<'b>>,
+        step: impl Into<Operand<'b>>,
+        init: Expr<'b>,
+        body: impl FnOnce(Expr<'b>, Expr<'b>) -> Expr<'b>,
+    ) -> Expr<'b> {
+        let [result] = self.fold_step_n(start, end, step, [init], |i, [value]| [body(i, value)]);
+        result
+    }
+
+    /// The values of [`fold`](Self::fold), where a loop carries several.
     pub fn fold_n<'b, const N: usize>(
         &'b self,
         start: impl Into<Operand<'b>>,
@@ -41,44 +73,168 @@ impl Body<'_> {
         init: [Expr<'b>; N],
         body: impl FnOnce(Expr<'b>, [Expr<'b>; N]) -> [Expr<'b>; N],
     ) -> [Expr<'b>; N] {
-        let zero = self.i64(0);
-        let start = zero.coerce("for: start", start.into());
-        let end = zero.coerce("for: end", end.into());
-        let types = init.map(Expr::ty);
+        self.counted(start.into(), end.into(), None, init, body)
+    }
+
+    /// The values of [`fold_step`](Self::fold_step), where a loop carries several.
+    pub fn fold_step_n<'b, const N: usize>(
+        &'b self,
+        start: impl Into<Operand<'b>>,
+        end: impl Into<Operand<'b>>,
+        step: impl Into<Operand<'b>>,
+        init: [Expr<'b>; N],
+        body: impl FnOnce(Expr<'b>, [Expr<'b>; N]) -> [Expr<'b>; N],
+    ) -> [Expr<'b>; N] {
+        self.counted(start.into(), end.into(), Some(step.into()), init, body)
+    }
+
+    /// A loop of an index and values that it carries.
+    fn counted<'b, const N: usize>(
+        &'b self,
+        start: Operand<'b>,
+        end: Operand<'b>,
+        step: Option<Operand<'b>>,
+        init: [Expr<'b>; N],
+        body: impl FnOnce(Expr<'b>, [Expr<'b>; N]) -> [Expr<'b>; N],
+    ) -> [Expr<'b>; N] {
+        let start = self.coerce("for: start", ScalarType::Int64, start).value;
+        let end = self.coerce("for: end", ScalarType::Int64, end).value;
+        let step = step.and_then(|step| self.step(step));
+        let init = init.map(|value| value.used("fold: the first value"));
         // head(i, carried...): i < end ? inside : done
+        // head(i, left, carried...): left != 0 ? inside : done
         let loop_ = self.emit(|l| {
+            let left = step.map(|step| turns(l, start, end, step));
             let (head, inside, done) = (l.b.block(), l.b.block(), l.b.block());
             let index = l.b.block_param(head, Type::I64);
-            let carried: Vec<Value> = types.iter().map(|ty| l.b.block_param(head, ir_type(*ty))).collect();
-            let mut entry = vec![start.value];
+            let mut entry = vec![start];
+            entry.extend(left);
+            let left = left.map(|_| l.b.block_param(head, Type::I64));
+            let carried: Vec<Value> = init.iter().map(|e| l.b.block_param(head, ir_type(e.ty()))).collect();
             entry.extend(init.map(|e| e.value));
             l.b.jump(head, &entry);
             l.b.switch_to(head);
-            let more = l.b.icmp(IntCC::SLt, index, end.value);
+            let more = match left {
+                None => l.b.icmp(IntCC::SLt, index, end),
+                Some(left) => l.b.icmp_imm(IntCC::Ne, left, 0),
+            };
             l.b.branch(more, inside, done, Hint::Likely);
             l.b.switch_to(inside);
-            Some(Loop { head, done, index, carried })
+            Some(Loop { head, done, index, left, carried })
         });
         let Some(loop_) = loop_ else { return init };
-        let mut at = 0;
-        let carried = types.map(|ty| {
-            at += 1;
-            self.expr(loop_.carried[at - 1], ty)
-        });
-        let next = body(self.expr(loop_.index, ScalarType::Int64), carried);
-        let mut at = 0;
-        let next = next.map(|value| {
-            at += 1;
-            carried[at - 1].coerce("fold: the next value", value.into())
+        let carried: [Expr<'b>; N] = array::from_fn(|i| self.expr(loop_.carried[i], init[i].ty()));
+        let next = self.inside(|| {
+            let next = body(self.expr(loop_.index, ScalarType::Int64), carried);
+            self.coerce_all("fold: the next value", &carried, next)
         });
         self.emit(|l| {
-            let one = l.b.i64(1);
-            let mut again = vec![l.b.binary(BinaryOp::Add, loop_.index, one)];
+            let step = step.unwrap_or_else(|| l.b.i64(1));
+            let mut again = vec![l.b.binary(BinaryOp::Add, loop_.index, step)];
+            again.extend(loop_.left.map(|left| l.b.binary_imm(BinaryOp::Sub, left, 1)));
             again.extend(next.map(|e| e.value));
             l.b.jump(loop_.head, &again);
             l.b.switch_to(loop_.done);
         });
         carried
+    }
+
+    /// The step of a loop, an `int64` above 0; `None` for 1.
+    fn step<'b>(&'b self, step: Operand<'b>) -> Option<Value> {
+        let ops: &'b dyn Ops = self;
+        let value = match ops.try_coerce("for: step", ScalarType::Int64, step) {
+            Ok(step) => step.value,
+            Err(problem) => {
+                self.mistake("for: step", problem);
+                return None;
+            }
+        };
+        match self.emit(|l| l.b.as_int_const(value)) {
+            Some(1) => None,
+            Some(constant) if constant < 1 => {
+                self.mistake("for: step", format!("expected a step of at least 1, got {constant}"));
+                None
+            }
+            Some(_) => Some(value),
+            None => {
+                self.emit(|l| {
+                    let fine = l.b.icmp_imm(IntCC::SGt, value, 0);
+                    l.check(fine, |l| {
+                        let parts =
+                            [Part::Text("expected a loop step of at least 1, got "), Part::Value(Tag::Number, 0)];
+                        Failure { row: l.texts.row("ValueError", &parts), values: vec![value] }
+                    });
+                });
+                Some(value)
+            }
+        }
+    }
+
+    /// A loop: runs `body` as long as `cond` holds, which is computed before each turn.
+    pub fn while_<'b>(&'b self, cond: impl FnOnce() -> Expr<'b>, body: impl FnOnce()) {
+        let [] = self.while_loop(
+            [],
+            |[]| cond(),
+            |[]| {
+                body();
+                []
+            },
+        );
+    }
+
+    /// The values that a loop has carried to its end: `cond` takes those so far, and where it holds, `body` takes them and gives the next.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
+    ///
+    /// let signature: Signature = "gcd(a: int64, b: int64) -> int64".parse()?;
+    /// let kernel = Kernel::body(|body| {
+    ///     let [a, _] = body.while_loop([body.arg("a"), body.arg("b")], |[_, b]| b.ne(0), |[a, b]| [b, a % b]);
+    ///     body.ret(a);
+    /// });
+    /// // SAFETY: the body reads no memory.
+    /// let gcd = unsafe { Engine::new()?.compile(&signature, &kernel)? };
+    /// assert_eq!(gcd.call((91, 35))?.cast::<i64>()?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn while_loop<'b, const N: usize>(
+        &'b self,
+        init: [Expr<'b>; N],
+        cond: impl FnOnce([Expr<'b>; N]) -> Expr<'b>,
+        body: impl FnOnce([Expr<'b>; N]) -> [Expr<'b>; N],
+    ) -> [Expr<'b>; N] {
+        let init = init.map(|value| value.used("while: the first value"));
+        // head(carried...): cond(carried...) ? inside : done
+        let loop_ = self.emit(|l| {
+            let (head, inside, done) = (l.b.block(), l.b.block(), l.b.block());
+            let carried: Vec<Value> = init.iter().map(|e| l.b.block_param(head, ir_type(e.ty()))).collect();
+            l.b.jump(head, &init.map(|e| e.value));
+            l.b.switch_to(head);
+            Some((head, inside, done, carried))
+        });
+        let Some((head, inside, done, values)) = loop_ else { return init };
+        let carried: [Expr<'b>; N] = array::from_fn(|i| self.expr(values[i], init[i].ty()));
+        let cond = self.inside(|| self.coerce("while: the condition", ScalarType::Bool, cond(carried).into()));
+        self.emit(|l| {
+            l.b.branch(cond.value, inside, done, Hint::Likely);
+            l.b.switch_to(inside);
+        });
+        let next = self.inside(|| self.coerce_all("while: the next value", &carried, body(carried)));
+        self.emit(|l| {
+            l.b.jump(head, &next.map(|e| e.value));
+            l.b.switch_to(done);
+        });
+        carried
+    }
+
+    /// Values of the types that others have.
+    fn coerce_all<'b, const N: usize>(
+        &'b self,
+        operation: &str,
+        types: &[Expr<'b>; N],
+        values: [Expr<'b>; N],
+    ) -> [Expr<'b>; N] {
+        array::from_fn(|i| self.coerce(operation, types[i].ty(), values[i].into()))
     }
 
     /// Runs `then` where `cond` holds.
@@ -118,7 +274,7 @@ impl Body<'_> {
         then: impl FnOnce() -> [Expr<'b>; N],
         otherwise: impl FnOnce() -> [Expr<'b>; N],
     ) -> [Expr<'b>; N] {
-        let cond = self.bool(true).coerce("if: the condition", cond.into());
+        let cond = self.coerce("if: the condition", ScalarType::Bool, cond.into());
         let blocks = self.emit(|l| {
             let (yes, no, join) = (l.b.block(), l.b.block(), l.b.block());
             l.b.branch(cond.value, yes, no, Hint::None);
@@ -126,17 +282,12 @@ impl Body<'_> {
             Some((no, join))
         });
         let Some((no, join)) = blocks else { return then() };
-        let yes_values = then();
+        let yes_values = self.inside(|| then().map(|e| e.used("if: the value")));
         self.emit(|l| {
             l.b.jump(join, &yes_values.map(|e| e.value));
             l.b.switch_to(no);
         });
-        let no_values = otherwise();
-        let mut at = 0;
-        let no_values = no_values.map(|value| {
-            at += 1;
-            yes_values[at - 1].coerce("if: the other value", value.into())
-        });
+        let no_values = self.inside(|| self.coerce_all("if: the other value", &yes_values, otherwise()));
         self.emit(|l| {
             l.b.jump(join, &no_values.map(|e| e.value));
             l.b.switch_to(join);
@@ -152,7 +303,7 @@ impl Body<'_> {
         let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) else {
             return self.mistake("ret", format!("`{}` returns no scalar", self.signature));
         };
-        let value = self.placeholder(ty).coerce("ret", value.into());
+        let value = self.coerce("ret", ty, value.into());
         self.emit(|l| {
             l.succeed_with(ty, value.value);
             unreachable(l);
@@ -170,11 +321,15 @@ impl Body<'_> {
         });
     }
 
-    /// Returns from the function with an error. Each `{}` of the message prints the next of at most two integer or `bool` values.
+    /// The most values that a message of [`raise`](Self::raise) or [`ensure`](Self::ensure) prints.
+    pub const MAX_MESSAGE_VALUES: usize = MAX_FIELDS as usize;
+
+    /// Returns from the function with an error. Each `{}` of the message prints the next of the values: integers or `bool`s, at most
+    /// [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) of them.
     pub fn raise<'b>(&'b self, kind: &str, message: &str, values: &[Expr<'b>]) {
-        let row_and_values = self.message("raise", kind, message, values);
+        let message = self.message("raise", kind, message, values);
         self.emit(|l| {
-            let failure = row_and_values.failure(l);
+            let failure = message.failure(l);
             l.raise(failure);
             unreachable(l);
         });
@@ -182,42 +337,59 @@ impl Body<'_> {
 
     /// [Raises](Self::raise) unless `cond` holds.
     pub fn ensure<'b>(&'b self, cond: Expr<'b>, kind: &str, message: &str, values: &[Expr<'b>]) {
-        let cond = self.bool(true).coerce("ensure: the condition", cond.into());
-        let row_and_values = self.message("ensure", kind, message, values);
-        self.emit(|l| l.check(cond.value, |l| row_and_values.failure(l)));
+        let cond = self.coerce("ensure: the condition", ScalarType::Bool, cond.into());
+        let message = self.message("ensure", kind, message, values);
+        self.emit(|l| l.check(cond.value, |l| message.failure(l)));
     }
 
     fn message(&self, operation: &str, kind: &str, message: &str, values: &[Expr<'_>]) -> Message {
         let pieces: Vec<&str> = message.split("{}").collect();
-        if pieces.len() != values.len() + 1 || values.len() > MAX_VALUES {
-            let problem = format!("the message takes {} values, got {}; at most 2", pieces.len() - 1, values.len());
-            self.mistake(operation, problem);
+        let (places, most) = (pieces.len() - 1, Self::MAX_MESSAGE_VALUES);
+        if places != values.len() {
+            self.mistake(operation, format!("the message prints {places} values, got {}", values.len()));
+        }
+        if places > most {
+            self.mistake(operation, format!("a message prints at most {most} values, this one {places}"));
         }
         if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
             self.mistake(operation, "the kind is empty, or there is a NUL in the text");
         }
-        let pieces = pieces.into_iter().map(str::to_owned).collect();
-        for value in values {
-            if !value.ty().is_int() && value.ty() != ScalarType::Bool {
-                self.mistake(operation, format!("can't print {}; cast it to an integer", value.ty()));
+        let pieces = pieces.into_iter().take(most + 1).map(str::to_owned).collect();
+        let printable = |e: &&Expr<'_>| {
+            let printable = e.ty().is_int() || e.ty() == ScalarType::Bool;
+            if !printable {
+                self.mistake(operation, format!("can't print {}; cast it to an integer", e.ty()));
             }
-        }
-        let printable = |e: &Expr<'_>| e.ty().is_int() || e.ty() == ScalarType::Bool;
-        let values = values.iter().filter(|e| printable(e)).map(|e| e.cast(ScalarType::Int64).value).collect();
+            printable
+        };
+        let values = values.iter().take(most).filter(printable);
+        let values = values.map(|e| e.used(operation).converted(ScalarType::Int64).value).collect();
         Message { kind: kind.to_owned(), pieces, values }
     }
 }
 
-/// How many values a message may print.
-const MAX_VALUES: usize = 2;
-
+/// The blocks and values of a loop with an index.
 struct Loop {
     head: Block,
     done: Block,
     index: Value,
+    /// How many turns are left, where the step isn't 1.
+    left: Option<Value>,
     carried: Vec<Value>,
 }
 
+/// How many turns a loop makes: an unsigned number, as the distance of two `int64` may be. The step is above 0.
+fn turns(l: &mut Lowerer<'_>, start: Value, end: Value, step: Value) -> Value {
+    let any = l.b.icmp(IntCC::SLt, start, end);
+    let distance = l.b.binary(BinaryOp::Sub, end, start);
+    let to_last = l.b.binary_imm(BinaryOp::Sub, distance, 1);
+    let steps = l.b.binary(BinaryOp::UDiv, to_last, step);
+    let turns = l.b.binary_imm(BinaryOp::Add, steps, 1);
+    let none = l.b.i64(0);
+    l.b.select(any, turns, none)
+}
+
+/// The message of an error, with the values that it prints.
 struct Message {
     kind: String,
     /// The text between values.
@@ -226,15 +398,15 @@ struct Message {
 }
 
 impl Message {
-    fn failure(&self, l: &mut Lowerer<'_>) -> Failure {
+    fn failure(self, l: &mut Lowerer<'_>) -> Failure {
         let mut parts = Vec::new();
-        for (i, piece) in (0..).zip(&self.pieces).take(MAX_VALUES + 1) {
+        for (i, piece) in (0..).zip(&self.pieces) {
             parts.extend([Part::Text(piece), Part::Value(Tag::Number, i)]);
         }
         // no value follows the last piece
         parts.pop();
         let row = l.texts.row(&self.kind, &parts);
-        Failure { row, values: [self.values.first().copied(), self.values.get(1).copied()] }
+        Failure { row, values: self.values }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Values of a body: constants and operands, arithmetic, comparisons, conversions and mathematics.
 
+use std::fmt;
+
 use super::function::{Failure, Lowerer};
 use super::ir_type;
 use crate::ir;
@@ -8,19 +10,29 @@ use crate::lower::protocol::Part;
 use crate::lower::unit::import_conflict;
 use crate::spec::ScalarType;
 
-/// A value in a body, of a known scalar type. The operators `+ - * / %` and unary `-` work on it, with another
-/// expression of the same type or a plain Rust number.
+/// A value in a body, of a known scalar type.
+///
+/// The operators `+ - * / % & | ^ << >>` and unary `-` and `!` work on it, with another expression of the same type or a plain Rust
+/// number, which takes the expression's type: `x * 2.0`, `i + n` for a `usize`. On the left a number is an `i64`, an `f64` or a
+/// literal (`2.0 * x`); `Operand::from(n) * x` takes any other. A number that the type doesn't hold is a mistake of the body.
+///
+/// An expression is known in the block that made it, and in the blocks inside of that: what the body of a loop or a conditional has made
+/// can't be used behind it.
 #[derive(Clone, Copy)]
 pub struct Expr<'b> {
     body: &'b dyn Ops,
     pub(super) value: Value,
     ty: ScalarType,
+    scope: Scope,
 }
 
-impl std::fmt::Debug for Expr<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Expr({}: {})", self.value, self.ty)
-    }
+/// The number of a block of the body's own text: the whole body, the inside of a loop or of a conditional.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Scope(pub u32);
+
+impl Scope {
+    /// The whole body, with what is known from its beginning.
+    pub(super) const BODY: Scope = Scope(0);
 }
 
 /// What an [`Expr`] needs of its body, free of the body's own lifetime.
@@ -29,6 +41,10 @@ pub(super) trait Ops {
     fn run(&self, f: &mut dyn FnMut(&mut Lowerer<'_>));
     /// Notes a mistake.
     fn note(&self, operation: &str, problem: String);
+    /// The innermost block that is being written.
+    fn scope(&self) -> Scope;
+    /// Whether a block is still being written.
+    fn is_open(&self, scope: Scope) -> bool;
 }
 
 impl dyn Ops + '_ {
@@ -49,16 +65,84 @@ impl dyn Ops + '_ {
         });
         result
     }
+
+    /// Zero of a type, which stands for a value after a mistake.
+    pub(super) fn zero<'b>(&'b self, ty: ScalarType) -> Expr<'b> {
+        let value = self.value(|l| match ty {
+            ScalarType::Bool => l.b.bconst(false),
+            ScalarType::Float32 => l.b.f32(0.0),
+            ScalarType::Float64 => l.b.f64(0.0),
+            ScalarType::Handle => l.b.ptr_const(0),
+            _ => l.b.iconst(ir_type(ty), 0),
+        });
+        Expr::new(self, value, ty)
+    }
+
+    /// An operand as a value of that type, or zero after a mistake: the operand has another type, or is a number that the type doesn't
+    /// hold.
+    pub(super) fn coerce<'b>(&'b self, operation: &str, ty: ScalarType, other: Operand<'b>) -> Expr<'b> {
+        self.try_coerce(operation, ty, other).unwrap_or_else(|problem| {
+            self.note(operation, problem);
+            self.zero(ty)
+        })
+    }
+
+    /// An operand as a value of that type, or why it can't be.
+    pub(super) fn try_coerce<'b>(
+        &'b self,
+        operation: &str,
+        ty: ScalarType,
+        other: Operand<'b>,
+    ) -> Result<Expr<'b>, String> {
+        let constant = match (other, ty) {
+            (Operand::Expr(e), _) if e.ty == ty => return Ok(e.used(operation)),
+            (Operand::Int(v), ScalarType::Float32) => self.value(|l| l.b.f32(v as f32)),
+            (Operand::Int(v), ScalarType::Float64) => self.value(|l| l.b.f64(v as f64)),
+            (Operand::Int(v), _) if ty.is_int() => {
+                let (least, greatest) = int_range(ty);
+                if !(least..=greatest).contains(&v) {
+                    return Err(format!("{v} is out of the range of {ty}, which is {least} to {greatest}"));
+                }
+                self.value(|l| l.b.iconst(ir_type(ty), v as i64))
+            }
+            (Operand::Float(v), ScalarType::Float32) => {
+                if v.is_finite() && (v as f32).is_infinite() {
+                    return Err(format!("{v:e} is out of the range of {ty}"));
+                }
+                self.value(|l| l.b.f32(v as f32))
+            }
+            (Operand::Float(v), ScalarType::Float64) => self.value(|l| l.b.f64(v)),
+            (Operand::Bool(v), ScalarType::Bool) => self.value(|l| l.b.bconst(v)),
+            _ => {
+                let found = match other {
+                    Operand::Expr(e) => e.used(operation).ty.name(),
+                    Operand::Int(_) => "an integer",
+                    Operand::Float(_) => "a float",
+                    Operand::Bool(_) => "a truth value",
+                };
+                return Err(format!("operands are {ty} and {found}; cast one"));
+            }
+        };
+        Ok(Expr::new(self, constant, ty))
+    }
 }
 
-/// The other side of an operation: an expression, or a number that takes the expression's type.
+/// The least and the greatest value of an integer type.
+fn int_range(ty: ScalarType) -> (i128, i128) {
+    match ty.is_signed_int() {
+        true => (-(1 << (ty.bits() - 1)), (1 << (ty.bits() - 1)) - 1),
+        false => (0, (1 << ty.bits()) - 1),
+    }
+}
+
+/// An operand of an operation: an expression, or a number that takes the other operand's type.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Operand<'b> {
     /// A value.
     Expr(Expr<'b>),
     /// A whole number.
-    Int(i64),
+    Int(i128),
     /// A number for a float type.
     Float(f64),
     /// A truth value.
@@ -81,50 +165,68 @@ macro_rules! operand_from {
     )*)*};
 }
 operand_from! {
-    Int(i64): i8, i16, i32, i64, u8, u16, u32;
+    Int(i128): i8, i16, i32, i64, u8, u16, u32, u64;
     Float(f64): f32, f64;
     Bool(bool): bool;
 }
 
+impl From<usize> for Operand<'_> {
+    fn from(value: usize) -> Self {
+        Operand::Int(value as i128)
+    }
+}
+
+impl From<isize> for Operand<'_> {
+    fn from(value: isize) -> Self {
+        Operand::Int(value as i128)
+    }
+}
+
+impl fmt::Debug for Expr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Expr({}: {})", self.value, self.ty)
+    }
+}
+
 impl<'b> Expr<'b> {
+    /// A value that the code being written has just made.
     pub(super) fn new(body: &'b dyn Ops, value: Value, ty: ScalarType) -> Self {
-        Expr { body, value, ty }
+        Expr { body, value, ty, scope: body.scope() }
     }
 
-    /// Its type.
+    /// A value that is there from the beginning: of a parameter, a size, a stride.
+    pub(super) fn of_params(body: &'b dyn Ops, value: Value, ty: ScalarType) -> Self {
+        Expr { body, value, ty, scope: Scope::BODY }
+    }
+
+    /// The expression's type.
     pub fn ty(self) -> ScalarType {
         self.ty
+    }
+
+    /// The expression as an operand: a mistake where its block has ended, so that its value may never have been computed.
+    pub(super) fn used(self, operation: &str) -> Self {
+        if !self.body.is_open(self.scope) {
+            let problem = "an operand was made inside of a loop or conditional that has ended; carry it out by `fold`, \
+                           `while_loop` or `if_else_value`";
+            self.body.note(operation, problem.to_owned());
+        }
+        self
     }
 
     fn with(self, ty: ScalarType, f: impl FnOnce(&mut ir::FunctionBuilder<'_>) -> Value) -> Expr<'b> {
         Expr::new(self.body, self.body.value(|l| f(&mut l.b)), ty)
     }
 
-    fn constant(self, ty: ScalarType, operand: Operand<'_>) -> Option<Expr<'b>> {
-        Some(match (operand, ty) {
-            (Operand::Int(v), ScalarType::Float32) => self.with(ty, |b| b.f32(v as f32)),
-            (Operand::Int(v), ScalarType::Float64) => self.with(ty, |b| b.f64(v as f64)),
-            (Operand::Int(v), _) if ty.is_int() => self.with(ty, |b| b.iconst(ir_type(ty), v)),
-            (Operand::Float(v), ScalarType::Float32) => self.with(ty, |b| b.f32(v as f32)),
-            (Operand::Float(v), ScalarType::Float64) => self.with(ty, |b| b.f64(v)),
-            (Operand::Bool(v), ScalarType::Bool) => self.with(ty, |b| b.bconst(v)),
-            _ => return None,
-        })
+    /// The operand as a value of this expression's type; a mistake where it has another.
+    fn coerce(self, operation: &str, other: Operand<'b>) -> Expr<'b> {
+        self.used(operation);
+        self.body.coerce(operation, self.ty, other)
     }
 
-    /// The operand as a value of this expression's type; a mistake where it has another.
-    pub(super) fn coerce(self, operation: &str, other: Operand<'b>) -> Expr<'b> {
-        let found = match other {
-            Operand::Expr(e) if e.ty == self.ty => return e,
-            Operand::Expr(e) => e.ty.name(),
-            Operand::Int(_) => "an integer",
-            Operand::Float(_) => "a float",
-            Operand::Bool(_) => "a truth value",
-        };
-        self.constant(self.ty, other).unwrap_or_else(|| {
-            self.body.note(operation, format!("operands are {} and {found}; cast one", self.ty));
-            self
-        })
+    /// A number on the left of an operator, as a value of the type on the right.
+    pub(super) fn left(self, operation: &str, number: Operand<'b>) -> Expr<'b> {
+        self.body.coerce(operation, self.ty, number)
     }
 
     fn unsupported(self, operation: &str) -> Expr<'b> {
@@ -160,10 +262,14 @@ impl<'b> Expr<'b> {
         self.binary("div", other, |ty| ty.is_float().then_some(BinaryOp::FDiv))
     }
 
-    /// The remainder has the dividend's sign. Integers only.
+    /// The remainder has the dividend's sign. That of floats is libm's `fmod`.
     pub(super) fn rem_op(self, other: Operand<'b>) -> Expr<'b> {
-        match self.ty.is_int() {
-            true => self.integer_division("rem", other, BinaryOp::SRem, BinaryOp::URem),
+        if self.ty.is_int() {
+            return self.integer_division("rem", other, BinaryOp::SRem, BinaryOp::URem);
+        }
+        let divisor = self.coerce("rem", other);
+        match self.ty.is_float() {
+            true => self.libm("fmod", &[self, divisor]),
             false => self.unsupported("rem"),
         }
     }
@@ -179,7 +285,7 @@ impl<'b> Expr<'b> {
                 let nonzero = l.b.icmp_imm(IntCC::Ne, divisor.value, 0);
                 l.check(nonzero, |l| {
                     let parts = [Part::Text("integer division or modulo by zero")];
-                    Failure { row: l.texts.row("ZeroDivisionError", &parts), values: [None; 2] }
+                    Failure { row: l.texts.row("ZeroDivisionError", &parts), values: Vec::new() }
                 });
             }
             if !ty.is_signed_int() {
@@ -203,6 +309,7 @@ impl<'b> Expr<'b> {
     }
 
     pub(super) fn neg_op(self) -> Expr<'b> {
+        self.used("neg");
         match self.ty {
             ty if ty.is_int() => self.with(ty, |b| b.unary(UnaryOp::Neg, self.value)),
             ty if ty.is_float() => self.with(ty, |b| b.unary(UnaryOp::FNeg, self.value)),
@@ -211,6 +318,7 @@ impl<'b> Expr<'b> {
     }
 
     pub(super) fn not_op(self) -> Expr<'b> {
+        self.used("not");
         match self.ty {
             ty if ty.is_int() || ty == ScalarType::Bool => self.with(ty, |b| b.unary(UnaryOp::Not, self.value)),
             _ => self.unsupported("not"),
@@ -293,6 +401,7 @@ impl<'b> Expr<'b> {
 
     /// `then` where this truth value holds, else `otherwise`; both are computed.
     pub fn select(self, then: Expr<'b>, otherwise: impl Into<Operand<'b>>) -> Expr<'b> {
+        self.used("select");
         let otherwise = then.coerce("select", otherwise.into());
         match self.ty {
             ScalarType::Bool => then.with(then.ty, |b| b.select(self.value, then.value, otherwise.value)),
@@ -306,6 +415,11 @@ impl<'b> Expr<'b> {
     /// The value in another type: integers wrap, floats to integers round towards zero and saturate, anything to `bool`
     /// is whether it differs from 0.
     pub fn cast(self, to: ScalarType) -> Expr<'b> {
+        self.used("cast").converted(to)
+    }
+
+    /// The value of [`cast`](Self::cast), of an expression that has been looked at.
+    pub(super) fn converted(self, to: ScalarType) -> Expr<'b> {
         let from = self.ty;
         if from == to {
             return self;
@@ -319,7 +433,7 @@ impl<'b> Expr<'b> {
         };
         if !defined {
             self.body.note("cast", format!("{from} to {to} is not defined; go by int64"));
-            return self.constant(to, Operand::Int(0)).unwrap_or(self);
+            return self.body.zero(to);
         }
         let v = self.value;
         self.with(to, |b| match to {
@@ -345,7 +459,7 @@ impl<'b> Expr<'b> {
     pub fn abs(self) -> Expr<'b> {
         match self.ty {
             ty if ty.is_signed_int() => self.max(-self),
-            ty if ty.is_int() => self,
+            ty if ty.is_int() => self.used("abs"),
             _ => self.float_unary("abs", UnaryOp::FAbs),
         }
     }
@@ -360,15 +474,74 @@ impl<'b> Expr<'b> {
         self.float_unary("ceil", UnaryOp::Ceil)
     }
 
+    /// The value rounded towards zero.
+    pub fn trunc(self) -> Expr<'b> {
+        self.float_unary("trunc", UnaryOp::Trunc)
+    }
+
+    /// The value rounded to the nearest integer, ties to even.
+    pub fn round_ties_even(self) -> Expr<'b> {
+        self.float_unary("round_ties_even", UnaryOp::Nearest)
+    }
+
+    /// The value rounded to the nearest integer, ties away from zero: C's and Rust's `round`.
+    pub fn round(self) -> Expr<'b> {
+        self.used("round");
+        let constant = |b: &mut ir::FunctionBuilder<'_>, value: f32| match self.ty {
+            ScalarType::Float32 => b.f32(value),
+            _ => b.f64(f64::from(value)),
+        };
+        if !self.ty.is_float() {
+            return self.unsupported("round");
+        }
+        self.with(self.ty, |b| {
+            // what is cut off is exact, and so is the next integer where anything is cut off
+            let whole = b.unary(UnaryOp::Trunc, self.value);
+            let rest = b.binary(BinaryOp::FSub, self.value, whole);
+            let rest = b.unary(UnaryOp::FAbs, rest);
+            let [zero, half, one, minus_one] = [0.0, 0.5, 1.0, -1.0].map(|value| constant(b, value));
+            let negative = b.fcmp(FloatCC::Lt, self.value, zero);
+            let step = b.select(negative, minus_one, one);
+            let next = b.binary(BinaryOp::FAdd, whole, step);
+            let away = b.fcmp(FloatCC::Ge, rest, half);
+            b.select(away, next, whole)
+        })
+    }
+
     fn float_unary(self, operation: &str, op: UnaryOp) -> Expr<'b> {
+        self.used(operation);
         match self.ty.is_float() {
             true => self.with(self.ty, |b| b.unary(op, self.value)),
             false => self.unsupported(operation),
         }
     }
 
+    /// The upper half of the product, which is twice as wide. Of `int64` and `uint64`.
+    pub fn mul_hi(self, other: impl Into<Operand<'b>>) -> Expr<'b> {
+        self.binary("mul_hi", other.into(), |ty| match ty {
+            ScalarType::Int64 => Some(BinaryOp::SMulHi),
+            ScalarType::UInt64 => Some(BinaryOp::UMulHi),
+            _ => None,
+        })
+    }
+
+    /// The value's bits in another numeric type of the same size: a float's as an integer, or the other way round.
+    pub fn bitcast(self, to: ScalarType) -> Expr<'b> {
+        let from = self.used("bitcast").ty;
+        let number = |ty: ScalarType| ty.is_int() || ty.is_float();
+        if !number(from) || !number(to) || from.bits() != to.bits() {
+            self.body.note("bitcast", format!("{from} to {to} is not defined; sizes have to be the same"));
+            return self.body.zero(to);
+        }
+        if from.is_float() == to.is_float() {
+            return self.converted(to);
+        }
+        self.with(to, |b| b.convert(ConvertOp::Bitcast, ir_type(to), self.value))
+    }
+
     /// A function of C's libm, `f` added to its name for `float32`.
-    fn libm(self, name: &str, args: &[Value]) -> Expr<'b> {
+    fn libm(self, name: &str, args: &[Expr<'b>]) -> Expr<'b> {
+        self.used(name);
         let (suffix, ty) = match self.ty {
             ScalarType::Float32 => ("f", ir::Type::F32),
             ScalarType::Float64 => ("", ir::Type::F64),
@@ -380,37 +553,72 @@ impl<'b> Expr<'b> {
             self.body.note(name, format!("needs the symbol `{symbol}`, which the module has as {found}"));
             return self;
         }
+        let args: Vec<Value> = args.iter().map(|arg| arg.value).collect();
         self.with(self.ty, |b| {
             let func = b.module().import(&symbol, sig);
-            b.call(func, args).unwrap_or(self.value)
+            b.call(func, &args).unwrap_or(self.value)
         })
-    }
-
-    /// e to the power of the value, by libm.
-    pub fn exp(self) -> Expr<'b> {
-        self.libm("exp", &[self.value])
-    }
-
-    /// Natural logarithm, by libm.
-    pub fn log(self) -> Expr<'b> {
-        self.libm("log", &[self.value])
-    }
-
-    /// Hyperbolic tangent, by libm.
-    pub fn tanh(self) -> Expr<'b> {
-        self.libm("tanh", &[self.value])
-    }
-
-    /// The error function, by libm.
-    pub fn erf(self) -> Expr<'b> {
-        self.libm("erf", &[self.value])
     }
 
     /// The value to a power, by libm.
     pub fn pow(self, exponent: impl Into<Operand<'b>>) -> Expr<'b> {
         let exponent = self.coerce("pow", exponent.into());
-        self.libm("pow", &[self.value, exponent.value])
+        self.libm("pow", &[self, exponent])
     }
+
+    /// The angle of the point `(x, self)`, from -π to π, by libm.
+    pub fn atan2(self, x: impl Into<Operand<'b>>) -> Expr<'b> {
+        let x = self.coerce("atan2", x.into());
+        self.libm("atan2", &[self, x])
+    }
+
+    /// The length of the hypotenuse, without overflow on the way, by libm.
+    pub fn hypot(self, other: impl Into<Operand<'b>>) -> Expr<'b> {
+        let other = self.coerce("hypot", other.into());
+        self.libm("hypot", &[self, other])
+    }
+
+    /// `self * factor + addend`, rounded once, by libm.
+    pub fn fma(self, factor: impl Into<Operand<'b>>, addend: impl Into<Operand<'b>>) -> Expr<'b> {
+        let factor = self.coerce("fma", factor.into());
+        let addend = self.coerce("fma", addend.into());
+        self.libm("fma", &[self, factor, addend])
+    }
+}
+
+macro_rules! libm_functions {
+    ($($name:ident: $doc:literal;)*) => {
+        impl<'b> Expr<'b> {$(
+            #[doc = concat!($doc, ", by libm.")]
+            pub fn $name(self) -> Expr<'b> {
+                self.libm(stringify!($name), &[self])
+            }
+        )*}
+    };
+}
+libm_functions! {
+    exp: "e to the power of the value";
+    exp2: "2 to the power of the value";
+    expm1: "e to the power of the value, less 1, exact near 0";
+    log: "Natural logarithm";
+    log2: "Logarithm to base 2";
+    log10: "Logarithm to base 10";
+    log1p: "Natural logarithm of the value plus 1, exact near 0";
+    cbrt: "Cube root";
+    sin: "Sine of the value in radians";
+    cos: "Cosine of the value in radians";
+    tan: "Tangent of the value in radians";
+    asin: "Arcsine in radians";
+    acos: "Arccosine in radians";
+    atan: "Arctangent in radians";
+    sinh: "Hyperbolic sine";
+    cosh: "Hyperbolic cosine";
+    tanh: "Hyperbolic tangent";
+    asinh: "Inverse hyperbolic sine";
+    acosh: "Inverse hyperbolic cosine";
+    atanh: "Inverse hyperbolic tangent";
+    erf: "The error function";
+    erfc: "1 less the error function, exact where that is near 1";
 }
 
 fn by_kind(ty: ScalarType, signed: BinaryOp, unsigned: BinaryOp, float: BinaryOp) -> Option<BinaryOp> {

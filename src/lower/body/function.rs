@@ -5,23 +5,27 @@ use std::collections::HashMap;
 
 use crate::ir::{
     AbiParam, BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
-    PointerFacts, Type, Value,
+    PointerFacts, StackSlot, Type, Value,
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
 use crate::lower::constants::Messages;
 use crate::lower::convention::{Convention, KernelReturn, TensorForm, flat_signature, has_null};
-use crate::lower::protocol::helpers;
+use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::unit::Unit;
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
 
-use super::args::{Arg, Args, TensorVars};
+use super::args::{Arg, Args, TensorVars, item_path};
 
-/// What a body reports: a row of the table and up to two values for it.
+/// An error that a body raises: a row of the table and the values that it prints.
 pub(super) struct Failure {
     pub row: u32,
-    pub values: [Option<Value>; 2],
+    /// At most [`MAX_FIELDS`].
+    pub values: Vec<Value>,
 }
+
+/// So many values are passed to the block that raises as its arguments; more are written to a frame of its own.
+const FEW_VALUES: usize = 2;
 
 /// The state of lowering one body.
 pub(super) struct Lowerer<'m> {
@@ -33,6 +37,8 @@ pub(super) struct Lowerer<'m> {
     result: Option<Value>,
     /// Where the body raises: takes (row, first, second).
     fail: Option<Block>,
+    /// Where it raises with more values, which are in the slot: takes (row).
+    fail_of_many: Option<(Block, StackSlot)>,
 }
 
 /// A name that no signature gives a wrapper.
@@ -126,6 +132,7 @@ pub(super) fn define<R>(
         symbols: HashMap::new(),
         result: None,
         fail: None,
+        fail_of_many: None,
     };
     let args = l.args(signature);
     let built = build(&mut l, &args);
@@ -136,7 +143,7 @@ impl Lowerer<'_> {
     /// Gives the function's parameters their meaning, in the order of convention `flat`.
     fn args(&mut self, signature: &Signature) -> Args {
         let mut params = Params(0);
-        let mut args = Args::default();
+        let mut args = Args::new(signature);
         for param in signature.params() {
             self.arg(&param.name, &param.ty, &mut params, &mut args);
         }
@@ -202,7 +209,7 @@ impl Lowerer<'_> {
             }
             ParamType::Tuple(items) => {
                 for (i, item) in items.iter().enumerate() {
-                    self.arg(&format!("{path}[{i}]"), item, params, args);
+                    self.arg(&item_path(path, i), item, params, args);
                 }
             }
         }
@@ -269,12 +276,19 @@ impl Lowerer<'_> {
     /// Ends the current block by raising.
     pub(super) fn raise(&mut self, failure: Failure) {
         let row = self.b.iconst(Type::I32, i64::from(failure.row));
-        let [first, second] = failure.values.map(|value| value.unwrap_or_else(|| self.b.i64(0)));
+        let values = failure.values;
+        if values.len() > FEW_VALUES {
+            let (fail, slot) = self.fail_of_many_block();
+            let context = self.b.stack_addr(slot);
+            self.write_context(context, &values);
+            return self.b.jump(fail, &[row]);
+        }
+        let [first, second] = [0, 1].map(|i| values.get(i).copied().unwrap_or_else(|| self.b.i64(0)));
         let fail = self.fail_block();
         self.b.jump(fail, &[row, first, second]);
     }
 
-    /// The one way out for errors.
+    /// The one way out for errors of few values.
     fn fail_block(&mut self) -> Block {
         if let Some(fail) = self.fail {
             return fail;
@@ -284,18 +298,43 @@ impl Lowerer<'_> {
         let row = self.b.block_param(fail, Type::I32);
         let values = [self.b.block_param(fail, Type::I64), self.b.block_param(fail, Type::I64)];
         self.b.switch_to(fail);
-        let context = self.b.slot(16, 8);
+        let context = self.b.slot(8 * FEW_VALUES as u32, 8);
         let context = self.b.stack_addr(context);
-        for (i, value) in values.into_iter().enumerate() {
-            self.b.store(value, context, 8 * i as i32, MemFlags::ALIGNED);
+        self.write_context(context, &values);
+        self.report(row, context);
+        self.b.switch_to(here);
+        self.fail = Some(fail);
+        fail
+    }
+
+    /// The one way out for errors of many values.
+    fn fail_of_many_block(&mut self) -> (Block, StackSlot) {
+        if let Some(fail) = self.fail_of_many {
+            return fail;
         }
+        let here = self.b.current();
+        let fail = self.b.cold_block();
+        let row = self.b.block_param(fail, Type::I32);
+        let slot = self.b.slot(8 * MAX_FIELDS, 8);
+        self.b.switch_to(fail);
+        let context = self.b.stack_addr(slot);
+        self.report(row, context);
+        self.b.switch_to(here);
+        *self.fail_of_many.insert((fail, slot))
+    }
+
+    fn write_context(&mut self, context: Value, values: &[Value]) {
+        for (i, value) in (0..MAX_FIELDS as i32).zip(values) {
+            self.b.store(*value, context, 8 * i, MemFlags::ALIGNED);
+        }
+    }
+
+    /// Ends the current block with the error of a row.
+    fn report(&mut self, row: Value, context: Value) {
         let messages = self.b.data_addr(self.messages, 0);
         let report = helpers::report(self.b.module());
         let code = self.b.call(report, &[messages, row, context]);
         self.b.ret(code);
-        self.b.switch_to(here);
-        self.fail = Some(fail);
-        fail
     }
 
     /// Returns 0, with the function's value.

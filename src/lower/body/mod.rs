@@ -9,9 +9,11 @@ mod control;
 mod expr;
 mod function;
 mod ops;
+mod param;
 mod tensor;
 
 use std::cell::RefCell;
+use std::fmt;
 
 use super::convention::abi_param;
 use super::error::{BodyMistake, LowerError};
@@ -20,9 +22,10 @@ use crate::ir::{self, FuncRef, Type, Value};
 use crate::spec::{ParamType, ScalarType, Signature};
 
 use args::{Arg, Args};
-use expr::Ops;
 pub use expr::{Expr, Operand};
+use expr::{Ops, Scope};
 use function::Lowerer;
+pub use param::ParamRef;
 pub use tensor::TensorRef;
 
 /// A kernel's body under construction. See [`Kernel::body`](super::Kernel::body).
@@ -43,16 +46,15 @@ pub struct Body<'a> {
     state: RefCell<State<'a>>,
 }
 
-impl std::fmt::Debug for Body<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Body").field("signature", self.signature).finish_non_exhaustive()
-    }
-}
-
 /// What building a body changes.
+/// The state of a body under construction.
 struct State<'a> {
     lowerer: &'a mut dyn Emit,
     mistakes: Vec<BodyMistake>,
+    /// The blocks of the body's text that are being written, each inside of the one before.
+    open: Vec<Scope>,
+    /// How many of them there have been.
+    scopes: u32,
 }
 
 /// The lowerer as a body sees it, without its lifetime.
@@ -74,6 +76,14 @@ impl Ops for Body<'_> {
     fn note(&self, operation: &str, problem: String) {
         let mistake = BodyMistake { operation: operation.to_owned(), problem };
         self.state.borrow_mut().mistakes.push(mistake);
+    }
+
+    fn scope(&self) -> Scope {
+        self.state.borrow().open.last().copied().unwrap_or(Scope::BODY)
+    }
+
+    fn is_open(&self, scope: Scope) -> bool {
+        scope == Scope::BODY || self.state.borrow().open.contains(&scope)
     }
 }
 
@@ -108,7 +118,8 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, build: &dyn Fn(&Body
 
 /// Builds the body at the lowerer's current block and returns from the function.
 fn fill(l: &mut Lowerer<'_>, signature: &Signature, args: &Args, build: &dyn Fn(&Body<'_>)) -> Result<(), LowerError> {
-    let body = Body { signature, args, state: RefCell::new(State { lowerer: l, mistakes: Vec::new() }) };
+    let state = State { lowerer: l, mistakes: Vec::new(), open: Vec::new(), scopes: 0 };
+    let body = Body { signature, args, state: RefCell::new(state) };
     build(&body);
     let mut mistakes = body.state.into_inner().mistakes;
     if !l.b.is_terminated() {
@@ -150,26 +161,33 @@ impl<'a> Body<'a> {
 
     /// What stands for a value after a mistake: zero of that type.
     fn placeholder(&self, ty: ScalarType) -> Expr<'_> {
-        self.constant(ty, 0)
+        let ops: &dyn Ops = self;
+        ops.zero(ty)
     }
 
-    /// An integer as a constant of any type.
-    fn constant(&self, ty: ScalarType, value: i64) -> Expr<'_> {
-        let value = self.value(|l| match ty {
-            ScalarType::Bool => l.b.bconst(value != 0),
-            ScalarType::Float32 => l.b.f32(value as f32),
-            ScalarType::Float64 => l.b.f64(value as f64),
-            ScalarType::Handle => l.b.ptr_const(value as u64),
-            _ => l.b.iconst(ir_type(ty), value),
-        });
-        self.expr(value, ty)
+    /// An operand as a value of that type; a mistake where it can't be.
+    fn coerce<'b>(&'b self, operation: &str, ty: ScalarType, operand: Operand<'b>) -> Expr<'b> {
+        let ops: &'b dyn Ops = self;
+        ops.coerce(operation, ty, operand)
+    }
+
+    /// Writes what is inside of a loop or a conditional: expressions that it makes end with it.
+    fn inside<R>(&self, write: impl FnOnce() -> R) -> R {
+        let mut state = self.state.borrow_mut();
+        state.scopes += 1;
+        let scope = Scope(state.scopes);
+        state.open.push(scope);
+        drop(state);
+        let result = write();
+        self.state.borrow_mut().open.pop();
+        result
     }
 
     /// The scalar parameter of that name. What is inside a tuple goes by its path: `cfg[2][0]`. Characters, sizes and elements are
     /// pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and a device are their bits.
     pub fn arg(&self, name: &str) -> Expr<'_> {
         match self.args.find(name) {
-            Some((_, Arg::Scalar(ty, value))) => self.expr(*value, *ty),
+            Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),
             Some((_, Arg::Tensor(_))) => {
                 self.mistake(format!("arg({name:?})"), "is a tensor; use `tensor`");
                 self.placeholder(ScalarType::Int64)
@@ -214,7 +232,7 @@ impl<'a> Body<'a> {
     /// Whether the optional parameter of that name is there.
     pub fn is_given(&self, name: &str) -> Expr<'_> {
         match self.args.given.get(name) {
-            Some(value) => self.expr(*value, ScalarType::Bool),
+            Some(value) => Expr::of_params(self, *value, ScalarType::Bool),
             None => {
                 self.mistake(format!("is_given({name:?})"), format!("`{}` has no such optional", self.signature));
                 self.placeholder(ScalarType::Bool)
@@ -226,7 +244,7 @@ impl<'a> Body<'a> {
     pub fn dim(&self, symbol: &str) -> Expr<'_> {
         let value = self.emit(|l| l.symbol(symbol));
         match value {
-            Some(value) => self.expr(value, ScalarType::Int64),
+            Some(value) => Expr::of_params(self, value, ScalarType::Int64),
             None => {
                 self.mistake(format!("dim({symbol:?})"), format!("`{}` binds no such symbol", self.signature));
                 self.placeholder(ScalarType::Int64)
@@ -234,12 +252,17 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// An integer constant of that type.
-    pub fn int(&self, ty: ScalarType, value: i64) -> Expr<'_> {
+    /// An integer constant of that type, which has to hold it.
+    pub fn int(&self, ty: ScalarType, value: impl TryInto<i128>) -> Expr<'_> {
+        let Ok(value) = value.try_into() else {
+            self.mistake("int", format!("the number is out of the range of {ty}"));
+            return self.placeholder(ty);
+        };
         if !ty.is_int() {
             self.mistake("int", format!("{ty} is no integer type"));
+            return self.placeholder(ty);
         }
-        self.constant(ty, value)
+        self.coerce("int", ty, Operand::Int(value))
     }
 
     /// A `float32` constant.
@@ -254,12 +277,18 @@ impl<'a> Body<'a> {
 
     /// An `int64` constant.
     pub fn i64(&self, value: i64) -> Expr<'_> {
-        self.constant(ScalarType::Int64, value)
+        self.expr(self.value(|l| l.b.i64(value)), ScalarType::Int64)
     }
 
     /// A truth value.
     pub fn bool(&self, value: bool) -> Expr<'_> {
-        self.constant(ScalarType::Bool, i64::from(value))
+        self.expr(self.value(|l| l.b.bconst(value)), ScalarType::Bool)
+    }
+}
+
+impl fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").field("signature", &format_args!("{}", self.signature)).finish_non_exhaustive()
     }
 }
 

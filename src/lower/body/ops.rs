@@ -1,4 +1,7 @@
 //! Rust's operators on [`Expr`], by the methods of [`super::expr`].
+//!
+//! Of numbers, `i64`, `f64` and `bool` stand on the left, and no second type of each kind: with two, Rust can't tell the type of
+//! `2.0 * x` before it has seen all of the function, and refuses `(2.0 * x).exp()`. An [`Operand`] stands for all others.
 
 use super::expr::{Expr, Operand};
 use crate::ir::BinaryOp;
@@ -15,6 +18,7 @@ macro_rules! binary_operators {
         }
     )*};
 }
+
 binary_operators! {
     Add::add(a, b) => a.add_op(b);
     Sub::sub(a, b) => a.sub_op(b);
@@ -26,6 +30,30 @@ binary_operators! {
     BitXor::bitxor(a, b) => a.bit_op("xor", b, BinaryOp::Xor);
     Shl::shl(a, b) => a.shl_op(b);
     Shr::shr(a, b) => a.shr_op(b);
+}
+
+macro_rules! left_operators {
+    ($($Trait:ident::$method:ident $operation:literal: $($from:ty),*;)*) => {$($(
+        impl<'b> std::ops::$Trait<Expr<'b>> for $from {
+            type Output = Expr<'b>;
+
+            fn $method(self, other: Expr<'b>) -> Expr<'b> {
+                std::ops::$Trait::$method(other.left($operation, self.into()), other)
+            }
+        }
+    )*)*};
+}
+left_operators! {
+    Add::add "add": i64, f64, Operand<'b>;
+    Sub::sub "sub": i64, f64, Operand<'b>;
+    Mul::mul "mul": i64, f64, Operand<'b>;
+    Div::div "div": i64, f64, Operand<'b>;
+    Rem::rem "rem": i64, f64, Operand<'b>;
+    BitAnd::bitand "and": i64, bool, Operand<'b>;
+    BitOr::bitor "or": i64, bool, Operand<'b>;
+    BitXor::bitxor "xor": i64, bool, Operand<'b>;
+    Shl::shl "shl": i64, Operand<'b>;
+    Shr::shr "shr": i64, Operand<'b>;
 }
 
 impl<'b> std::ops::Neg for Expr<'b> {

@@ -1,5 +1,7 @@
 //! Tensors in a body: sizes, and loads and stores by index or by pointer.
 
+use std::fmt;
+
 use super::args::TensorVars;
 use super::expr::{Expr, Operand, Ops};
 use super::function::Lowerer;
@@ -15,12 +17,6 @@ pub struct TensorRef<'b> {
     known: Option<Known<'b>>,
 }
 
-impl std::fmt::Debug for TensorRef<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TensorRef").field("name", &self.known.map(|known| known.name)).finish_non_exhaustive()
-    }
-}
-
 #[derive(Clone, Copy)]
 struct Known<'b> {
     name: &'b str,
@@ -28,11 +24,11 @@ struct Known<'b> {
 }
 
 impl<'b> TensorRef<'b> {
-    pub(super) fn new(body: &'b Body<'_>, name: &'b str, vars: &'b TensorVars) -> Self {
+    pub(super) fn new(body: &'b dyn Ops, name: &'b str, vars: &'b TensorVars) -> Self {
         TensorRef { body, known: Some(Known { name, vars }) }
     }
 
-    pub(super) fn missing(body: &'b Body<'_>) -> Self {
+    pub(super) fn missing(body: &'b dyn Ops) -> Self {
         TensorRef { body, known: None }
     }
 
@@ -57,26 +53,22 @@ impl<'b> TensorRef<'b> {
 
     fn part(self, operation: &str, d: usize, values: Option<&[Value]>) -> Expr<'b> {
         let value = values.and_then(|v| v.get(d)).copied();
-        let value = value.unwrap_or_else(|| {
-            if let Some(t) = self.known {
-                self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
-            }
-            self.body.value(|l| l.b.i64(0))
-        });
-        Expr::new(self.body, value, ScalarType::Int64)
+        if let Some(value) = value {
+            return Expr::of_params(self.body, value, ScalarType::Int64);
+        }
+        if let Some(t) = self.known {
+            self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
+        }
+        self.body.zero(ScalarType::Int64)
     }
 
     /// The address of the first element, `byte_offset` added.
     pub fn ptr(self) -> Expr<'b> {
-        let value = match self.known {
-            Some(t) if !t.vars.ty.is_opaque() => t.vars.data,
-            Some(t) => {
-                self.body.note("ptr", format!("{} is on {}, whose data has no address", t.name, t.vars.ty.device));
-                t.vars.data
-            }
-            None => self.body.value(|l| l.b.ptr_const(0)),
-        };
-        Expr::new(self.body, value, ScalarType::Handle)
+        let Some(t) = self.known else { return self.body.zero(ScalarType::Handle) };
+        if t.vars.ty.is_opaque() {
+            self.body.note("ptr", format!("{} is on {}, whose data has no address", t.name, t.vars.ty.device));
+        }
+        Expr::of_params(self.body, t.vars.data, ScalarType::Handle)
     }
 
     /// The address of an element; one index for each dimension.
@@ -84,8 +76,8 @@ impl<'b> TensorRef<'b> {
         let base = self.ptr();
         let Some(t) = self.known else { return base };
         let element = memory_type(self.element_type("element_ptr"));
-        let zero = Expr::new(self.body, self.body.value(|l| l.b.i64(0)), ScalarType::Int64);
-        let index: Vec<Value> = index.into_iter().map(|i| zero.coerce("index", i.into()).value).collect();
+        let index = index.into_iter().map(|i| self.body.coerce("index", ScalarType::Int64, i.into()).value);
+        let index: Vec<Value> = index.collect();
         if index.len() != t.vars.shape.len() {
             let problem = format!("expected {} indices into {}, got {}", t.vars.shape.len(), t.name, index.len());
             self.body.note("index", problem);
@@ -123,6 +115,15 @@ impl<'b> TensorRef<'b> {
     }
 }
 
+impl fmt::Debug for TensorRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known {
+            Some(t) => write!(f, "TensorRef({}: {})", t.name, t.vars.ty),
+            None => f.write_str("TensorRef(missing)"),
+        }
+    }
+}
+
 impl Body<'_> {
     /// Reads a value of that type through a pointer, which is aligned for it.
     pub fn load<'b>(&'b self, ty: ScalarType, ptr: Expr<'b>) -> Expr<'b> {
@@ -137,7 +138,7 @@ impl Body<'_> {
     /// A pointer moved by `count` elements of that type.
     pub fn offset<'b>(&'b self, ptr: Expr<'b>, ty: ScalarType, count: impl Into<Operand<'b>>) -> Expr<'b> {
         let ptr = self.pointer("offset", ptr);
-        let count = self.i64(0).coerce("offset: the count", count.into());
+        let count = self.coerce("offset: the count", ScalarType::Int64, count.into());
         let body: &'b dyn Ops = self;
         let address = body.value(|l| l.b.element(ptr.value, count.value, memory_type(ty)));
         Expr::new(body, address, ScalarType::Handle)
@@ -145,7 +146,7 @@ impl Body<'_> {
 
     fn pointer<'b>(&'b self, operation: &str, ptr: Expr<'b>) -> Expr<'b> {
         if ptr.ty() == ScalarType::Handle {
-            return ptr;
+            return ptr.used(operation);
         }
         self.mistake(operation, format!("expected a pointer, got {}", ptr.ty()));
         self.placeholder(ScalarType::Handle)
@@ -161,23 +162,11 @@ fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, flags: MemFlag
 }
 
 fn store<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, value: Operand<'b>, flags: MemFlags) {
-    let sample = Expr::new(body, body.value(|l| zero(l, ty)), ty);
-    let value = sample.coerce("store", value).value;
+    let value = body.coerce("store", ty, value).value;
     body.run(&mut |l| {
         let value = if ty == ScalarType::Bool { l.b.convert(ConvertOp::ZExt, Type::I8, value) } else { value };
         l.b.store(value, address.value, 0, flags);
     });
-}
-
-/// A constant that stands for the type where an operand takes it.
-fn zero(l: &mut Lowerer<'_>, ty: ScalarType) -> Value {
-    match ty {
-        ScalarType::Bool => l.b.bconst(false),
-        ScalarType::Float32 => l.b.f32(0.0),
-        ScalarType::Float64 => l.b.f64(0.0),
-        ScalarType::Handle => l.b.ptr_const(0),
-        _ => l.b.iconst(memory_type(ty), 0),
-    }
 }
 
 /// `(i0 * d1 + i1) * d2 + i2 ...`; `None` for no indices.
