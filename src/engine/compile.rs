@@ -8,10 +8,11 @@ use tvm_ffi_runtime::{self as runtime, Function};
 
 use super::code::{Code, KeepAlive};
 use super::error::EngineError;
+use super::helpers::{Helpers, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
 use crate::backend::{Backend, OptLevel};
 use crate::ir::{self, VerifiedModule};
-use crate::lower::{self, BIND_SYMBOL, Kernel, Lowering, REPORT_SYMBOL, Routines, TAKE_RESULT_SYMBOL};
+use crate::lower::{Capabilities, Kernel, Lowering, Routines};
 use crate::spec::Signature;
 
 /// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
@@ -21,8 +22,8 @@ use crate::spec::Signature;
 #[derive(Clone)]
 pub struct Engine {
     jit: Jit,
-    /// The routines that all wrappers share, compiled once.
-    support: Arc<Code>,
+    /// The routines that all wrappers share, compiled when first needed.
+    helpers: Arc<Helpers>,
     bundled: bool,
     verifier: bool,
 }
@@ -113,8 +114,8 @@ impl EngineBuilder {
             false => self.jit,
         };
         let jit = jit.build()?;
-        let support = jit.load(&verified(lower::support_module(), self.verifier)?)?;
-        Ok(Engine { jit, support, bundled: self.bundled, verifier: self.verifier })
+        let helpers = Arc::new(Helpers::new(&jit, self.bundled)?);
+        Ok(Engine { jit, helpers, bundled: self.bundled, verifier: self.verifier })
     }
 }
 
@@ -211,7 +212,8 @@ impl Engine {
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
         }
-        self.load(&verified(lowering.finish(), self.verifier)?)
+        let needs = Needs { capabilities: lowering.capabilities(), always_binds: lowering.always_binds() };
+        self.load_needing(&verified(lowering.finish(), self.verifier)?, needs)
     }
 
     /// Loads a lowered module.
@@ -219,13 +221,12 @@ impl Engine {
     /// # Errors
     /// Symbols are missing, or the system gives no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
-        let address = |name| {
-            let missing = || EngineError::Internal(format!("{name} was not defined"));
-            Ok::<_, EngineError>((name, self.support.function(name).ok_or_else(missing)?))
-        };
-        let symbols = [address(BIND_SYMBOL)?, address(TAKE_RESULT_SYMBOL)?, address(REPORT_SYMBOL)?];
-        let keep_alive: KeepAlive = self.support.clone();
-        self.jit.load_with(module, LoadOptions { symbols: &symbols, keep_alive: vec![keep_alive] })
+        self.load_needing(module, Needs { capabilities: Capabilities::ALL, always_binds: false })
+    }
+
+    fn load_needing(&self, module: &VerifiedModule, needs: Needs) -> Result<Arc<Code>, EngineError> {
+        let helpers = self.helpers.link(&self.jit, module, needs)?;
+        self.jit.load_with(module, LoadOptions { symbols: &helpers.symbols, keep_alive: helpers.keep_alive })
     }
 
     fn function(&self, code: &Arc<Code>, signature: &Signature) -> Result<Function, EngineError> {

@@ -25,7 +25,7 @@ impl LlvmJit {
     pub(super) fn new(opt_level: OptLevel, baseline: bool) -> Result<Self, EngineError> {
         let options = TargetOptions { opt_level, ..TargetOptions::default() };
         let target = if baseline { Target::new(&Triple::host(), &options)? } else { Target::host(&options)? };
-        Ok(LlvmJit { target, pool: Pool::default(), session: Session::new()? })
+        Ok(LlvmJit { target, pool: Pool::default(), session: Session::of_process()? })
     }
 }
 

@@ -10,6 +10,8 @@ mod compile;
 mod cranelift_jit;
 mod error;
 #[cfg(feature = "_engine")]
+mod helpers;
+#[cfg(feature = "_engine")]
 mod jit;
 #[cfg(feature = "_llvm")]
 mod llvm_jit;

@@ -1,6 +1,6 @@
 //! ORC's LLJIT through LLVM's C API: an object file in, addresses out.
 //!
-//! One LLJIT serves all modules of a JIT. Each module has a library (`JITDylib`) of its own, which links to no other: a name
+//! One LLJIT serves all modules of a process. Each module has a library (`JITDylib`) of its own, which links to no other: a name
 //! means what it was given, and nothing is looked for elsewhere or later. ORC can't delete a library by this API, so those
 //! that were cleared are used again.
 //!
@@ -135,7 +135,18 @@ extern "C" fn found(error: LLVMErrorRef, pairs: LLVMOrcCSymbolMapPairs, count: u
 }
 
 impl Session {
-    pub(super) fn new() -> Result<Self, EngineError> {
+    /// The session of this process, made when first asked for and kept for good: to make one takes milliseconds, and modules don't see
+    /// each other in it.
+    pub(super) fn of_process() -> Result<Self, EngineError> {
+        static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+        let mut session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &*session {
+            return Ok(session.clone());
+        }
+        Ok(session.insert(Session::new()?).clone())
+    }
+
+    fn new() -> Result<Self, EngineError> {
         let mut jit = ptr::null_mut();
         // SAFETY: without a builder LLJIT is made with its defaults, for this machine.
         check(unsafe { LLVMOrcCreateLLJIT(&raw mut jit, ptr::null_mut()) })?;

@@ -31,7 +31,7 @@ pub use error::{BodyMistake, LowerError};
 pub use kernel::{Convention, Kernel, KernelReturn, c_header, c_prototype, flat_signature};
 pub use library::LibraryLowering;
 pub use metadata::{metadata, type_schema};
-pub use support::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
+pub use support::{BIND_SYMBOL, Capabilities, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
 
 use messages::Messages;
 
@@ -57,6 +57,8 @@ pub struct Lowering {
     texts: Messages,
     /// What stands before each function's name in its symbol.
     prefix: String,
+    /// A wrapper calls the bind routine in every call.
+    always_binds: bool,
 }
 
 impl Lowering {
@@ -70,7 +72,7 @@ impl Lowering {
         let mut module = ir::Module::for_endianness(endianness);
         let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
         let texts = Messages::new(endianness);
-        Lowering { module, routines, messages, texts, prefix: String::new() }
+        Lowering { module, routines, messages, texts, prefix: String::new(), always_binds: false }
     }
 
     /// The symbol of a wrapper.
@@ -108,6 +110,16 @@ impl Lowering {
             self.module.truncate_functions(declared);
         }
         result
+    }
+
+    /// What the wrappers so far ask of the runtime helpers.
+    pub fn capabilities(&self) -> Capabilities {
+        Capabilities::used_by(&self.texts)
+    }
+
+    /// Whether any wrapper so far calls the bind routine in every call, not only on its slow path.
+    pub fn always_binds(&self) -> bool {
+        self.always_binds
     }
 
     /// The module, complete.

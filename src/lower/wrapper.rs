@@ -115,13 +115,15 @@ pub(super) fn lower(into: &mut Lowering, signature: &Signature, kernel: &Kernel)
         Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
         _ => None,
     };
+    let always_binds = decode::needs_bind(signature);
+    into.always_binds |= always_binds;
     let func = into.module.declare(into.symbol(signature), sig, Linkage::Export);
     into.module.functions[func].param_facts = facts(signature);
     let Lowering { module, messages, texts, .. } = into;
     let passed = signature.passed().count();
     let has_result = signature.ret().is_some();
     let doubt = Doubt { program, messages: *messages, bind: support::bind(module), passed, has_result };
-    let way = match (decode::needs_bind(signature), verbatim) {
+    let way = match (always_binds, verbatim) {
         (true, _) => Way::AskFirst,
         (false, true) => Way::AskInside,
         (false, false) => Way::Leave(doubt.define(module, func)),

@@ -57,14 +57,43 @@ fn defined_here(module: &mut Module, symbol: &str, linkage: Linkage) -> Option<F
     Some(routine)
 }
 
-/// A module that exports the routines, for a JIT that shares one copy.
-pub fn support_module() -> Module {
+/// What wrappers ask of the runtime helpers: a set. Helpers that were compiled for a set serve every smaller one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities(Features);
+
+impl Capabilities {
+    /// Every capability: for helpers that serve wrappers which nobody has seen yet.
+    pub const ALL: Self = Capabilities(Features::ALL);
+
+    /// The capabilities that descriptors and messages make use of.
+    pub(super) fn used_by(texts: &Messages) -> Self {
+        Capabilities(texts.features)
+    }
+
+    /// Whether helpers with these capabilities serve wrappers that ask for the others.
+    pub fn covers(self, others: Self) -> bool {
+        self.0.contains(others.0)
+    }
+
+    /// The capabilities of both sets.
+    pub fn union(self, others: Self) -> Self {
+        Capabilities(self.0.union(others.0))
+    }
+}
+
+/// A module that exports runtime helpers, for JITs that share a copy: those of these symbols, which are [`BIND_SYMBOL`],
+/// [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`], and those that these call.
+pub fn support_module(helpers: &[&str], capabilities: Capabilities) -> Module {
     let mut module = Module::new();
     let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
     let mut texts = Messages::new(module.endianness);
-    texts.features = Features::ALL;
-    for routine in [bind, take_result, report] {
-        routine(&mut module);
+    texts.features = capabilities.0;
+    let known: [(&str, fn(&mut Module) -> FuncRef); 3] =
+        [(BIND_SYMBOL, bind), (TAKE_RESULT_SYMBOL, take_result), (REPORT_SYMBOL, report)];
+    for (symbol, import) in known {
+        if helpers.contains(&symbol) {
+            import(&mut module);
+        }
     }
     define(&mut module, Linkage::Export, table, &mut texts);
     module.data[table].bytes = texts.into_bytes();
