@@ -4,15 +4,22 @@
 //! signatures nor the rules of the TVM FFI ABI: whatever a wrapper checks or says is in the IR already, so two
 //! backends can't differ on it. Each one is also usable alone, to add a wrapper to a module that the caller owns.
 
-use crate::ir::{FuncDecl, Function, Module};
-
+#[cfg(feature = "_engine")]
+mod codegen;
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
+mod error;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
 
 #[cfg(all(test, feature = "_engine"))]
 mod op_tests;
+
+#[cfg(feature = "_engine")]
+pub(crate) use codegen::{Codegen, Listing, ObjectOptions};
+pub use error::CodegenError;
+
+use crate::ir::{FuncDecl, Function, Module};
 
 /// Where exported functions begin: at a cache line, so that how fast a short one is doesn't depend on what stands before it.
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
@@ -40,6 +47,16 @@ impl Backend {
         #[cfg(feature = "_llvm")]
         Backend::Llvm,
     ];
+
+    /// The backend's code generator. Here alone the library chooses between backends, but for the engine's loaders, which are above.
+    pub(crate) fn codegen(self) -> &'static dyn Codegen {
+        match self {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => &cranelift::Cranelift,
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => &llvm::Llvm,
+        }
+    }
 }
 
 #[cfg(feature = "_engine")]

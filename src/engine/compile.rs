@@ -10,7 +10,7 @@ use super::code::{Code, KeepAlive};
 use super::error::EngineError;
 use super::helpers::{Helpers, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
-use crate::backend::{Backend, OptLevel};
+use crate::backend::{Backend, CodegenError, OptLevel};
 use crate::ir::{self, VerifiedModule};
 use crate::lower::{Capabilities, Kernel, Lowering, Routines};
 use crate::spec::Signature;
@@ -119,9 +119,9 @@ impl EngineBuilder {
     }
 }
 
-/// Lowering makes valid IR, so anything else is our mistake; the message carries the listing.
-pub(crate) fn verified(module: ir::Module, check: bool) -> Result<VerifiedModule, EngineError> {
-    VerifiedModule::lowered(module, check).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))
+/// A module that lowering has made, verified if `check`.
+pub(super) fn verified(module: ir::Module, check: bool) -> Result<VerifiedModule, CodegenError> {
+    Ok(VerifiedModule::lowered(module, check)?)
 }
 
 impl Engine {
@@ -233,7 +233,7 @@ impl Engine {
         if !self.bundled {
             return Err(EngineError::ForeignRuntime);
         }
-        let missing = || EngineError::Internal(format!("{} was not defined", signature.symbol()));
+        let missing = || EngineError::internal(format!("{} was not defined", signature.symbol()));
         let address = code.function(&signature.symbol()).ok_or_else(missing)?;
         // SAFETY: lowering exports wrappers under this symbol with the prototype of `TVMFFISafeCallType`
         // (tvm/ffi/c_api.h), and a code address is not null.

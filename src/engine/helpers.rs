@@ -134,7 +134,7 @@ impl Helpers {
         let imports = |symbol: &&str| module.function_named(symbol).is_some();
         let mut linked = Linked::default();
         for (unit, at_once) in [(Unit::Bind, needs.always_binds), (Unit::TakeResult, true)] {
-            if !unit.symbols().iter().any(|symbol| imports(&symbol)) {
+            if !unit.symbols().iter().any(imports) {
                 continue;
             }
             let Some(slot) = slot_for(&self.runtime, unit, needs.capabilities) else {
@@ -171,7 +171,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn undefined(name: &str) -> EngineError {
-    EngineError::Internal(format!("{name} was not defined"))
+    EngineError::internal(format!("{name} was not defined"))
 }
 
 /// A set of helpers.
@@ -255,7 +255,7 @@ fn compile(slot: usize) -> Result<(), EngineError> {
     }
     let (runtime, unit, capabilities) = {
         let mut sets = lock(&SETS_OF_PROCESS);
-        let set = sets.get_mut(slot).ok_or_else(|| EngineError::Internal("a slot has no set of helpers".to_owned()))?;
+        let set = sets.get_mut(slot).ok_or_else(|| EngineError::internal("a slot has no set of helpers"))?;
         set.fixed = true;
         (set.runtime.clone(), set.unit, set.capabilities)
     };
@@ -278,7 +278,7 @@ fn compile(slot: usize) -> Result<(), EngineError> {
 #[cold]
 #[inline(never)]
 fn compile_for_call(slot: usize) -> Option<[*const u8; 2]> {
-    let panicked = |_| Err(EngineError::Internal("a panic while the runtime helpers were compiled".to_owned()));
+    let panicked = |_| Err(EngineError::internal("a panic while the runtime helpers were compiled"));
     let here = || catch_unwind(AssertUnwindSafe(|| compile(slot))).unwrap_or_else(panicked);
     let there = thread::Builder::new().name("tvm-ffi-codegen helpers".to_owned()).stack_size(STACK);
     // where the system gives no thread, this one has to do

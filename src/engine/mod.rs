@@ -32,8 +32,6 @@ mod tests;
 
 pub use code::{Code, KeepAlive};
 #[cfg(feature = "_engine")]
-pub(crate) use compile::verified;
-#[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
 pub use error::EngineError;
 #[cfg(feature = "_engine")]

@@ -203,7 +203,7 @@ impl Session {
     }
 
     fn intern(&self, name: &str) -> Result<LLVMOrcSymbolStringPoolEntryRef, EngineError> {
-        let c_name = CString::new(name).map_err(|_| EngineError::Internal(format!("a symbol {name:?}")))?;
+        let c_name = CString::new(name).map_err(|_| EngineError::internal(format!("a symbol {name:?}")))?;
         // SAFETY: LLJIT is alive; it copies the name.
         Ok(unsafe { LLVMOrcLLJITMangleAndIntern(self.0.jit, c_name.as_ptr()) })
     }
@@ -265,10 +265,10 @@ impl Session {
                 Box::into_raw(Box::new(sender)).cast(),
             );
         }
-        let lost = |_| EngineError::Internal("ORC forgot a lookup".to_owned());
+        let lost = |_| EngineError::internal("ORC forgot a lookup");
         let pairs = receiver.recv().map_err(lost)?.map_err(|e| self.with_reports(e))?;
         let address = |entry: &usize| pairs.iter().find(|(name, _)| name == entry).map(|&(_, at)| at as usize);
-        let missing = || EngineError::Internal("ORC lost a symbol".to_owned());
+        let missing = || EngineError::internal("ORC lost a symbol");
         order.iter().map(|entry| address(entry).ok_or_else(missing)).collect()
     }
 

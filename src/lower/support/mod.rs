@@ -88,12 +88,13 @@ pub fn support_module(helpers: &[&str], capabilities: Capabilities) -> Module {
     let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
     let mut texts = Messages::new(module.endianness);
     texts.features = capabilities.0;
-    let known: [(&str, fn(&mut Module) -> FuncRef); 3] =
-        [(BIND_SYMBOL, bind), (TAKE_RESULT_SYMBOL, take_result), (REPORT_SYMBOL, report)];
-    for (symbol, import) in known {
-        if helpers.contains(&symbol) {
-            import(&mut module);
-        }
+    for helper in helpers {
+        match *helper {
+            BIND_SYMBOL => bind(&mut module),
+            TAKE_RESULT_SYMBOL => take_result(&mut module),
+            REPORT_SYMBOL => report(&mut module),
+            _ => continue,
+        };
     }
     define(&mut module, Linkage::Export, table, &mut texts);
     module.data[table].bytes = texts.into_bytes();
