@@ -17,7 +17,7 @@ mod jit;
 mod llvm_jit;
 #[cfg(feature = "cranelift")]
 mod memory;
-#[cfg(feature = "_engine")]
+#[cfg(all(feature = "_engine", feature = "interpreter"))]
 mod native_host;
 #[cfg(feature = "_llvm")]
 mod orc;
@@ -36,6 +36,6 @@ pub use compile::{Engine, EngineBuilder};
 pub use error::EngineError;
 #[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};
-#[cfg(feature = "_engine")]
+#[cfg(all(feature = "_engine", feature = "interpreter"))]
 pub use native_host::NativeHost;
 pub use symbols::SymbolResolver;

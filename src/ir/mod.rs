@@ -1,11 +1,12 @@
 //! The host IR: a small typed SSA language with pointers, in which wrappers and bodies are written.
 //!
 //! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`], printed by
-//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter ([`interp`]).
+//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter (`interp`, with feature `interpreter`).
 
 mod builder;
 mod inline;
 mod inst;
+#[cfg(feature = "interpreter")]
 pub mod interp;
 mod module;
 mod print;
