@@ -106,7 +106,7 @@ fn show(cli: &Cli) -> Result<String, Box<dyn Error>> {
         return Ok(stage_text(stage)?);
     }
     let mut text = String::new();
-    for &stage in Stage::of(backend) {
+    for stage in Stage::of(backend) {
         text.push_str(&format!("=== {stage} ===\n\n{}\n", stage_text(stage)?));
     }
     Ok(text)

@@ -2,12 +2,12 @@
 //! people, not programs.
 
 use std::fmt;
+use std::iter;
 use std::str::FromStr;
 
-use crate::backend::{Backend, OptLevel};
-use crate::engine::{EngineError, verified};
+use crate::backend::{Backend, CodegenError, Listing, OptLevel};
 use crate::ir;
-use crate::lower::{self, Kernel, Routines};
+use crate::lower::{self, Kernel, LowerError, Routines};
 use crate::names::{self, UnknownName};
 use crate::spec::Signature;
 
@@ -44,12 +44,21 @@ impl Stage {
     }
 
     /// The stages of a backend, in order.
-    pub const fn of(backend: Backend) -> &'static [Stage] {
-        match backend {
-            #[cfg(feature = "cranelift")]
-            Backend::Cranelift => &[Stage::Ir, Stage::Clif, Stage::Asm],
-            #[cfg(feature = "_llvm")]
-            Backend::Llvm => &[Stage::Ir, Stage::Llvm, Stage::Asm],
+    pub fn of(backend: Backend) -> impl Iterator<Item = Stage> {
+        iter::once(Stage::Ir).chain(backend.codegen().listings().iter().map(|listing| match listing {
+            Listing::Clif => Stage::Clif,
+            Listing::Llvm => Stage::Llvm,
+            Listing::Asm => Stage::Asm,
+        }))
+    }
+
+    /// The backend's text that the stage is, where it is a backend's.
+    fn listing(self) -> Option<Listing> {
+        match self {
+            Stage::Header | Stage::Ir => None,
+            Stage::Clif => Some(Listing::Clif),
+            Stage::Llvm => Some(Listing::Llvm),
+            Stage::Asm => Some(Listing::Asm),
         }
     }
 }
@@ -67,9 +76,12 @@ impl FromStr for Stage {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExplainError {
-    /// The kernel doesn't fit, or the backend fails.
+    /// The kernel doesn't fit the signature, or a body has mistakes.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Lower(#[from] LowerError),
+    /// The backend can't compile the wrapper.
+    #[error(transparent)]
+    Codegen(#[from] CodegenError),
     /// The stage isn't one of that backend.
     #[error("`{stage}` is not a stage of the backend {backend}")]
     NoSuchStage {
@@ -98,57 +110,13 @@ pub fn explain(
     level: OptLevel,
 ) -> Result<String, ExplainError> {
     if stage == Stage::Header {
-        return Ok(kernel.header(signature).map_err(EngineError::from)?);
+        return Ok(kernel.header(signature)?);
     }
-    let module = lower::lower(signature, kernel, Routines::Import).map_err(EngineError::from)?;
-    if stage == Stage::Ir {
-        return Ok(module.to_string());
+    let module = lower::lower(signature, kernel, Routines::Import)?;
+    let Some(listing) = stage.listing() else { return Ok(module.to_string()) };
+    if !backend.codegen().listings().contains(&listing) {
+        return Err(ExplainError::NoSuchStage { stage, backend });
     }
-    let module = verified(module, true)?;
-    match backend {
-        #[cfg(feature = "cranelift")]
-        Backend::Cranelift => cranelift(&module, stage, level),
-        #[cfg(feature = "_llvm")]
-        Backend::Llvm => llvm(&module, stage, level),
-    }
-}
-
-#[cfg(feature = "cranelift")]
-fn cranelift(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> Result<String, ExplainError> {
-    use crate::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
-    if stage == Stage::Llvm {
-        return Err(ExplainError::NoSuchStage { stage, backend: Backend::Cranelift });
-    }
-    let isas = ByLoops::new(opt_level, &IsaOptions::default(), host_isa).map_err(EngineError::from)?;
-    let options = Options { disasm: true, ..Options::default() };
-    let compiled = Compiler::new().compile_by_loops(module, &isas, options).map_err(EngineError::from)?;
-    let mut out = String::new();
-    for function in compiled.functions() {
-        // CLIF, an empty line, and the machine code
-        let text = function.disasm.as_deref().unwrap_or_default();
-        let (clif, asm) = text.split_once("}\n\n").unwrap_or((text, ""));
-        match stage {
-            Stage::Asm if asm.is_empty() => {}
-            Stage::Asm => out.push_str(&format!("{}:\n{asm}\n", function.name)),
-            _ if clif.is_empty() => {}
-            _ => out.push_str(&format!("{clif}}}\n\n")),
-        }
-    }
-    Ok(out)
-}
-
-#[cfg(feature = "_llvm")]
-fn llvm(module: &ir::VerifiedModule, stage: Stage, opt_level: OptLevel) -> Result<String, ExplainError> {
-    use crate::backend::llvm::{Compiler, Options, Target, TargetOptions};
-    if stage == Stage::Clif {
-        return Err(ExplainError::NoSuchStage { stage, backend: Backend::Llvm });
-    }
-    let target = Target::host(&TargetOptions { opt_level, ..TargetOptions::default() }).map_err(EngineError::from)?;
-    let compiled = Compiler::new(target)
-        .compile(module, Options { llvm_ir: true, asm: true, ..Options::default() })
-        .map_err(EngineError::from)?;
-    Ok(match stage {
-        Stage::Asm => compiled.asm.unwrap_or_default(),
-        _ => compiled.llvm_ir.map(|(_, optimised)| optimised).unwrap_or_default(),
-    })
+    let module = ir::verify(module).map_err(CodegenError::from)?;
+    Ok(backend.codegen().listing(&module, listing, level)?)
 }

@@ -1,15 +1,18 @@
 //! Runs the files of `fixtures/` on every executor. `fixtures/README.md` explains their format.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tvm_ffi_codegen::lower::Convention;
-use tvm_ffi_codegen::{Kernel, KernelReturn, Signature};
+use tvm_ffi_codegen::engine::SymbolResolver;
+use tvm_ffi_codegen::lower::{Convention, Routines, lower};
+use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
 
 use crate::support::args::Place;
 use crate::support::exec::{Outcome, Prepared, Program, Returned};
 use crate::support::kernels::{self, Noted};
+use crate::support::layout::{Gives, gives};
 use crate::support::recorder;
 use crate::support::value::{Call, parse::parse_call};
 
@@ -39,6 +42,27 @@ fn all() {
     );
 }
 
+#[test]
+fn modules_import_what_embed_says() {
+    let known: BTreeSet<&str> = embed::runtime_symbols().map(|(name, _)| name).collect();
+    let kernels: BTreeSet<&str> = kernels::NATIVE.iter().map(|(name, _)| *name).chain(["record"]).collect();
+    let c = SymbolResolver::new();
+    let mut imported = BTreeSet::new();
+    for (heading, signature, kernel) in signatures() {
+        let module = lower(&signature, &kernel, Routines::Define).unwrap();
+        for (_, import) in module.imports() {
+            let name = import.name.as_str();
+            let of_runtime = known.contains(name);
+            assert!(of_runtime || kernels.contains(name) || c.resolve(name).is_some(), "{heading}: {name}");
+            if of_runtime {
+                imported.insert(name.to_owned());
+            }
+        }
+    }
+    // and nothing else: each is some fixture's
+    assert!(imported.iter().eq(&known), "{imported:?}");
+}
+
 /// The files, in order.
 pub fn fixture_files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
@@ -47,6 +71,44 @@ pub fn fixture_files() -> Vec<PathBuf> {
     files.sort();
     assert!(!files.is_empty());
     files
+}
+
+/// The signatures and kernels of all fixtures, each with its heading: `file: signature @ kernel`. A kernel by an address is called by a symbol
+/// here.
+pub fn signatures() -> Vec<(String, Signature, Kernel)> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    for path in fixture_files() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        let mut signature: Option<Signature> = None;
+        for line in text.lines().enumerate().filter_map(|(i, raw)| split_line(i + 1, raw)) {
+            match (line.key, &signature) {
+                ("signature", _) => signature = line.value.parse().ok(),
+                ("kernel", Some(signature)) => {
+                    let heading = format!("{name}: {signature} @ {}", line.value);
+                    if seen.insert(heading.clone()) {
+                        found.push((heading, signature.clone(), kernel(line.value, signature)));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn kernel(text: &str, signature: &Signature) -> Kernel {
+    match text.strip_prefix("address ") {
+        Some(rest) => parse_kernel(&format!("symbol {rest}"), signature).unwrap().0,
+        None if text == "record" => {
+            let kernel = Kernel::symbol("record");
+            match gives(signature) {
+                Gives::Written => kernel.returning(KernelReturn::Status),
+                Gives::Nothing | Gives::Tensor | Gives::Value => kernel,
+            }
+        }
+        None => parse_kernel(text, signature).unwrap().0,
+    }
 }
 
 struct File<'a> {

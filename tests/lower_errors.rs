@@ -8,6 +8,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::backend::CodegenError;
 use tvm_ffi_codegen::embed::{self, EmbedError, Target};
 use tvm_ffi_codegen::engine::EngineError;
 use tvm_ffi_codegen::lower::{Lowering, Routines};
@@ -342,7 +343,7 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
 
     let other = sig("other(a: int32) -> int64");
     let error = embed::add_wrapper(&mut module, &other, twice).unwrap_err();
-    assert!(matches!(error, EmbedError::Cranelift(_)), "{error}");
+    assert!(matches!(error, EmbedError::Codegen(CodegenError::Cranelift(_))), "{error}");
     assert_eq!(names(&module), before);
 
     let body = Kernel::body(|b| {
@@ -362,7 +363,7 @@ fn a_failure_leaves_the_callers_module_as_it_was() {
     embed::add_wrapper(&mut module, &good, twice).unwrap();
     let after = names(&module);
     let error = embed::add_wrapper(&mut module, &good, twice).unwrap_err();
-    assert!(matches!(error, EmbedError::Cranelift(_)), "{error}");
+    assert!(matches!(error, EmbedError::Codegen(CodegenError::Cranelift(_))), "{error}");
     assert_eq!(names(&module), after);
     module.finalize_definitions().unwrap();
     // SAFETY: nothing of it is used.

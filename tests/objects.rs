@@ -3,18 +3,17 @@
 //!
 //! `cargo xtask test --only objects` compares, and with `--bless` writes the table anew. In release alone: a debug build takes an hour for it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::Path;
 
 use crc32fast::Hasher;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionKind, SymbolSection};
+use tvm_ffi_codegen::Backend;
 use tvm_ffi_codegen::artifact::{LibraryBuilder, Triple};
-use tvm_ffi_codegen::{Backend, Kernel, KernelReturn, Signature};
 
-use crate::fixtures::{fixture_files, parse_kernel, split_line};
-use crate::support::layout::{Gives, gives};
+use crate::fixtures::signatures;
 
 /// Set to 1, the table is written instead of compared.
 const BLESS: &str = "TVM_FFI_CODEGEN_BLESS_OBJECTS";
@@ -119,43 +118,6 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The objects of each fixture by its heading: `file: signature @ kernel`. A kernel by an address is called by a symbol here.
-fn fixtures() -> Vec<(String, Signature, Kernel)> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    for path in fixture_files() {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = fs::read_to_string(&path).unwrap();
-        let mut signature: Option<Signature> = None;
-        for line in text.lines().enumerate().filter_map(|(i, raw)| split_line(i + 1, raw)) {
-            match (line.key, &signature) {
-                ("signature", _) => signature = line.value.parse().ok(),
-                ("kernel", Some(signature)) => {
-                    let heading = format!("{name}: {signature} @ {}", line.value);
-                    if seen.insert(heading.clone()) {
-                        found.push((heading, signature.clone(), kernel(line.value, signature)));
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
-fn kernel(text: &str, signature: &Signature) -> Kernel {
-    match text.strip_prefix("address ") {
-        Some(rest) => parse_kernel(&format!("symbol {rest}"), signature).unwrap().0,
-        None if text == "record" => {
-            let kernel = Kernel::symbol("record");
-            match gives(signature) {
-                Gives::Written => kernel.returning(KernelReturn::Status),
-                Gives::Nothing | Gives::Tensor | Gives::Value => kernel,
-            }
-        }
-        None => parse_kernel(text, signature).unwrap().0,
-    }
-}
-
 /// The table: under each heading a line for each target.
 type Table = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -245,7 +207,7 @@ fn are_as_in_the_table() {
     }
     let mut after = Table::new();
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
-    for (heading, signature, kernel) in fixtures() {
+    for (heading, signature, kernel) in signatures() {
         let rows = after.entry(heading.clone()).or_default();
         for (target, triple, backend) in TARGETS {
             if !bless && *backend != Backend::Cranelift && llvm != tabled_llvm {

@@ -57,7 +57,7 @@ impl Explain {
             return print(&stage_text(stage)?);
         }
         let mut text = String::new();
-        for &stage in Stage::of(backend) {
+        for stage in Stage::of(backend) {
             text.push_str(&format!("=== {stage} ===\n\n{}\n", stage_text(stage)?));
         }
         print(&text)

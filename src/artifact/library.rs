@@ -6,7 +6,7 @@ use target_lexicon::Triple;
 
 use super::error::EmitError;
 use super::object::ObjectFile;
-use crate::backend::{Backend, OptLevel};
+use crate::backend::{Backend, CodegenError, ObjectOptions, OptLevel};
 use crate::ir::{self, VerifiedModule};
 use crate::lower::{Kernel, LibraryLowering};
 use crate::spec::Signature;
@@ -178,12 +178,15 @@ impl LibraryBuilder {
     /// else in a library; or the backend has no code generator for the target.
     pub fn emit(&self) -> Result<ObjectFile, EmitError> {
         let module = self.lower()?;
-        let bytes = match self.backend {
-            #[cfg(feature = "cranelift")]
-            Backend::Cranelift => self.cranelift(module)?,
-            #[cfg(feature = "_llvm")]
-            Backend::Llvm => self.llvm(module)?,
+        let options = ObjectOptions {
+            target: &self.target,
+            opt_level: self.opt_level,
+            cpu: self.cpu.as_deref(),
+            features: &self.features,
+            threads: self.threads,
+            verifier: self.verifier,
         };
+        let bytes = self.backend.codegen().object(module, &options)?;
         let names = self.functions.iter().map(|function| function.signature.name().to_owned());
         Ok(ObjectFile::new(bytes, self.target.clone(), names.collect()))
     }
@@ -211,30 +214,6 @@ impl LibraryBuilder {
         if !mistakes.is_empty() {
             return Err(EmitError::Functions(mistakes));
         }
-        let invalid = |e| EmitError::Internal(format!("lowering made invalid IR\n{e}"));
-        VerifiedModule::lowered(lowering.finish(), self.verifier).map_err(invalid)
-    }
-
-    #[cfg(feature = "cranelift")]
-    fn cranelift(&self, module: VerifiedModule) -> Result<Vec<u8>, EmitError> {
-        use crate::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, isa_for};
-        // Windows loads code anywhere without a table of addresses, which its format doesn't have.
-        let pic = self.target.binary_format != target_lexicon::BinaryFormat::Coff;
-        let features = self.cpu.iter().chain(&self.features).cloned().collect();
-        let options = IsaOptions { pic, verifier: self.verifier, features, ..IsaOptions::default() };
-        let isas = ByLoops::new(self.opt_level, &options, |options| isa_for(&self.target, options))?;
-        let options = Options { unwind: true, threads: self.threads, ..Options::default() };
-        let compiled = Compiler::new().compile_by_loops(&module, &isas, options)?;
-        drop(module);
-        Ok(compiled.into_object(isas.straight)?)
-    }
-
-    #[cfg(feature = "_llvm")]
-    fn llvm(&self, module: VerifiedModule) -> Result<Vec<u8>, EmitError> {
-        use crate::backend::llvm::{Compiler, Options, Target, TargetOptions};
-        let options =
-            TargetOptions { opt_level: self.opt_level, cpu: self.cpu.clone(), features: self.features.clone() };
-        let mut compiler = Compiler::new(Target::new(&self.target, &options)?);
-        Ok(compiler.compile_owned(module, Options { for_linker: true, ..Options::default() })?.object)
+        Ok(VerifiedModule::lowered(lowering.finish(), self.verifier).map_err(CodegenError::from)?)
     }
 }

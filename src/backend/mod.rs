@@ -6,16 +6,23 @@
 //!
 //! For backends and experts: all but [`Backend`], [`OptLevel`] and the backends' errors is [outside of semver](crate#stability).
 
-use crate::ir::{FuncDecl, Function, Module};
-use crate::names::{self, UnknownName};
-
+#[cfg(feature = "_engine")]
+mod codegen;
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
+mod error;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
 
 #[cfg(all(test, feature = "_engine"))]
 mod op_tests;
+
+#[cfg(feature = "_engine")]
+pub(crate) use codegen::{Codegen, Listing, ObjectOptions};
+pub use error::CodegenError;
+
+use crate::ir::{FuncDecl, Function, Module};
+use crate::names::{self, UnknownName};
 
 /// Where exported functions begin: at a cache line, so that how fast a short one is doesn't depend on what stands before it.
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
@@ -51,6 +58,16 @@ impl Backend {
             Backend::Cranelift => "cranelift",
             #[cfg(feature = "_llvm")]
             Backend::Llvm => "llvm",
+        }
+    }
+
+    /// The backend's code generator. Here alone the library chooses between backends, but for the engine's loaders, which are above.
+    pub(crate) fn codegen(self) -> &'static dyn Codegen {
+        match self {
+            #[cfg(feature = "cranelift")]
+            Backend::Cranelift => &cranelift::Cranelift,
+            #[cfg(feature = "_llvm")]
+            Backend::Llvm => &llvm::Llvm,
         }
     }
 }

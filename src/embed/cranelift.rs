@@ -2,7 +2,8 @@
 
 use cranelift_module::{FuncId, Module};
 
-use super::{EmbedError, Wrappers, import_name};
+use super::{EmbedError, Wrappers, import_name, undefined};
+use crate::backend::CodegenError;
 use crate::backend::cranelift::{self, Bindings};
 use crate::ir::HOST_ENDIANNESS;
 use crate::lower::{Kernel, KernelReturn};
@@ -32,8 +33,8 @@ impl From<Kernel> for Target {
 
 /// Adds a wrapper to the caller's module, as an exported function [`Signature::symbol`].
 ///
-/// The module has to know the C API when it is finalized or linked: wrappers import `TVMFFIErrorSetRaisedFromCStrParts`
-/// and `TVMFFIGetTypeInfo`.
+/// The module has to know the functions of the C API that the wrapper imports when it is finalized or linked:
+/// [`runtime_symbols`](super::runtime_symbols) has them.
 ///
 /// # Errors
 /// The kernel doesn't fit the signature, or its prototype in the module isn't that of the convention; a name is taken. The module
@@ -44,7 +45,7 @@ pub fn add_wrapper<M: Module + ?Sized>(
     target: impl Into<Target>,
 ) -> Result<FuncId, EmbedError> {
     let ids = add_wrappers(module, [(signature, target.into())])?;
-    ids.first().copied().ok_or_else(|| EmbedError::Internal("no function was defined".to_owned()))
+    ids.first().copied().ok_or_else(|| undefined(&signature.symbol()))
 }
 
 /// Adds several wrappers, as [`add_wrapper`] does one. They share the code and text of their errors.
@@ -67,7 +68,7 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
         }
     }
     let (ir, symbols) = all.finish()?;
-    let defined = cranelift::compile(&ir, module.isa())?.add_to(module, &bindings)?;
-    let missing = |symbol: &str| EmbedError::Internal(format!("{symbol} was not defined"));
-    symbols.iter().map(|symbol| defined.function(symbol).ok_or_else(|| missing(symbol))).collect()
+    let compiled = cranelift::compile(&ir, module.isa()).map_err(CodegenError::from)?;
+    let defined = compiled.add_to(module, &bindings).map_err(CodegenError::from)?;
+    symbols.iter().map(|symbol| defined.function(symbol).ok_or_else(|| undefined(symbol))).collect()
 }

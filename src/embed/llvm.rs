@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use inkwell::module::Module;
 use inkwell::values::FunctionValue;
 
-use super::{EmbedError, Wrappers, import_name};
-use crate::backend::llvm;
+use super::{EmbedError, Wrappers, import_name, undefined};
+use crate::backend::{CodegenError, llvm};
 use crate::lower::{Kernel, KernelReturn};
 use crate::spec::Signature;
 
@@ -35,8 +35,9 @@ impl From<Kernel> for Target<'_> {
 
 /// Adds a wrapper to the caller's module, as an exported function [`Signature::symbol`].
 ///
-/// The module has to know the C API when it is linked: wrappers declare `TVMFFIErrorSetRaisedFromCStrParts` and
-/// `TVMFFIGetTypeInfo`. It is left unoptimised; the caller's passes go over all of it.
+/// The module has to know the functions of the C API that the wrapper declares when it is linked:
+/// [`runtime_symbols`](super::runtime_symbols) has them. The wrapper is left unoptimised; the
+/// caller's passes go over all of it.
 ///
 /// # Errors
 /// The kernel doesn't fit the signature, or its type isn't that of the convention; a name is taken. The module is then as it
@@ -47,7 +48,7 @@ pub fn add_wrapper<'ctx>(
     target: impl Into<Target<'ctx>>,
 ) -> Result<FunctionValue<'ctx>, EmbedError> {
     let functions = add_wrappers(module, [(signature, target.into())])?;
-    functions.first().copied().ok_or_else(|| EmbedError::Internal("no function was defined".to_owned()))
+    functions.first().copied().ok_or_else(|| undefined(&signature.symbol()))
 }
 
 /// Adds several wrappers, as [`add_wrapper`] does one. They share the code and text of their errors.
@@ -70,9 +71,8 @@ pub fn add_wrappers<'ctx, 'a>(
         }
     }
     let (ir, symbols) = all.finish()?;
-    llvm::add_to(&ir, module, &bindings)?;
-    let missing = |symbol: &str| EmbedError::Internal(format!("{symbol} was not defined"));
-    symbols.iter().map(|symbol| module.get_function(symbol).ok_or_else(|| missing(symbol))).collect()
+    llvm::add_to(&ir, module, &bindings).map_err(CodegenError::from)?;
+    symbols.iter().map(|symbol| module.get_function(symbol).ok_or_else(|| undefined(symbol))).collect()
 }
 
 #[cfg(test)]

@@ -2,12 +2,22 @@
 //!
 //! This is where lowering and a backend meet outside the engine; both know nothing of each other. There is a twin for each
 //! kind of module: [`cranelift`] for a `cranelift_module::Module`, `llvm` for an `inkwell::module::Module`.
+//!
+//! # Symbols that the module has to resolve
+//!
+//! - Functions of the C API: at most those of [`runtime_symbols`], which has them with their addresses in this process.
+//! - The kernels that were given by [`Kernel::symbol`], under their names.
+//! - Functions of the C library's math, such as `expf`, where a [body](crate::Body) calls them, or rounds and the CPU has no instruction for it.
+//!   [`SymbolResolver`](crate::engine::SymbolResolver) finds them.
+//! - With LLVM, whatever the caller's own passes make of loops: `memcpy`, `memset` and the like.
 
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
+mod symbols;
 
+use crate::backend::CodegenError;
 use crate::ir::{self, VerifiedModule};
 use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Routines};
 use crate::spec::Signature;
@@ -15,6 +25,7 @@ use target_lexicon::Endianness;
 
 #[cfg(feature = "cranelift")]
 pub use cranelift::{Target, add_wrapper, add_wrappers};
+pub use symbols::runtime_symbols;
 
 /// The error of adding a wrapper.
 #[derive(Debug, thiserror::Error)]
@@ -23,17 +34,14 @@ pub enum EmbedError {
     /// The kernel doesn't fit the signature, or a body has mistakes.
     #[error(transparent)]
     Lower(#[from] LowerError),
-    /// Cranelift can't compile it, or the module has something else of that name or prototype.
-    #[cfg(feature = "cranelift")]
+    /// The backend can't compile it, or the module has something else of that name, prototype or type.
     #[error(transparent)]
-    Cranelift(#[from] crate::backend::cranelift::Error),
-    /// LLVM can't take it, or the module has something else of that name or type.
-    #[cfg(feature = "_llvm")]
-    #[error(transparent)]
-    Llvm(#[from] crate::backend::llvm::Error),
-    /// Our own mistake, with the IR's listing.
-    #[error("internal error: {0}")]
-    Internal(String),
+    Codegen(#[from] CodegenError),
+}
+
+/// A function that should have been defined, but was not.
+fn undefined(symbol: &str) -> EmbedError {
+    CodegenError::internal(format!("{symbol} was not defined")).into()
 }
 
 /// The name that a function of the caller's module goes by as an import: nothing outside sees it.
@@ -67,7 +75,7 @@ impl Wrappers {
 
     /// The module, and the wrappers' symbols in order.
     fn finish(self) -> Result<(VerifiedModule, Vec<String>), EmbedError> {
-        let module = ir::verify(self.lowering.finish()).map_err(|e| EmbedError::Internal(e.to_string()))?;
+        let module = ir::verify(self.lowering.finish()).map_err(CodegenError::from)?;
         Ok((module, self.symbols))
     }
 }

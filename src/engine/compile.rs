@@ -8,10 +8,11 @@ use tvm_ffi_runtime::{self as runtime, Function};
 
 use super::code::{Code, KeepAlive};
 use super::error::EngineError;
+use super::helpers::{Helpers, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
-use crate::backend::{Backend, OptLevel};
+use crate::backend::{Backend, CodegenError, OptLevel};
 use crate::ir::{self, VerifiedModule};
-use crate::lower::{self, BIND_SYMBOL, Kernel, Lowering, REPORT_SYMBOL, Routines, TAKE_RESULT_SYMBOL};
+use crate::lower::{Capabilities, Kernel, Lowering, Routines};
 use crate::spec::Signature;
 
 /// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
@@ -21,8 +22,8 @@ use crate::spec::Signature;
 #[derive(Clone, Debug)]
 pub struct Engine {
     jit: Jit,
-    /// The routines that all wrappers share, compiled once.
-    support: Arc<Code>,
+    /// The routines that all wrappers share, compiled when first needed.
+    helpers: Arc<Helpers>,
     bundled: bool,
     verifier: bool,
 }
@@ -114,14 +115,14 @@ impl EngineBuilder {
             false => self.jit,
         };
         let jit = jit.build()?;
-        let support = jit.load(&verified(lower::support_module(), self.verifier)?)?;
-        Ok(Engine { jit, support, bundled: self.bundled, verifier: self.verifier })
+        let helpers = Arc::new(Helpers::new(&jit, self.bundled)?);
+        Ok(Engine { jit, helpers, bundled: self.bundled, verifier: self.verifier })
     }
 }
 
-/// Lowering makes valid IR, so anything else is our mistake; the message carries the listing.
-pub(crate) fn verified(module: ir::Module, check: bool) -> Result<VerifiedModule, EngineError> {
-    VerifiedModule::lowered(module, check).map_err(|e| EngineError::Internal(format!("lowering made invalid IR\n{e}")))
+/// A module that lowering has made, verified if `check`.
+pub(super) fn verified(module: ir::Module, check: bool) -> Result<VerifiedModule, CodegenError> {
+    Ok(VerifiedModule::lowered(module, check)?)
 }
 
 impl Engine {
@@ -212,7 +213,8 @@ impl Engine {
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
         }
-        self.load(&verified(lowering.finish(), self.verifier)?)
+        let needs = Needs { capabilities: lowering.capabilities(), always_binds: lowering.always_binds() };
+        self.load_needing(&verified(lowering.finish(), self.verifier)?, needs)
     }
 
     /// Loads a lowered module.
@@ -220,20 +222,19 @@ impl Engine {
     /// # Errors
     /// Symbols are missing, or the system gives no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
-        let address = |name| {
-            let missing = || EngineError::Internal(format!("{name} was not defined"));
-            Ok::<_, EngineError>((name, self.support.function(name).ok_or_else(missing)?))
-        };
-        let symbols = [address(BIND_SYMBOL)?, address(TAKE_RESULT_SYMBOL)?, address(REPORT_SYMBOL)?];
-        let keep_alive: KeepAlive = self.support.clone();
-        self.jit.load_with(module, LoadOptions { symbols: &symbols, keep_alive: vec![keep_alive] })
+        self.load_needing(module, Needs { capabilities: Capabilities::ALL, always_binds: false })
+    }
+
+    fn load_needing(&self, module: &VerifiedModule, needs: Needs) -> Result<Arc<Code>, EngineError> {
+        let helpers = self.helpers.link(&self.jit, module, needs)?;
+        self.jit.load_with(module, LoadOptions { symbols: &helpers.symbols, keep_alive: helpers.keep_alive })
     }
 
     fn function(&self, code: &Arc<Code>, signature: &Signature) -> Result<Function, EngineError> {
         if !self.bundled {
             return Err(EngineError::ForeignRuntime);
         }
-        let missing = || EngineError::Internal(format!("{} was not defined", signature.symbol()));
+        let missing = || EngineError::internal(format!("{} was not defined", signature.symbol()));
         let address = code.function(&signature.symbol()).ok_or_else(missing)?;
         // SAFETY: lowering exports wrappers under this symbol with the prototype of `TVMFFISafeCallType`
         // (tvm/ffi/c_api.h), and a code address is not null.

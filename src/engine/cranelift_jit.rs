@@ -13,8 +13,8 @@ use super::error::EngineError;
 use super::jit::{Loader, Resolve};
 use super::memory::Arena;
 use super::pool::Pool;
-use crate::backend::OptLevel;
 use crate::backend::cranelift::{Bindings, ByLoops, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
+use crate::backend::{CodegenError, OptLevel};
 use crate::ir::VerifiedModule;
 
 /// Compiles with Cranelift and loads.
@@ -38,7 +38,8 @@ impl CraneliftJit {
         let isas = ByLoops::new(opt_level, &options, |options| match baseline {
             true => isa_for(&Triple::host(), options),
             false => host_isa(options),
-        })?;
+        })
+        .map_err(CodegenError::from)?;
         Ok(CraneliftJit { isas, threads, pool: Pool::default() })
     }
 
@@ -51,7 +52,7 @@ impl CraneliftJit {
         if !compiler.is_bloated() {
             self.pool.give(compiler);
         }
-        Ok(compiled?)
+        Ok(compiled.map_err(CodegenError::from)?)
     }
 
     /// Loads what [`compile`](Self::compile) made. It may be loaded any number of times.
@@ -76,15 +77,15 @@ impl CraneliftJit {
             builder.symbols(names.into_iter().zip(addresses));
             builder.memory_provider(Box::new(arena));
             let mut module = JITModule::new(builder);
-            let defined = compiled.add_to(&mut module, &Bindings::new())?;
-            module.finalize_definitions().map_err(crate::backend::cranelift::Error::from)?;
+            let defined = compiled.add_to(&mut module, &Bindings::new()).map_err(CodegenError::from)?;
+            module.finalize_definitions().map_err(|e| CodegenError::Cranelift(e.into()))?;
             let address = |id| module.get_finalized_function(id).expose_provenance();
             Ok::<_, EngineError>(defined.functions().map(|(name, id)| (name.into(), address(id))).collect::<Vec<_>>())
             // The module's tables go here; the code itself stays in the mapping, which is `finished`'s by now.
         }))
-        .map_err(|_| EngineError::Internal("Cranelift's JIT panicked while linking".to_owned()))??;
+        .map_err(|_| EngineError::internal("Cranelift's JIT panicked while linking"))??;
 
-        let mapping = finished.take().ok_or_else(|| EngineError::Internal("the code was not finalized".to_owned()))?;
+        let mapping = finished.take().ok_or_else(|| EngineError::internal("the code was not finalized"))?;
         let sizes = (compiled.code_size(), compiled.data_size());
         Ok(Code::new(functions, sizes, Box::new(mapping), keep_alive))
     }

@@ -23,14 +23,9 @@ pub enum EngineError {
     /// A function of the bundled runtime was asked of an engine that is bound to another one.
     #[error("this engine is bound to a foreign runtime; use `compile_code` and make the function with that runtime")]
     ForeignRuntime,
-    /// Cranelift can't compile the module.
-    #[cfg(feature = "cranelift")]
+    /// The backend can't compile the module.
     #[error(transparent)]
-    Backend(#[from] crate::backend::cranelift::Error),
-    /// LLVM can't compile the module.
-    #[cfg(feature = "_llvm")]
-    #[error(transparent)]
-    Llvm(#[from] crate::backend::llvm::Error),
+    Codegen(#[from] crate::backend::CodegenError),
     /// LLVM's linker can't load what LLVM made: out of memory, as a rule.
     #[cfg(feature = "_llvm")]
     #[error("can't load the code: {message}")]
@@ -53,7 +48,12 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
-    /// Something that this library should have excluded.
-    #[error("internal error: {0}")]
-    Internal(String),
+}
+
+impl EngineError {
+    /// A mistake of this library.
+    #[cfg(feature = "_engine")] // without a backend nobody loads code
+    pub(super) fn internal(text: impl Into<String>) -> Self {
+        EngineError::Codegen(crate::backend::CodegenError::internal(text))
+    }
 }

@@ -9,8 +9,8 @@ use super::error::EngineError;
 use super::jit::{Loader, Resolve};
 use super::orc::Session;
 use super::pool::Pool;
-use crate::backend::OptLevel;
 use crate::backend::llvm::{Compiler, Options, Target, TargetOptions};
+use crate::backend::{CodegenError, OptLevel};
 use crate::ir::{Linkage, VerifiedModule};
 
 /// Compiles with LLVM and loads.
@@ -24,8 +24,9 @@ impl LlvmJit {
     /// `baseline`: for any CPU of the architecture.
     pub(super) fn new(opt_level: OptLevel, baseline: bool) -> Result<Self, EngineError> {
         let options = TargetOptions { opt_level, ..TargetOptions::default() };
-        let target = if baseline { Target::new(&Triple::host(), &options)? } else { Target::host(&options)? };
-        Ok(LlvmJit { target, pool: Pool::default(), session: Session::new()? })
+        let target = if baseline { Target::new(&Triple::host(), &options) } else { Target::host(&options) };
+        let target = target.map_err(CodegenError::from)?;
+        Ok(LlvmJit { target, pool: Pool::default(), session: Session::of_process()? })
     }
 }
 
@@ -39,7 +40,7 @@ impl Loader for LlvmJit {
         let mut compiler = self.pool.take().unwrap_or_else(|| Compiler::new(self.target.clone()));
         let compiled = compiler.compile(module, Options::default());
         self.pool.give(compiler);
-        let object = compiled?.object;
+        let object = compiled.map_err(CodegenError::from)?.object;
 
         let contents = Contents::of(&object)?;
         let addresses = resolve(&contents.undefined)?;
@@ -67,7 +68,7 @@ struct Contents {
 impl Contents {
     fn of(bytes: &[u8]) -> Result<Self, EngineError> {
         let malformed =
-            |e: object::Error| EngineError::Internal(format!("LLVM made an object that can't be read: {e}"));
+            |e: object::Error| EngineError::internal(format!("LLVM made an object that can't be read: {e}"));
         let file = object::File::parse(bytes).map_err(malformed)?;
         // Mach-O names begin with an underscore that C names don't have.
         let prefix = if file.format() == object::BinaryFormat::MachO { "_" } else { "" };

@@ -10,12 +10,14 @@ mod compile;
 mod cranelift_jit;
 mod error;
 #[cfg(feature = "_engine")]
+mod helpers;
+#[cfg(feature = "_engine")]
 mod jit;
 #[cfg(feature = "_llvm")]
 mod llvm_jit;
 #[cfg(feature = "cranelift")]
 mod memory;
-#[cfg(feature = "_engine")]
+#[cfg(all(feature = "_engine", feature = "interpreter"))]
 mod native_host;
 #[cfg(feature = "_llvm")]
 mod orc;
@@ -30,12 +32,10 @@ mod tests;
 
 pub use code::{Code, KeepAlive};
 #[cfg(feature = "_engine")]
-pub(crate) use compile::verified;
-#[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
 pub use error::EngineError;
 #[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};
-#[cfg(feature = "_engine")]
+#[cfg(all(feature = "_engine", feature = "interpreter"))]
 pub use native_host::NativeHost;
 pub use symbols::SymbolResolver;

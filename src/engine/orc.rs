@@ -1,6 +1,6 @@
 //! ORC's LLJIT through LLVM's C API: an object file in, addresses out.
 //!
-//! One LLJIT serves all modules of a JIT. Each module has a library (`JITDylib`) of its own, which links to no other: a name
+//! One LLJIT serves all modules of a process. Each module has a library (`JITDylib`) of its own, which links to no other: a name
 //! means what it was given, and nothing is looked for elsewhere or later. ORC can't delete a library by this API, so those
 //! that were cleared are used again.
 //!
@@ -135,7 +135,18 @@ extern "C" fn found(error: LLVMErrorRef, pairs: LLVMOrcCSymbolMapPairs, count: u
 }
 
 impl Session {
-    pub(super) fn new() -> Result<Self, EngineError> {
+    /// The session of this process, made when first asked for and kept for good: to make one takes milliseconds, and modules don't see
+    /// each other in it.
+    pub(super) fn of_process() -> Result<Self, EngineError> {
+        static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+        let mut session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &*session {
+            return Ok(session.clone());
+        }
+        Ok(session.insert(Session::new()?).clone())
+    }
+
+    fn new() -> Result<Self, EngineError> {
         let mut jit = ptr::null_mut();
         // SAFETY: without a builder LLJIT is made with its defaults, for this machine.
         check(unsafe { LLVMOrcCreateLLJIT(&raw mut jit, ptr::null_mut()) })?;
@@ -192,7 +203,7 @@ impl Session {
     }
 
     fn intern(&self, name: &str) -> Result<LLVMOrcSymbolStringPoolEntryRef, EngineError> {
-        let c_name = CString::new(name).map_err(|_| EngineError::Internal(format!("a symbol {name:?}")))?;
+        let c_name = CString::new(name).map_err(|_| EngineError::internal(format!("a symbol {name:?}")))?;
         // SAFETY: LLJIT is alive; it copies the name.
         Ok(unsafe { LLVMOrcLLJITMangleAndIntern(self.0.jit, c_name.as_ptr()) })
     }
@@ -254,10 +265,10 @@ impl Session {
                 Box::into_raw(Box::new(sender)).cast(),
             );
         }
-        let lost = |_| EngineError::Internal("ORC forgot a lookup".to_owned());
+        let lost = |_| EngineError::internal("ORC forgot a lookup");
         let pairs = receiver.recv().map_err(lost)?.map_err(|e| self.with_reports(e))?;
         let address = |entry: &usize| pairs.iter().find(|(name, _)| name == entry).map(|&(_, at)| at as usize);
-        let missing = || EngineError::Internal("ORC lost a symbol".to_owned());
+        let missing = || EngineError::internal("ORC lost a symbol");
         order.iter().map(|entry| address(entry).ok_or_else(missing)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The host IR: a small typed SSA language with pointers, in which wrappers and bodies are written.
 //!
 //! It knows neither the TVM FFI ABI nor any backend. A [`Module`] is built by [`FunctionBuilder`], printed by
-//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter ([`interp`]).
+//! `Display`, checked by [`verify`], and then compiled by a backend or run by the interpreter (`interp`, with feature `interpreter`).
 //!
 //! For backends and experts, and [outside of semver](crate#stability). Functions, values and the like are indices into maps of the crate
 //! `cranelift-entity`, which is small and without dependencies of Cranelift's code generator; who works with a [`Module`] finds the maps here.
@@ -9,6 +9,7 @@
 mod builder;
 mod inline;
 mod inst;
+#[cfg(feature = "interpreter")]
 pub mod interp;
 mod module;
 mod print;

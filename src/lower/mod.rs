@@ -28,7 +28,7 @@ mod prototype;
 mod unit;
 mod wrapper;
 
-pub use binder::support_module;
+pub use binder::{Capabilities, support_module};
 pub use body::{Body, Expr, Operand, ParamRef, TensorRef};
 pub use capi::{C_FUNCTIONS, CFunction};
 pub use convention::{Convention, KernelReturn, flat_signature};

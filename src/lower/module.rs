@@ -1,5 +1,6 @@
 //! Wrappers of one module, put together.
 
+use super::binder::Capabilities;
 use super::error::LowerError;
 use super::kernel::Kernel;
 use super::unit::{OWN_SYMBOLS, Unit};
@@ -64,6 +65,16 @@ impl Lowering {
             self.unit.module.truncate_functions(declared);
         }
         result
+    }
+
+    /// The capabilities that the wrappers so far need of the runtime helpers.
+    pub fn capabilities(&self) -> Capabilities {
+        Capabilities::used_by(&self.unit.texts)
+    }
+
+    /// Whether a wrapper so far calls `bind` in every call, and not only on its slow path.
+    pub fn always_binds(&self) -> bool {
+        self.unit.always_binds
     }
 
     /// The module, complete.

@@ -24,6 +24,8 @@ pub(super) struct Unit {
     pub texts: Messages,
     /// What stands before each function's name in its symbol.
     pub prefix: String,
+    /// A wrapper calls `bind` in every call.
+    pub always_binds: bool,
 }
 
 impl Unit {
@@ -31,7 +33,7 @@ impl Unit {
     pub(super) fn new(endianness: Endianness) -> Self {
         let mut module = ir::Module::for_endianness(endianness);
         let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        Unit { module, messages, texts: Messages::new(endianness), prefix: String::new() }
+        Unit { module, messages, texts: Messages::new(endianness), prefix: String::new(), always_binds: false }
     }
 
     /// The symbol of a wrapper.

@@ -7,6 +7,7 @@
 //! 2. [`CompiledModule::add_to`] checks all that can fail, and only then declares and defines;
 //!    [`CompiledModule::into_object`] does so in an object file of its own.
 
+mod codegen;
 mod compile;
 mod define;
 mod error;
@@ -20,6 +21,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use codegen::Cranelift;
 pub use compile::{CompiledFunction, CompiledModule, Compiler, Options, compile};
 pub use define::{Bindings, Defined};
 pub use error::Error;

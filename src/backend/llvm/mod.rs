@@ -3,6 +3,7 @@
 //! A [`Compiler`] turns a verified module into an object file in memory, and keeps nothing of LLVM but the description of
 //! the target. Which LLVM it is, a cargo feature says (`llvm22-1` and others); it is linked as a shared library.
 
+mod codegen;
 mod compile;
 mod define;
 mod error;
@@ -14,6 +15,7 @@ mod target;
 mod translate;
 mod types;
 
+pub(crate) use codegen::Llvm;
 pub(crate) use compile::ENDIANNESS;
 pub use compile::{CompiledModule, Compiler, Options, compile};
 pub(crate) use define::add_to;

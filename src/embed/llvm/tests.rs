@@ -61,20 +61,20 @@ fn a_request_that_fails_leaves_the_module_as_it_was() {
     let before = module.print_to_string().to_string();
 
     let error = add_wrapper(&module, &signature(), wrong).unwrap_err();
-    assert!(matches!(error, EmbedError::Llvm(llvm::Error::SignatureConflict { .. })), "{error}");
+    assert!(matches!(error, EmbedError::Codegen(CodegenError::Llvm(llvm::Error::SignatureConflict { .. }))), "{error}");
     let text = error.to_string();
     assert!(text.contains("expected `void (ptr, float, i64)`, found `void (ptr, float)`"), "{text}");
 
     let elsewhere = context.create_module("other");
     let foreign = kernel(&context, &elsewhere, true);
     let error = add_wrapper(&module, &signature(), foreign).unwrap_err();
-    assert!(matches!(error, EmbedError::Llvm(llvm::Error::OtherModule { .. })), "{error}");
+    assert!(matches!(error, EmbedError::Codegen(CodegenError::Llvm(llvm::Error::OtherModule { .. }))), "{error}");
     assert_eq!(module.print_to_string().to_string(), before);
 
     let right = Kernel::check_only();
     add_wrapper(&module, &signature(), right.clone()).unwrap();
     let before = module.print_to_string().to_string();
     let error = add_wrapper(&module, &signature(), right).unwrap_err();
-    assert!(matches!(error, EmbedError::Llvm(llvm::Error::Duplicate { .. })), "{error}");
+    assert!(matches!(error, EmbedError::Codegen(CodegenError::Llvm(llvm::Error::Duplicate { .. }))), "{error}");
     assert_eq!(module.print_to_string().to_string(), before);
 }

@@ -4,7 +4,7 @@ use super::routine::{Binder, Routines};
 use super::{check, dims, eval, report, results, run};
 use crate::ir::{DataRef, FuncRef, FunctionBuilder, Linkage, Module};
 use crate::lower::constants::Messages;
-use crate::lower::protocol::helpers::{BIND_SYMBOL, TAKE_RESULT_SYMBOL};
+use crate::lower::protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 use crate::lower::protocol::{Features, helpers};
 
 /// Defines the routines that a module imports, as far as the features of its programs and messages ask for. All of these are in
@@ -42,14 +42,44 @@ fn define_bind(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mu
     routine(take_result, results::take_result);
 }
 
-/// A module that exports the routines, for a JIT that shares one copy.
-pub fn support_module() -> Module {
+/// The capabilities that wrappers need of the runtime helpers: a set. Helpers that were compiled for a set serve every smaller one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capabilities(Features);
+
+impl Capabilities {
+    /// Every capability: for helpers that serve wrappers which nobody has seen yet.
+    pub const ALL: Self = Capabilities(Features::ALL);
+
+    /// The capabilities that descriptors and messages make use of.
+    pub(in crate::lower) fn used_by(texts: &Messages) -> Self {
+        Capabilities(texts.features)
+    }
+
+    /// Whether helpers with these capabilities serve wrappers that need the others.
+    pub fn covers(self, others: Self) -> bool {
+        self.0.contains(others.0)
+    }
+
+    /// The capabilities of both sets.
+    pub fn union(self, others: Self) -> Self {
+        Capabilities(self.0.union(others.0))
+    }
+}
+
+/// A module that exports runtime helpers, for JITs that share a copy: the helpers with these symbols, which are [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and
+/// [`REPORT_SYMBOL`], and the helpers that these call.
+pub fn support_module(symbols: &[&str], capabilities: Capabilities) -> Module {
     let mut module = Module::new();
     let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
     let mut texts = Messages::new(module.endianness);
-    texts.features = Features::ALL;
-    for routine in [helpers::bind, helpers::take_result, helpers::report] {
-        routine(&mut module);
+    texts.features = capabilities.0;
+    for symbol in symbols {
+        match *symbol {
+            BIND_SYMBOL => helpers::bind(&mut module),
+            TAKE_RESULT_SYMBOL => helpers::take_result(&mut module),
+            REPORT_SYMBOL => helpers::report(&mut module),
+            _ => continue,
+        };
     }
     define(&mut module, Linkage::Export, table, &mut texts);
     module.data[table].bytes = texts.into_bytes();

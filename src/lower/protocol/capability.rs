@@ -108,4 +108,12 @@ impl Features {
     pub(in crate::lower) fn has(self, feature: impl Into<Feature>) -> bool {
         self.0 & Self::bit(feature.into()) != 0
     }
+
+    pub(in crate::lower) fn contains(self, others: Self) -> bool {
+        others.0 & !self.0 == 0
+    }
+
+    pub(in crate::lower) fn union(self, others: Self) -> Self {
+        Features(self.0 | others.0)
+    }
 }

@@ -56,6 +56,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
         Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
         _ => None,
     };
+    into.always_binds |= plan.binds_first;
     let func = into.module.declare(into.symbol(signature), safe_call_signature(), Linkage::Export);
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, messages, texts, .. } = into;

@@ -1,0 +1,158 @@
+//! Cold start: the time from the start of a process to the first call of its first function, stage by stage.
+//!
+//! `cargo bench --bench cold_start` starts 20 processes for each backend and prints a table of medians. A process takes each stage
+//! once, as all that a stage makes is made once in a process.
+
+mod support;
+
+use std::process::Command;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use support::{Result, add_one_body, add_one_signature};
+use tvm_ffi_codegen::runtime::abi::DLDevice;
+use tvm_ffi_codegen::runtime::{Function, Tensor};
+use tvm_ffi_codegen::{Backend, DLDataType, Engine};
+
+/// How many processes give a median.
+const PROCESSES: usize = 20;
+/// Compilations of a process after which one more counts as warm.
+const WARM: usize = 50;
+
+/// Tells a child process its backend, and when it was started, in nanoseconds since 1970.
+const CHILD: &str = "TVM_FFI_CODEGEN_COLD_START";
+
+/// What a child measures, in order.
+const STAGES: [&str; 9] = [
+    "process start to `main`",
+    "`Engine::new`",
+    "first compilation",
+    "first call",
+    "second compilation, of an equal signature",
+    "a warm compilation",
+    "first call with a wrong argument",
+    "second call with a wrong argument",
+    "another `Engine::new`",
+];
+/// The stages up to the first call.
+const START: std::ops::Range<usize> = 0..4;
+/// The stages of [`START`] that belong to this library, and not to the system's loader.
+const OURS: std::ops::Range<usize> = 1..4;
+const SECOND: usize = 4;
+const WARM_COMPILATION: usize = 5;
+
+fn main() -> Result<()> {
+    let started = now();
+    match std::env::var(CHILD) {
+        Ok(order) => child(&order, started),
+        Err(_) => parent(),
+    }
+}
+
+/// The clock that processes share.
+fn now() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos())
+}
+
+fn child(order: &str, main: u128) -> Result<()> {
+    let (backend, spawned) = order.split_once(' ').ok_or("expected a backend and a time")?;
+    let (backend, spawned): (Backend, u128) = (backend.parse()?, spawned.parse()?);
+    let mut nanoseconds = vec![main.saturating_sub(spawned)];
+    let mut start = Instant::now();
+    let mut stage = |nanoseconds: &mut Vec<u128>| {
+        nanoseconds.push(start.elapsed().as_nanos());
+        start = Instant::now();
+    };
+    let engine = Engine::builder().backend(backend).build()?;
+    stage(&mut nanoseconds);
+    let compile = || -> Result<Function> {
+        // SAFETY: the body stays within `0..n`, the shape that both tensors have.
+        Ok(unsafe { engine.compile(&add_one_signature()?, &add_one_body())? })
+    };
+    let add_one = compile()?;
+    stage(&mut nanoseconds);
+    let tensor = |n: i64| Tensor::zeros(&[n], DLDataType::FLOAT32, DLDevice::CPU);
+    let (x, y) = (tensor(4)?, tensor(4)?);
+    add_one.call((&x, &y))?;
+    stage(&mut nanoseconds);
+    let second = compile()?;
+    stage(&mut nanoseconds);
+    drop(second);
+    for _ in 0..WARM {
+        compile()?;
+    }
+    stage(&mut Vec::new());
+    let warm = compile()?;
+    stage(&mut nanoseconds);
+    drop(warm);
+    for _ in 0..2 {
+        stage(&mut Vec::new());
+        let error = add_one.call((&x, 1)).err().ok_or("an int is no tensor")?;
+        stage(&mut nanoseconds);
+        if !error.message().ends_with("expected Tensor, got int") {
+            return Err(error.to_string().into());
+        }
+    }
+    stage(&mut Vec::new());
+    let other = Engine::builder().backend(backend).build()?;
+    stage(&mut nanoseconds);
+    drop(other);
+    if y.to_vec::<f32>()? != [1.0; 4] {
+        return Err("add_one doesn't add one".into());
+    }
+    println!("{}", nanoseconds.iter().map(u128::to_string).collect::<Vec<_>>().join(" "));
+    Ok(())
+}
+
+/// The nanoseconds of each stage in a new process.
+fn measure(backend: Backend) -> Result<Vec<f64>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env("TVM_FFI_BACKTRACE", "0").env(CHILD, format!("{} {}", backend.to_string().to_lowercase(), now()));
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("a process failed: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let stages = text.split_whitespace().map(str::parse).collect::<std::result::Result<Vec<f64>, _>>()?;
+    if stages.len() == STAGES.len() { Ok(stages) } else { Err(format!("expected {STAGES:?}, got {text}").into()) }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        len => (values[(len - 1) / 2] + values[len / 2]) / 2.0,
+    }
+}
+
+fn parent() -> Result<()> {
+    let processes = if support::is_smoke() { 1 } else { PROCESSES };
+    // taken in turns: the machine's speed changes
+    let mut runs = vec![Vec::new(); Backend::ALL.len()];
+    for _ in 0..processes {
+        for (&backend, runs) in Backend::ALL.iter().zip(&mut runs) {
+            runs.push(measure(backend)?);
+        }
+    }
+    if support::is_smoke() {
+        return Ok(());
+    }
+    let row = |name: &str, value: &dyn Fn(&[f64]) -> f64| {
+        let cells = runs.iter().map(|runs| format!(" {:.3} |", median(runs.iter().map(|run| value(run))) / 1e6));
+        println!("| {name} |{}", cells.collect::<String>());
+    };
+    println!(
+        "\nmedians of {PROCESSES} processes, milliseconds, of add_one(x: Tensor([n], float32), y: Tensor([n], float32))\n"
+    );
+    let backends: String = Backend::ALL.iter().map(|backend| format!(" {backend} |")).collect();
+    println!("| stage |{backends}\n|---|{}", "---|".repeat(Backend::ALL.len()));
+    for (stage, name) in STAGES.iter().enumerate() {
+        row(name, &|run| run[stage]);
+    }
+    let sum = |run: &[f64], stages: std::ops::Range<usize>| run[stages].iter().sum::<f64>();
+    row("process start to first call", &|run| sum(run, START));
+    row("of it beyond the second compilation", &|run| sum(run, START) - run[SECOND]);
+    row("of it beyond a warm compilation", &|run| sum(run, START) - run[WARM_COMPILATION]);
+    row("`main` to first call, beyond a warm compilation", &|run| sum(run, OURS) - run[WARM_COMPILATION]);
+    Ok(())
+}

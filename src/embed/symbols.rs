@@ -1,0 +1,43 @@
+//! The functions of the C API that wrappers need.
+
+use tvm_ffi_runtime::capi;
+
+/// Those that wrappers and their runtime helpers import.
+const IMPORTS: [&str; 12] = [
+    "TVMFFIBytesFromByteArray",
+    "TVMFFIDataTypeFromString",
+    "TVMFFIEnvGetStream",
+    "TVMFFIEnvTensorAlloc",
+    "TVMFFIErrorMoveFromRaised",
+    "TVMFFIErrorSetRaisedFromCStrParts",
+    "TVMFFIFunctionCall",
+    "TVMFFIFunctionGetGlobal",
+    "TVMFFIGetTypeInfo",
+    "TVMFFIObjectDecRef",
+    "TVMFFIStringFromByteArray",
+    "TVMFFITypeKeyToIndex",
+];
+
+/// The functions of the C API that a wrapper may import, with their addresses in the bundled runtime.
+///
+/// A module that has wrappers, and is run in this process, has to know them all, or those that it imports. A module that is linked leaves them
+/// to the linker, which finds them in `libtvm_ffi` or the bundled runtime's libraries.
+///
+#[cfg_attr(feature = "cranelift", doc = "```")]
+#[cfg_attr(not(feature = "cranelift"), doc = "```text")]
+/// use cranelift_jit::{JITBuilder, JITModule};
+/// use tvm_ffi_codegen::{Kernel, Signature, embed};
+///
+/// let mut builder = JITBuilder::new(cranelift_module::default_libcall_names())?;
+/// builder.symbols(embed::runtime_symbols());
+/// let mut module = JITModule::new(builder);
+/// let check: Signature = "check(x: Map[str, int64])".parse()?;
+/// let id = embed::add_wrapper(&mut module, &check, Kernel::check_only())?;
+/// module.finalize_definitions()?;
+/// assert!(!module.get_finalized_function(id).is_null());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn runtime_symbols() -> impl Iterator<Item = (&'static str, *const u8)> {
+    let known = capi::symbols().iter().filter(|(name, _)| IMPORTS.binary_search(name).is_ok());
+    known.map(|(name, address)| (*name, address.as_ptr().cast()))
+}

@@ -1,0 +1,376 @@
+//! Runtime helpers in this process: compiled when a wrapper first needs them, and shared by all engines.
+//!
+//! Wrappers import three helpers ([`BIND_SYMBOL`], [`REPORT_SYMBOL`] and [`TAKE_RESULT_SYMBOL`]). To compile them takes longer than to compile a
+//! wrapper, and most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of *stubs*:
+//! functions of this file that compile the helpers when they are first called, and then call those. A wrapper that calls a helper in every
+//! call gets the address of the helper itself, which is compiled with it.
+//!
+//! Helpers have the [capabilities](Capabilities) that the wrappers so far ask for. Each compiled set is in a *slot*, for good: the process has so
+//! few of them that the memory they take is bounded. Where a wrapper asks for more than any set of its runtime has, the next set
+//! has all that was asked for so far, and the last one has everything.
+
+use std::ffi::{CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::code::{Code, KeepAlive};
+use super::compile::verified;
+use super::error::EngineError;
+use super::jit::{Jit, LoadOptions};
+use crate::backend::Backend;
+use crate::ir::Module;
+use crate::lower::{BIND_SYMBOL, Capabilities, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
+
+/// The functions of the runtime that helpers call.
+const IMPORTS: [&str; 10] = [
+    RAISE,
+    "TVMFFIGetTypeInfo",
+    "TVMFFITypeKeyToIndex",
+    "TVMFFIDataTypeFromString",
+    "TVMFFIErrorMoveFromRaised",
+    "TVMFFIObjectDecRef",
+    "TVMFFIStringFromByteArray",
+    "TVMFFIBytesFromByteArray",
+    "TVMFFIFunctionCall",
+    "TVMFFIFunctionGetGlobal",
+];
+/// Raises an error whose message is in parts.
+const RAISE: &str = "TVMFFIErrorSetRaisedFromCStrParts";
+
+/// The sets of helpers that one runtime may have by one backend, for each [`Unit`]. The last has every capability.
+const SETS: usize = 3;
+/// The sets of helpers that a process may have.
+const SLOTS: usize = 48;
+/// The sets that foreign runtimes may have together, so that the bundled one finds room for its own.
+const FOREIGN_SLOTS: usize = SLOTS - Unit::COUNT * SETS * MOST_BACKENDS;
+const MOST_BACKENDS: usize = 2;
+
+/// The stack of a thread that compiles helpers. The caller's may be small, and is nearly used up perhaps.
+const STACK: usize = 4 << 20;
+
+/// Helpers that are compiled together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    /// The bind routine, and the one that raises.
+    Bind,
+    /// The routine that takes a kernel's result. A wrapper that has it calls it in every call.
+    TakeResult,
+}
+
+impl Unit {
+    const COUNT: usize = 2;
+
+    fn symbols(self) -> &'static [&'static str] {
+        match self {
+            Unit::Bind => &[BIND_SYMBOL, REPORT_SYMBOL],
+            Unit::TakeResult => &[TAKE_RESULT_SYMBOL],
+        }
+    }
+}
+
+/// The functions that helpers call, and the backend that makes the helpers. Equal ones share helpers: nothing else is in their code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Runtime {
+    backend: Backend,
+    /// Those of [`IMPORTS`].
+    addresses: [usize; IMPORTS.len()],
+    bundled: bool,
+}
+
+impl Runtime {
+    /// The runtime's functions with their names. An address of 0 counts as missing.
+    fn symbols(&self) -> Vec<(&'static str, *const u8)> {
+        let known = IMPORTS.iter().zip(self.addresses).filter(|(_, address)| *address != 0);
+        known.map(|(name, address)| (*name, std::ptr::with_exposed_provenance(address))).collect()
+    }
+}
+
+/// What wrappers ask of the helpers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    pub capabilities: Capabilities,
+    /// A wrapper calls the bind routine in every call.
+    pub always_binds: bool,
+}
+
+/// The helpers of an engine.
+pub(super) struct Helpers {
+    runtime: Runtime,
+    /// Helpers of the engine's own, for a process that has no slot left.
+    own: Mutex<Option<Arc<Code>>>,
+}
+
+/// Addresses of the helpers for a module.
+#[derive(Default)]
+pub(super) struct Linked {
+    pub symbols: Vec<(&'static str, *const u8)>,
+    /// What the module has to keep.
+    pub keep_alive: Vec<KeepAlive>,
+}
+
+impl std::fmt::Debug for Helpers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Helpers").finish_non_exhaustive()
+    }
+}
+
+impl Helpers {
+    /// The helpers for code of this JIT, of which none is compiled yet.
+    ///
+    /// # Errors
+    /// The JIT doesn't know a function that the helpers call.
+    pub(super) fn new(jit: &Jit, bundled: bool) -> Result<Self, EngineError> {
+        let found = IMPORTS.map(|name| jit.symbols().resolve(name));
+        let names = || IMPORTS.iter().zip(found).filter(|(_, address)| address.is_none());
+        if names().next().is_some() {
+            return Err(EngineError::Unresolved { names: names().map(|(name, _)| (*name).to_owned()).collect() });
+        }
+        let addresses = found.map(|address| address.map_or(0, <*const u8>::expose_provenance));
+        let runtime = Runtime { backend: jit.backend(), addresses, bundled };
+        Ok(Helpers { runtime, own: Mutex::default() })
+    }
+
+    /// The addresses of the helpers that a module imports.
+    ///
+    /// # Errors
+    /// Helpers have to be compiled for it, and can't.
+    pub(super) fn link(&self, jit: &Jit, module: &Module, needs: Needs) -> Result<Linked, EngineError> {
+        let imports = |symbol: &&str| module.function_named(symbol).is_some();
+        let mut linked = Linked::default();
+        for (unit, at_once) in [(Unit::Bind, needs.always_binds), (Unit::TakeResult, true)] {
+            if !unit.symbols().iter().any(imports) {
+                continue;
+            }
+            let Some(slot) = slot_for(&self.runtime, unit, needs.capabilities) else {
+                return self.link_own(jit);
+            };
+            if at_once {
+                compile(slot)?;
+            }
+            let addresses = SLOTS_OF_PROCESS[slot].addresses().unwrap_or_else(|| STUBS[slot].addresses());
+            linked.symbols.extend(unit.symbols().iter().copied().zip(addresses));
+        }
+        Ok(linked)
+    }
+
+    /// The addresses of the engine's own helpers.
+    #[cold]
+    fn link_own(&self, jit: &Jit) -> Result<Linked, EngineError> {
+        let symbols = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL];
+        let mut own = lock(&self.own);
+        let code = match &*own {
+            Some(code) => code,
+            None => {
+                own.insert(jit.load(&verified(support_module(&symbols, Capabilities::ALL), cfg!(debug_assertions))?)?)
+            }
+        };
+        let address = |name| Ok((name, code.function(name).ok_or_else(|| undefined(name))?));
+        let symbols = symbols.map(address).into_iter().collect::<Result<_, EngineError>>()?;
+        Ok(Linked { symbols, keep_alive: vec![code.clone()] })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn undefined(name: &str) -> EngineError {
+    EngineError::internal(format!("{name} was not defined"))
+}
+
+/// A set of helpers.
+struct Set {
+    runtime: Runtime,
+    unit: Unit,
+    capabilities: Capabilities,
+    /// The capabilities can't grow any more: the set is being compiled, or is compiled.
+    fixed: bool,
+    /// Kept for good, as wrappers have its addresses.
+    code: Option<Arc<Code>>,
+}
+
+/// All sets of the process, under the numbers of their slots.
+static SETS_OF_PROCESS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
+
+/// A slot's part that calls look at, which takes no lock.
+struct Slot {
+    /// The helpers in the order of [`Unit::symbols`]. The first is written last.
+    addresses: [AtomicPtr<c_void>; 2],
+    /// Held by the thread that compiles the set.
+    compiling: Mutex<()>,
+}
+
+static SLOTS_OF_PROCESS: [Slot; SLOTS] =
+    [const { Slot { addresses: [const { AtomicPtr::new(std::ptr::null_mut()) }; 2], compiling: Mutex::new(()) } };
+        SLOTS];
+
+impl Slot {
+    /// The helpers, if they are compiled.
+    fn addresses(&self) -> Option<[*const u8; 2]> {
+        let [first, second] = &self.addresses;
+        let first = first.load(Ordering::Acquire);
+        (!first.is_null()).then(|| [first, second.load(Ordering::Relaxed)].map(|address| address.cast_const().cast()))
+    }
+
+    fn fill(&self, addresses: [*const u8; 2]) {
+        let [first, second] = addresses.map(|address| address.cast_mut().cast());
+        self.addresses[1].store(second, Ordering::Relaxed);
+        self.addresses[0].store(first, Ordering::Release);
+    }
+}
+
+/// The slot of a set that has the capabilities; compiled, if there is such a one. None where the process has no slot left.
+///
+/// A frame of its own, so that a tool that doesn't know the lock can be told of this one (xtask/valgrind.supp).
+#[inline(never)]
+fn slot_for(runtime: &Runtime, unit: Unit, capabilities: Capabilities) -> Option<usize> {
+    let mut sets = lock(&SETS_OF_PROCESS);
+    let ours = |set: &Set| set.unit == unit && set.runtime == *runtime;
+    let covers = |set: &Set| ours(set) && set.capabilities.covers(capabilities);
+    let compiled = sets.iter().position(|set| covers(set) && set.code.is_some());
+    if let Some(slot) = compiled.or_else(|| sets.iter().position(covers)) {
+        return Some(slot);
+    }
+    let last = sets.iter().rposition(ours);
+    let all = last.map_or(capabilities, |last| sets[last].capabilities.union(capabilities));
+    if let Some(last) = last.filter(|&last| !sets[last].fixed) {
+        sets[last].capabilities = all;
+        return Some(last);
+    }
+    let foreign = || sets.iter().filter(|set| !set.runtime.bundled).count();
+    if sets.len() == SLOTS || !runtime.bundled && foreign() >= FOREIGN_SLOTS {
+        return None;
+    }
+    let is_last = sets.iter().filter(|set| ours(set)).count() + 1 == SETS;
+    let capabilities = if is_last { Capabilities::ALL } else { all };
+    sets.push(Set { runtime: runtime.clone(), unit, capabilities, fixed: false, code: None });
+    Some(sets.len() - 1)
+}
+
+/// Compiles the set of a slot, unless it is compiled.
+fn compile(slot: usize) -> Result<(), EngineError> {
+    let place = &SLOTS_OF_PROCESS[slot];
+    if place.addresses().is_some() {
+        return Ok(());
+    }
+    let _alone = lock(&place.compiling);
+    if place.addresses().is_some() {
+        return Ok(());
+    }
+    let (runtime, unit, capabilities) = {
+        let mut sets = lock(&SETS_OF_PROCESS);
+        let set = sets.get_mut(slot).ok_or_else(|| EngineError::internal("a slot has no set of helpers"))?;
+        set.fixed = true;
+        (set.runtime.clone(), set.unit, set.capabilities)
+    };
+    let module = verified(support_module(unit.symbols(), capabilities), cfg!(debug_assertions))?;
+    let jit = Jit::builder().backend(runtime.backend).build()?;
+    let symbols = runtime.symbols();
+    let code = jit.load_with(&module, LoadOptions { symbols: &symbols, keep_alive: Vec::new() })?;
+    let mut addresses = [std::ptr::null(); 2];
+    for (address, name) in addresses.iter_mut().zip(unit.symbols()) {
+        *address = code.function(name).ok_or_else(|| undefined(name))?;
+    }
+    if let Some(set) = lock(&SETS_OF_PROCESS).get_mut(slot) {
+        set.code = Some(code);
+    }
+    place.fill(addresses);
+    Ok(())
+}
+
+/// The helpers of a slot for a call that comes by a stub; where they can't be compiled, the reason is raised as an error.
+#[cold]
+#[inline(never)]
+fn compile_for_call(slot: usize) -> Option<[*const u8; 2]> {
+    let panicked = |_| Err(EngineError::internal("a panic while the runtime helpers were compiled"));
+    let here = || catch_unwind(AssertUnwindSafe(|| compile(slot))).unwrap_or_else(panicked);
+    let there = thread::Builder::new().name("tvm-ffi-codegen helpers".to_owned()).stack_size(STACK);
+    // where the system gives no thread, this one has to do
+    let result = match there.spawn(move || compile(slot)) {
+        Ok(thread) => thread.join().unwrap_or_else(panicked),
+        Err(_) => here(),
+    };
+    match result {
+        Ok(()) => SLOTS_OF_PROCESS[slot].addresses(),
+        Err(error) => {
+            raise(slot, &error);
+            None
+        }
+    }
+}
+
+/// Raises an error by the runtime of a slot.
+fn raise(slot: usize, error: &EngineError) {
+    let address = IMPORTS
+        .iter()
+        .position(|name| *name == RAISE)
+        .and_then(|raise| lock(&SETS_OF_PROCESS).get(slot).map(|set| set.runtime.addresses[raise]));
+    let Some(address) = address.filter(|address| *address != 0) else { return };
+    type Raise = unsafe extern "C" fn(*const c_char, *const *const c_char, i32);
+    // SAFETY: the address is that of the function of this name and prototype (tvm/ffi/c_api.h), as whoever gave the runtime's table vouches.
+    let raise = unsafe { std::mem::transmute::<*const c_void, Raise>(std::ptr::with_exposed_provenance(address)) };
+    let text = format!("can't compile the runtime helpers: {error}").replace('\0', "");
+    let text = CString::new(text).unwrap_or_default();
+    let parts = [text.as_ptr()];
+    // SAFETY: a C string, and an array of one; the runtime copies both.
+    unsafe { raise(c"RuntimeError".as_ptr(), parts.as_ptr(), 1) }
+}
+
+/// `int32_t bind(const void* table, uint32_t descriptor, const TVMFFIAny* args, int64_t num_args, void* scratch)`
+type Bind = unsafe extern "C" fn(*const c_void, u32, *const c_void, i64, *mut c_void) -> i32;
+/// `int32_t report(const void* table, uint32_t template, const uint64_t* context)`
+type Report = unsafe extern "C" fn(*const c_void, u32, *const c_void) -> i32;
+
+/// The stubs of a slot. A 32-bit number comes in a register of 64 bits, whose upper half is anything: wrappers don't extend it.
+struct Stubs {
+    bind: unsafe extern "C" fn(*const c_void, u64, *const c_void, i64, *mut c_void) -> i32,
+    report: unsafe extern "C" fn(*const c_void, u64, *const c_void) -> i32,
+}
+
+impl Stubs {
+    /// In the order of [`Unit::symbols`], as only [`Unit::Bind`] has stubs.
+    fn addresses(&self) -> [*const u8; 2] {
+        [self.bind as *const u8, self.report as *const u8]
+    }
+}
+
+/// The helpers of a slot, which are compiled if they aren't yet.
+#[inline]
+fn helpers(slot: usize) -> Option<[*const u8; 2]> {
+    SLOTS_OF_PROCESS[slot].addresses().or_else(|| compile_for_call(slot))
+}
+
+unsafe extern "C" fn bind<const SLOT: usize>(
+    table: *const c_void,
+    descriptor: u64,
+    args: *const c_void,
+    num_args: i64,
+    scratch: *mut c_void,
+) -> i32 {
+    let Some([bind, _]) = helpers(SLOT) else { return -1 };
+    // SAFETY: that is the prototype of the bind routine, which is never unloaded; the arguments are the wrapper's for it.
+    unsafe { std::mem::transmute::<*const u8, Bind>(bind)(table, descriptor as u32, args, num_args, scratch) }
+}
+
+unsafe extern "C" fn report<const SLOT: usize>(table: *const c_void, template: u64, context: *const c_void) -> i32 {
+    let Some([_, report]) = helpers(SLOT) else { return -1 };
+    // SAFETY: as in `bind`.
+    unsafe { std::mem::transmute::<*const u8, Report>(report)(table, template as u32, context) }
+}
+
+macro_rules! stubs {
+    ($($slot:literal)*) => {
+        static STUBS: [Stubs; SLOTS] = [$(Stubs { bind: bind::<$slot>, report: report::<$slot> }),*];
+    };
+}
+
+stubs! {
+     0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15
+    16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47
+}
+
+#[cfg(test)]
+mod tests;
