@@ -6,6 +6,7 @@ use object::File;
 use object::read::archive::ArchiveFile;
 
 use super::InspectError;
+use super::names::Names;
 use super::symbols::Symbols;
 use crate::artifact::map::map;
 
@@ -23,6 +24,6 @@ pub fn defines_symbol(path: impl AsRef<Path>, symbol: &str) -> Result<bool, Insp
 }
 
 fn object_defines(bytes: &[u8], symbol: &str) -> bool {
-    let symbols = File::parse(bytes).and_then(|file| Symbols::read(&file));
-    symbols.is_ok_and(|symbols| symbols.defines(symbol))
+    let Ok(file) = File::parse(bytes) else { return false };
+    Symbols::read(&file, &mut Names::of_file(bytes.len())).is_ok_and(|symbols| symbols.defines(symbol))
 }

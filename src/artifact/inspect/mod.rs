@@ -9,10 +9,12 @@ use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
 
 use super::map::map;
 pub use defines::defines_symbol;
+use names::Names;
 use symbols::Symbols;
 
 mod bytes;
 mod defines;
+mod names;
 mod needed;
 mod symbols;
 mod texts;
@@ -100,10 +102,13 @@ pub struct BinaryModule {
     pub imports: Vec<usize>,
 }
 
-/// Reads an object file or shared library: ELF, Mach-O, COFF or PE. Of a large file only what is looked at is read.
+/// Reads an object file or shared library: ELF, Mach-O, COFF or PE. Of a large file only the parts that are looked at are read.
+///
+/// The file need not be trusted. The time grows with the file's size: data that sections share are searched once, and names that entries of
+/// tables share are read until they are 16 times the file.
 ///
 /// # Errors
-/// It can't be read, is none of these, or is broken.
+/// The file can't be read, isn't regular (a FIFO is not waited for), has another format, or is broken.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let path = path.as_ref();
     let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
@@ -112,8 +117,9 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
         return Err(malformed("an archive: extract its members (`ar x`), and inspect those".to_owned()));
     }
     let file = File::parse(&*mapped).map_err(|error| malformed(format!("no object or library: {error}")))?;
-    let symbols = Symbols::read(&file).map_err(|error| malformed(error.to_string()))?;
-    let needed_libraries = needed::libraries(&file).map_err(|error| malformed(error.to_string()))?;
+    let mut names = Names::of_file(mapped.len());
+    let symbols = Symbols::read(&file, &mut names).map_err(malformed)?;
+    let needed_libraries = needed::libraries(&file, &mut names).map_err(malformed)?;
     let blob = match symbols.library_bin() {
         None => None,
         Some(place) => Some(
@@ -123,7 +129,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let bin = blob.map(LibraryBin::parse).transpose();
     let bin = bin.map_err(|source| InspectError::LibraryBin { path: path.to_owned(), source })?;
     let mut functions = symbols.functions();
-    texts::add(&file, blob.map(extent).unwrap_or_default(), &mut functions);
+    texts::add(&file, &mapped, blob.map(extent).unwrap_or_default(), &mut functions);
     Ok(Binary {
         format: match &file {
             File::Coff(_) | File::CoffBig(_) => "COFF",

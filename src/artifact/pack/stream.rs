@@ -8,6 +8,7 @@ use object::write::WritableBuffer;
 use tvm_ffi_runtime::library_bin::{Layout, Segment};
 
 use super::{PackError, Payload};
+use crate::artifact::map;
 
 /// Writes what the object's writer gives it, and a `library_bin` in the place of the slice that stands for it.
 pub(super) struct ObjectFile<'a> {
@@ -59,7 +60,7 @@ impl<'a> ObjectFile<'a> {
     /// Copies a file that has `expected` bytes; by the kernel alone, where it can do that.
     fn copy(&mut self, path: &PathBuf, expected: u64) -> Result<(), PackError> {
         let failed = |source| PackError::Payload { path: path.clone(), source };
-        let file = File::open(path).map_err(failed)?;
+        let file = map::open(path).map_err(failed)?;
         let copied = io::copy(&mut (&file).take(expected), &mut self.out).map_err(|source| {
             // which of the two it was isn't told
             let source = io::Error::new(source.kind(), format!("can't copy {}: {source}", path.display()));
