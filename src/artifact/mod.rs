@@ -31,5 +31,6 @@ pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_sy
 #[cfg(feature = "_engine")]
 pub use library::LibraryBuilder;
 pub use link::{LinkError, Linker};
+pub use output::{NoUnfinishedOutputs, remove_unfinished_outputs};
 pub use pack::{LibraryBinBuilder, NodeId, PackError, Payload};
 pub use target_lexicon::Triple;

@@ -52,6 +52,22 @@ pub enum LinkError {
         /// What it said.
         output: String,
     },
+    /// The linker has succeeded, by its own account, and there is no library.
+    #[error("the linker succeeded without writing a library: {command}{}{output}", if output.is_empty() { "" } else { "\n" })]
+    NothingWritten {
+        /// What was run, as a shell takes it.
+        command: String,
+        /// What it said.
+        output: String,
+    },
+}
+
+/// A linker's run that has succeeded.
+struct Run {
+    /// What was run, as a shell takes it.
+    command: String,
+    /// What it said.
+    output: String,
 }
 
 /// Something to link, in the order in which it was added.
@@ -156,7 +172,7 @@ impl Linker {
     fn link_by(
         &self,
         path: &Path,
-        link: impl FnOnce(&Self, &[PathBuf], &Path) -> Result<(), LinkError>,
+        link: impl FnOnce(&Self, &[PathBuf], &Path) -> Result<Run, LinkError>,
     ) -> Result<(), LinkError> {
         let failed = |source| LinkError::Io { path: path.to_owned(), source };
         let output = OutputFolder::create(path).map_err(failed)?;
@@ -166,7 +182,10 @@ impl Linker {
             fs::write(&object, bytes).map_err(|source| LinkError::Io { path: object.clone(), source })?;
             objects.push(object);
         }
-        link(self, &objects, &output.file())?;
+        let Run { command, output: said } = link(self, &objects, &output.file())?;
+        if !output.is_written() {
+            return Err(LinkError::NothingWritten { command, output: said });
+        }
         output.commit().map_err(failed)
     }
 
