@@ -1,4 +1,4 @@
-//! Static libraries: objects, with a table of their symbols, in one file.
+//! Static libraries: objects and a table of their symbols in one file.
 
 use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -14,11 +14,11 @@ use super::format;
 use super::map::map;
 use super::output::Output;
 
-/// Why an archive isn't written. What was in its place before still is.
+/// The error of [`write_archive`]. A file that was at the archive's path before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// Objects of the target are not known here.
+    /// The target's objects are of a format or machine that this crate doesn't know.
     #[error("can't make archives for {0}")]
     Target(Triple),
     /// A file can't be read or written.
@@ -26,39 +26,41 @@ pub enum ArchiveError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Something is no object or archive, or one that doesn't belong there.
+    /// An input is neither an object of the target nor an archive of such objects, or it has no name that a member can have.
     #[error("{name}: {problem}")]
     Member {
-        /// Which file, and which member of it.
+        /// The file; where the file is an archive, with the member.
         name: String,
-        /// What is wrong.
+        /// The reason why it is refused.
         problem: String,
     },
 }
 
-/// Something to put into an archive.
+/// An input of [`write_archive`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ArchiveInput {
-    /// An object file; or an archive, of which each member is put in.
+    /// An object file, or an archive whose members are all taken.
     File(PathBuf),
     /// An object in memory.
     Object {
-        /// The member's name, such as `kernels.o`.
+        /// The member's name, such as `kernels.o`; of a path, the last part. Any script will do, but NULs and line ends won't.
         name: String,
-        /// The object.
+        /// The object's bytes.
         bytes: Vec<u8>,
     },
 }
 
-/// Writes the archive (`.a`; `.lib` for Windows) of objects for `target` to `path`, in the order given. The same inputs give the same bytes: there are no times or
-/// users in it.
+/// Writes an archive (`.a`; `.lib` for Windows) of objects for `target` to `path`.
+///
+/// The members have the order of the inputs. The same inputs give the same bytes, as the archive has neither times nor users.
 ///
 /// # Errors
-/// A file can't be read or written, an input is no object of the target or an archive of such.
+/// The target is unknown, a file can't be read or written, or an input is refused: it is neither an object of the target nor an archive of such objects,
+/// or its name isn't that of a file.
 pub fn write_archive(target: &Triple, inputs: &[ArchiveInput], path: impl AsRef<Path>) -> Result<(), ArchiveError> {
     let path = path.as_ref();
     let sample = format::object_of(target).ok_or_else(|| ArchiveError::Target(target.clone()))?;
@@ -186,7 +188,7 @@ fn members_of<'a>(path: &Path, bytes: &'a [u8], members: &mut Vec<Member<'a>>) -
     Ok(())
 }
 
-/// That readers don't take the member for a table of symbols, which some formats have under such names.
+/// Checks that readers don't take the member for the table of symbols, which macOS's format has under such names.
 fn check_name(name: &str, kind: ArchiveKind) -> Result<(), String> {
     match kind == ArchiveKind::Darwin && name.starts_with("__.SYMDEF") {
         true => Err(format!("expected a file's name for a member of an archive, got {name:?}, the table of symbols")),
@@ -194,7 +196,7 @@ fn check_name(name: &str, kind: ArchiveKind) -> Result<(), String> {
     }
 }
 
-/// That it is an object of the target whose symbols can be read, as the archive's writer panics over others.
+/// Checks that the bytes are an object of the target whose symbols can be read. The archive's writer panics over others.
 fn check(bytes: &[u8], expected: (BinaryFormat, object::Architecture)) -> Result<(), String> {
     let file = File::parse(bytes).map_err(|error| format!("expected an object: {error}"))?;
     let found = (file.format(), file.architecture());

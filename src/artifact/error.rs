@@ -1,12 +1,12 @@
-//! What can go wrong while an artifact is made.
+//! The errors of making an object file.
 
 use crate::lower::LowerError;
 
-/// Why there is no object file.
+/// The error of [`LibraryBuilder::emit`](super::LibraryBuilder::emit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// What is wrong with the functions: everything that was found, in their order.
+    /// Mistakes in the functions: all that were found, in the order of the functions.
     #[error("{}", list(.0))]
     Functions(Vec<LowerError>),
     /// Cranelift has no code generator for the target, or can't make an object for it.
@@ -17,7 +17,7 @@ pub enum EmitError {
     #[cfg(feature = "_llvm")]
     #[error(transparent)]
     Llvm(#[from] crate::backend::llvm::Error),
-    /// Our own mistake, with the IR's listing.
+    /// A mistake of this crate, with a listing of the IR.
     #[error("internal error: {0}")]
     Internal(String),
 }

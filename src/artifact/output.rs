@@ -1,4 +1,4 @@
-//! Output files that are there wholly or not at all.
+//! Output files that are written wholly or not at all.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-/// The temporary files and folders of outputs that are neither finished nor given up. Under its lock they come to be and are moved to their places, so
-/// that who has it knows them all.
+/// The temporary files and folders of the outputs that are neither finished nor given up. They are made and moved to their places under this lock,
+/// so that its holder knows all of them.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -154,7 +154,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// Where a path leads, which may be through a link. Moving a file over a device, a pipe or a folder would replace it, or fail late.
+/// The file that a path leads to, which may be through a link. Moving a file over a device, a pipe or a folder would replace it, or fail late.
 fn place(path: &Path) -> io::Result<PathBuf> {
     if path.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it names no file"));

@@ -1,4 +1,4 @@
-//! Whether files to link bring a symbol.
+//! A look-up of a symbol in files to link.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use super::names::Names;
 use super::symbols::Symbols;
 use crate::artifact::map::map;
 
-/// Whether an object, a shared library or a member of an archive defines an exported symbol, by its C name. What is none of these, such as a linker's
-/// script or a member for a compiler's own use, defines none.
+/// Whether an object, a shared library or a member of an archive defines an exported symbol of that C name. A file of another kind, such as a linker's
+/// script, defines none; nor does a member for a compiler's own use.
 ///
 /// # Errors
-/// The file can't be read.
+/// The file can't be read, or isn't regular.
 pub fn defines_symbol(path: impl AsRef<Path>, symbol: &str) -> Result<bool, InspectError> {
     let path = path.as_ref();
     let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;

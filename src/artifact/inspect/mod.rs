@@ -1,4 +1,4 @@
-//! Reading back what a library or object holds, of any format and machine, without running any of it.
+//! A reader of libraries and objects of any format and machine. No code of the file is run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,37 +19,37 @@ mod needed;
 mod symbols;
 mod texts;
 
-/// Why a file isn't read.
+/// The error of [`inspect`] and [`defines_symbol`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
-    /// The system doesn't let it.
+    /// The file can't be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is no object or library, or a broken one.
+    /// The file is neither an object nor a library, or it is broken.
     #[error("{}: {problem}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The part that is wrong, and how.
         problem: String,
     },
-    /// Its `__tvm_ffi__library_bin` is broken.
+    /// The file's `__tvm_ffi__library_bin` is broken.
     #[error("{}: {source}", path.display())]
     LibraryBin {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The part of it that is wrong.
         source: LibraryBinError,
     },
 }
 
-/// What an object or library holds.
+/// The contents of an object or library, as [`inspect`] finds them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Binary {
@@ -57,15 +57,15 @@ pub struct Binary {
     pub format: &'static str,
     /// The machine, such as `X86_64`.
     pub architecture: String,
-    /// Whether it is linked: a library or a program, not an object.
+    /// Whether the file is linked: a library or a program, and not an object.
     pub linked: bool,
     /// The functions `__tvm_ffi_<name>`, by name.
     pub functions: Vec<BinaryFunction>,
-    /// Whether it has a place for its context, `__tvm_ffi__library_ctx`.
+    /// Whether the file has a variable for the address of the library's module, `__tvm_ffi__library_ctx`.
     pub has_context: bool,
-    /// Symbols that something else has to define, by name; weak ones need not be, and are left out.
+    /// The symbols that another file has to define, by name. Weak symbols may stay undefined, and are left out.
     pub needed_symbols: Vec<String>,
-    /// Libraries that are loaded with it, in order.
+    /// The libraries that are loaded with the file, in order.
     pub needed_libraries: Vec<String>,
     /// The nodes of `__tvm_ffi__library_bin`, the root first; `None` where there is none.
     pub modules: Option<Vec<BinaryModule>>,
@@ -75,18 +75,18 @@ pub struct Binary {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BinaryFunction {
-    /// The name; in a system library, with its prefix.
+    /// The function's name; in a system library, with the library's prefix.
     pub name: String,
-    /// Whether it has metadata: `__tvm_ffi__metadata_<name>`.
+    /// Whether the function has metadata: `__tvm_ffi__metadata_<name>`.
     pub has_metadata: bool,
-    /// Whether it has a doc: `__tvm_ffi__doc_<name>`.
+    /// Whether the function has a doc: `__tvm_ffi__doc_<name>`.
     pub has_doc: bool,
-    /// The metadata, JSON. As it is a function that returns it, and none is called here, it is known only of libraries that this crate made: there it
-    /// is found among the data.
+    /// The metadata, as JSON. A function of the file returns it, and no function is called, so that it is known only where this crate made the object:
+    /// there it is found in the data.
     pub metadata: Option<String>,
-    /// The text of the signature, from the metadata.
+    /// The text form of the signature, from the metadata.
     pub signature: Option<String>,
-    /// The doc; known where the metadata is.
+    /// The doc, which is known where the metadata is.
     pub doc: Option<String>,
 }
 
@@ -94,11 +94,11 @@ pub struct BinaryFunction {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BinaryModule {
-    /// Its kind; `_lib` is the library itself.
+    /// The module's kind; `_lib` is the library itself.
     pub kind: String,
-    /// The size of its payload in bytes.
+    /// The size of the payload in bytes.
     pub size: u64,
-    /// The indices of the nodes that it imports.
+    /// The indices of the nodes that the module imports.
     pub imports: Vec<usize>,
 }
 

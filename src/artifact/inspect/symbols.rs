@@ -13,15 +13,15 @@ use super::BinaryFunction;
 use super::names::Names;
 use super::texts::Named;
 
-/// Where a symbol is.
+/// The place of a symbol in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// In an object, whose addresses alone say nothing.
+    /// The section, in an object, whose addresses are offsets into sections.
     pub(super) section: Option<SectionIndex>,
     pub(super) address: u64,
 }
 
-/// Names without what the format puts before them.
+/// The symbols of a file by their C names.
 pub(super) struct Symbols {
     defined: BTreeMap<String, Place>,
     undefined: BTreeSet<String>,

@@ -1,7 +1,7 @@
 //! Metadata and docs as they lie among a file's data. The functions that return them are not called, as running code of a file means trusting it.
 //!
-//! Objects of this crate have the texts one behind the other, each with a NUL at its end; a function's doc comes right behind its metadata. What looks
-//! like metadata has to be that: JSON with the text of a signature, of a function that the file has.
+//! Objects of this crate have the texts one behind the other, each with a NUL at its end; a function's doc comes right behind its metadata. A text is
+//! taken for metadata only where it is JSON with the text of a signature, and the file exports the signature's function.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
