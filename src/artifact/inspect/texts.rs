@@ -16,6 +16,9 @@ use crate::spec::Signature;
 /// What metadata may begin with: the order of an object's keys is for its writer to choose.
 const STARTS: [&str; 2] = [r#"{"parameters":["#, r#"{"type_schema":""#];
 
+/// The most bytes that metadata may have, which is enough for thousands of parameters. Parsed JSON takes many times the memory of its text.
+const MOST: usize = 16 << 20;
+
 /// A function, and its name in its signature, which a system library's prefix is no part of.
 pub(super) type Named = (String, BinaryFunction);
 
@@ -85,7 +88,7 @@ fn add_from(data: &[u8], wanted: &mut HashMap<String, VecDeque<usize>>, function
 
 /// The signature that metadata has, and the length of its JSON.
 fn metadata(data: &[u8]) -> Option<(Signature, usize)> {
-    let mut values = Deserializer::from_slice(data).into_iter::<Value>();
+    let mut values = Deserializer::from_slice(&data[..data.len().min(MOST)]).into_iter::<Value>();
     let value = values.next()?.ok()?;
     let signature = value.get("signature")?.as_str()?.parse().ok()?;
     Some((signature, values.byte_offset()))
