@@ -30,17 +30,19 @@ pub(super) struct Symbols {
 impl Symbols {
     pub(super) fn read(file: &File<'_>, names: &mut Names) -> Result<Self, String> {
         let mut symbols = Self { defined: BTreeMap::new(), undefined: BTreeSet::new() };
-        match (file.kind(), file) {
-            (ObjectKind::Relocatable, _) => symbols.read_table(file, file.symbols(), names)?,
-            (_, File::Elf32(_) | File::Elf64(_)) => symbols.read_table(file, file.dynamic_symbols(), names)?,
-            (_, File::Pe32(file)) => symbols.read_pe(file, names)?,
-            (_, File::Pe64(file)) => symbols.read_pe(file, names)?,
-            _ => symbols.read_linked(file, names)?,
+        match file {
+            File::Pe32(file) => symbols.read_pe(file, names)?,
+            File::Pe64(file) => symbols.read_pe(file, names)?,
+            File::Elf32(_) | File::Elf64(_) if file.kind() != ObjectKind::Relocatable => {
+                symbols.read_table(file, file.dynamic_symbols(), names)?;
+            }
+            // a linked file of Mach-O too: the `object` crate's list of imports refuses symbols that may be in any library, as the runtime's are
+            _ => symbols.read_table(file, file.symbols(), names)?,
         }
         Ok(symbols)
     }
 
-    /// Reads an object's symbols, or the dynamic ones of a linked file.
+    /// Reads the exported symbols of a table, and those that it needs.
     fn read_table<'data, 'file>(
         &mut self,
         file: &File<'_>,
@@ -63,17 +65,6 @@ impl Symbols {
             }
         }
         self.undefined.remove("");
-        Ok(())
-    }
-
-    fn read_linked(&mut self, file: &File<'_>, names: &mut Names) -> Result<(), String> {
-        for export in file.exports().map_err(text)? {
-            let name = plain(file, &names.text(export.name())?);
-            self.defined.insert(name, Place { section: None, address: export.address() });
-        }
-        for import in file.imports().map_err(text)? {
-            self.undefined.insert(plain(file, &names.text(import.name())?));
-        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use object::write::WritableBuffer;
 use tvm_ffi_runtime::library_bin::{Layout, Segment};
@@ -58,8 +58,8 @@ impl<'a> ObjectFile<'a> {
     }
 
     /// Copies a file that has `expected` bytes; by the kernel alone, where it can do that.
-    fn copy(&mut self, path: &PathBuf, expected: u64) -> Result<(), PackError> {
-        let failed = |source| PackError::Payload { path: path.clone(), source };
+    fn copy(&mut self, path: &Path, expected: u64) -> Result<(), PackError> {
+        let failed = |source| PackError::Payload { path: path.to_owned(), source };
         let file = map::open(path).map_err(failed)?;
         let copied = io::copy(&mut (&file).take(expected), &mut self.out).map_err(|source| {
             // which of the two it was isn't told
@@ -71,7 +71,7 @@ impl<'a> ObjectFile<'a> {
             return Ok(());
         }
         let found = if more == 0 { copied } else { file.metadata().map_err(failed)?.len() };
-        Err(PackError::Changed { path: path.clone(), expected, found })
+        Err(PackError::Changed { path: path.to_owned(), expected, found })
     }
 
     fn and_then(&mut self, step: impl FnOnce(&mut Self) -> Result<(), PackError>) {
