@@ -227,7 +227,7 @@ fn members_keep_names_of_any_script() {
     for (target, _) in TARGETS {
         let target = triple(target);
         let [first, second] = small_objects(&target, folder.path());
-        let content = |i: usize| if i % 2 == 0 { first.clone() } else { second.clone() };
+        let content = |i: usize| if i.is_multiple_of(2) { first.clone() } else { second.clone() };
         let input = |(i, name): (usize, &&str)| ArchiveInput::Object { name: (*name).to_owned(), bytes: content(i) };
         let inputs: Vec<_> = names.iter().enumerate().map(input).collect();
         let (one, two) = (folder.path().join("one.a"), folder.path().join("two.a"));
