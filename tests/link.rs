@@ -112,3 +112,17 @@ fn a_failed_link_says_the_command_and_leaves_nothing() {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }
+
+#[test]
+fn a_linker_that_writes_nothing_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.so");
+    fs::write(&output, "before").unwrap();
+    // the driver prints that, and is content
+    let error = Linker::new(Triple::host()).arg("--version").link(&output).unwrap_err();
+    let LinkError::NothingWritten { command, output: said } = &error else { panic!("{error}") };
+    assert!(command.contains("-shared") && !said.is_empty(), "{error}");
+    assert!(error.to_string().starts_with(&format!("the linker succeeded without writing a library: {command}\n")));
+    assert_eq!(fs::read(&output).unwrap(), b"before");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}

@@ -199,3 +199,82 @@ fn archives_have_their_members_and_symbols() {
     );
     assert!(!path("x.a").exists());
 }
+
+/// The objects of two members, each with a symbol of its own.
+fn small_objects(target: &Triple, folder: &Path) -> [Vec<u8>; 2] {
+    ["a_", "b_"].map(|prefix| {
+        let (mut bin, path) = (LibraryBinBuilder::new(), folder.join("small.o"));
+        bin.library();
+        bin.symbol_prefix(prefix).write_object(target, &path).unwrap();
+        fs::read(path).unwrap()
+    })
+}
+
+/// Formats of archives count the bytes of a name, whatever characters they are.
+#[test]
+fn members_keep_names_of_any_script() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = [
+        "ядро.o",                  // 9 bytes: in the member's header
+        "é.o",                     // 4 bytes
+        "核核核核a.o",             // 15 bytes: the most that a header has room for
+        "核核核核ab.o",            // 16 bytes: in the table of long names
+        "ядро-с-длинным-именем.o", // far more
+        "plain.o",
+        "with space and (brackets)",
+        "é.o", // a name may come twice
+    ];
+    for (target, _) in TARGETS {
+        let target = triple(target);
+        let [first, second] = small_objects(&target, folder.path());
+        let content = |i: usize| if i.is_multiple_of(2) { first.clone() } else { second.clone() };
+        let input = |(i, name): (usize, &&str)| ArchiveInput::Object { name: (*name).to_owned(), bytes: content(i) };
+        let inputs: Vec<_> = names.iter().enumerate().map(input).collect();
+        let (one, two) = (folder.path().join("one.a"), folder.path().join("two.a"));
+        write_archive(&target, &inputs, &one).unwrap();
+        // as members of an archive that is put into another, they keep them too
+        write_archive(&target, &[ArchiveInput::File(one.clone())], &two).unwrap();
+        for path in [one, two] {
+            let bytes = fs::read(path).unwrap();
+            let archive = ArchiveFile::parse(&*bytes).unwrap();
+            let members: Vec<_> = archive.members().map(Result::unwrap).collect();
+            let found: Vec<_> = members.iter().map(|member| String::from_utf8_lossy(member.name())).collect();
+            assert_eq!(found, names, "{target}");
+            for (i, member) in members.iter().enumerate() {
+                let expected = content(i);
+                assert!(member.data(&*bytes).unwrap().starts_with(&expected), "{target} {}", names[i]);
+            }
+            assert!(archive.symbols().unwrap().unwrap().all(|symbol| symbol.is_ok()));
+        }
+    }
+}
+
+#[test]
+fn members_without_a_name_of_their_own_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.a");
+    for (target, _) in TARGETS {
+        let target = triple(target);
+        let [object, _] = small_objects(&target, folder.path());
+        let try_it = |name: &str| {
+            let input = ArchiveInput::Object { name: name.to_owned(), bytes: object.clone() };
+            write_archive(&target, &[input], &output)
+        };
+        for name in ["", "/", "//", "folder/", ".", "..", "folder/..", "\\", "a\0b.o", "a\nb.o"] {
+            let error = try_it(name).unwrap_err();
+            let ArchiveError::Member { name: said, problem } = &error else { panic!("{name:?}: {error}") };
+            assert_eq!((said.as_str(), problem.starts_with("expected a file's name")), (name, true), "{error}");
+            assert!(!output.exists(), "{name:?}");
+        }
+        // what linkers take for a table of symbols, where the format has it under such a name
+        let symbol_table = try_it("__.SYMDEF");
+        assert_eq!(symbol_table.is_err(), target.to_string().contains("apple"), "{target}");
+        let _ = fs::remove_file(&output);
+        // of a path, the last part is the name
+        try_it("folder/of/a.o").unwrap();
+        let bytes = fs::read(&output).unwrap();
+        let member = ArchiveFile::parse(&*bytes).unwrap().members().next().unwrap().unwrap();
+        assert_eq!(member.name(), b"a.o");
+        fs::remove_file(&output).unwrap();
+    }
+}

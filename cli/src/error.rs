@@ -1,6 +1,7 @@
 //! What goes wrong, as a user is told it.
 
 use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Why the command hasn't done what was asked.
@@ -26,7 +27,8 @@ impl CliError {
         };
         // clap's texts have the word already
         let text = text.strip_prefix("error: ").unwrap_or(text).trim_end();
-        eprintln!("tvm-ffi-codegen: error: {text}");
+        // where stderr is full or closed the exit code alone tells; `eprintln!` would panic
+        let _ = writeln!(io::stderr(), "tvm-ffi-codegen: error: {text}");
         ExitCode::from(code)
     }
 }

@@ -9,6 +9,8 @@ mod explain;
 mod inspect;
 mod io;
 mod pack;
+#[cfg(unix)]
+mod signals;
 mod signatures;
 mod wrap;
 
@@ -42,6 +44,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    if let Err(error) = signals::watch() {
+        return CliError::at("signals", error).report();
+    }
     let result = match Cli::try_parse() {
         Ok(cli) => match cli.command {
             Command::Wrap(wrap) => wrap.run(),

@@ -274,3 +274,110 @@ fn help_and_version_succeed_and_a_closed_pipe_is_quiet() {
     let output = child.wait_with_output().unwrap();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Where stdout or stderr is full or closed, the exit code is that of the failure, and not that of a panic.
+#[cfg(target_os = "linux")]
+#[test]
+fn full_and_closed_outputs_leave_the_exit_code() {
+    let place = Place::new();
+    let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap());
+    for (args, code) in [(&["frob"][..], 2), (&["inspect", "missing.o"], 1), (&["--version"], 1), (&["wrap"], 2)] {
+        let status = place.command(args).stdout(full()).stderr(full()).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+    let output = place.command(&["--version"]).stdout(full()).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("tvm-ffi-codegen: error: stdout: No space left"), "{said}");
+    for (args, code) in [(&["frob"][..], 2), (&["inspect", "missing.o"], 1), (&["--version"], 0)] {
+        // pipes that nobody reads any more
+        let ends = [std::io::pipe().unwrap(), std::io::pipe().unwrap()];
+        let [stdout, stderr] = ends.map(|(_, writer)| writer);
+        let status = place.command(args).stdout(stdout).stderr(stderr).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_linker_that_writes_nothing_is_named() {
+    let place = Place::new();
+    place.write("silent", "#!/bin/sh\nexit 0\n");
+    fs::set_permissions(place.path("silent"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let before = place.files();
+    let mut command = place.command(&["wrap", "--signature", "f()", "-o", "f.so"]);
+    let output = command.env("CC", place.path("silent")).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("tvm-ffi-codegen: error: the linker succeeded without writing a library: "), "{said}");
+    assert!(said.contains("/silent ") && said.contains(" -shared ") && !said.contains("No such file"), "{said}");
+    assert_eq!(place.files(), before);
+}
+
+/// Waits until something is so, but not for ever.
+#[cfg(target_os = "linux")]
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed().as_secs() < 60, "it takes too long");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_ends_it_leaves_no_temporary_file() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let place = Place::new();
+    let kill = |signal: &str, pid: &str| {
+        assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
+    };
+    let is_writing = || place.files().iter().any(|name| name.starts_with(".tvm-ffi-"));
+    // an output that is copied from a file: long, and nearly all of it is a hole
+    let payload = fs::File::create(place.path("huge")).unwrap();
+    payload.set_len(64 << 30).unwrap();
+    place.write("bin.o", "what was there");
+    let before = place.files();
+    for (signal, number) in [("-TERM", 15), ("-INT", 2), ("-HUP", 1)] {
+        let mut child = place.command(&["pack", "--import", "k=huge", "-o", "bin.o"]).spawn().unwrap();
+        wait_until(is_writing);
+        kill(signal, &child.id().to_string());
+        assert_eq!(child.wait().unwrap().signal(), Some(number));
+        assert_eq!(place.files(), before, "{signal}");
+        assert_eq!(fs::read(place.path("bin.o")).unwrap(), b"what was there");
+    }
+    drop(payload);
+    fs::remove_file(place.path("huge")).unwrap();
+
+    // an output that a linker writes into a folder
+    let script =
+        "#!/bin/sh\ncase \"$*\" in *-shared*) echo $$ > linker.tmp; mv linker.tmp linker.pid; exec sleep 60;; esac\n";
+    place.write("slow", script);
+    fs::set_permissions(place.path("slow"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = place.command(&["wrap", "--signature", "f()", "-o", "f.so"]);
+    let mut child = command.env("CC", place.path("slow")).spawn().unwrap();
+    wait_until(|| place.path("linker.pid").exists());
+    assert!(is_writing());
+    kill("-TERM", &child.id().to_string());
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    kill("-TERM", fs::read_to_string(place.path("linker.pid")).unwrap().trim());
+    assert_eq!(place.files(), ["bin.o", "linker.pid", "slow"]);
+}
+
+/// `nohup` starts a program with the signal ignored.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_tvm-ffi-codegen");
+    let script = format!("trap '' HUP; exec {program} wrap --signatures - -o f.o");
+    let mut command = Command::new("sh");
+    let mut child = command.args(["-c", &script]).current_dir(place.0.path()).stdin(Stdio::piped()).spawn().unwrap();
+    // it is the program, and no longer the shell, and it reads
+    let state = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap_or_default();
+    wait_until(|| state("cmdline").starts_with(program) && state("status").contains("Threads:\t2"));
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    child.stdin.take().unwrap().write_all(b"f(x: int8)\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(place.files(), ["f.o"]);
+}

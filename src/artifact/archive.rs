@@ -1,11 +1,12 @@
-//! Static libraries: objects, with a table of their symbols, in one file.
+//! Static libraries: objects and a table of their symbols in one file.
 
-use std::io;
+use std::fs;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 use memmap2::Mmap;
-use object::read::archive::ArchiveFile;
+use object::read::archive::{ArchiveFile, ArchiveMember};
 use object::{BinaryFormat, File, Object, ObjectKind, ObjectSymbol};
 use target_lexicon::Triple;
 
@@ -13,11 +14,11 @@ use super::format;
 use super::map::map;
 use super::output::Output;
 
-/// The error of writing an archive. A file that was in its place before still is.
+/// The error of [`write_archive`]. A file that was at the archive's path before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// Objects of the target are not known here.
+    /// The target's objects are of a format or machine that this crate doesn't know.
     #[error("can't make archives for {0}")]
     Target(Triple),
     /// A file can't be read or written.
@@ -28,12 +29,12 @@ pub enum ArchiveError {
         /// The system's error.
         source: io::Error,
     },
-    /// An input is no object or archive, or is one that doesn't belong there.
+    /// An input is neither an object of the target nor an archive of such objects, or it has no name that a member can have.
     #[error("{name}: {problem}")]
     Member {
-        /// The file, and the member of it.
+        /// The file; where the file is an archive, with the member.
         name: String,
-        /// The problem.
+        /// The reason why it is refused.
         problem: String,
     },
 }
@@ -42,22 +43,24 @@ pub enum ArchiveError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ArchiveInput {
-    /// An object file; or an archive, of which each member is put in.
+    /// An object file, or an archive whose members are all taken.
     File(PathBuf),
     /// An object in memory.
     Object {
-        /// The member's name, such as `kernels.o`.
+        /// The member's name, such as `kernels.o`; of a path, the last part. Any script will do, but NULs and line ends won't.
         name: String,
-        /// The object.
+        /// The object's bytes.
         bytes: Vec<u8>,
     },
 }
 
-/// Writes the archive (`.a`; `.lib` for Windows) of objects for `target` to `path`, in the order given. The same inputs give the same bytes: there are no times or
-/// users in it.
+/// Writes an archive (`.a`; `.lib` for Windows) of objects for `target` to `path`.
+///
+/// The members have the order of the inputs. The same inputs give the same bytes, as the archive has neither times nor users.
 ///
 /// # Errors
-/// A file can't be read or written, an input is no object of the target or an archive of such.
+/// The target is unknown, a file can't be read or written, or an input is refused: it is neither an object of the target nor an archive of such objects,
+/// or its name isn't that of a file.
 pub fn write_archive(target: &Triple, inputs: &[ArchiveInput], path: impl AsRef<Path>) -> Result<(), ArchiveError> {
     let path = path.as_ref();
     let sample = format::object_of(target).ok_or_else(|| ArchiveError::Target(target.clone()))?;
@@ -70,23 +73,90 @@ pub fn write_archive(target: &Triple, inputs: &[ArchiveInput], path: impl AsRef<
     let mut members = Vec::new();
     for (input, map) in inputs.iter().zip(&maps) {
         match (input, map) {
-            (ArchiveInput::Object { name, bytes }, _) => members.push((name.clone(), &bytes[..])),
+            (ArchiveInput::Object { name, bytes }, _) => members.push(Member::new(name, name, bytes)?),
             (ArchiveInput::File(path), Some(map)) => members_of(path, map, &mut members)?,
             (ArchiveInput::File(_), None) => {}
         }
     }
-    for (name, bytes) in &members {
+    for member in &members {
         let expected = (sample.format(), sample.architecture());
-        check(bytes, expected).map_err(|problem| ArchiveError::Member { name: name.clone(), problem })?;
+        check(member.bytes, expected)
+            .and_then(|()| check_name(&member.name, kind))
+            .map_err(|problem| ArchiveError::Member { name: member.shown.clone(), problem })?;
     }
-    let members: Vec<_> = members
-        .into_iter()
-        .map(|(name, bytes)| NewArchiveMember::new(bytes, &DEFAULT_OBJECT_READER, base_name(&name)))
+    let written: Vec<_> = members
+        .iter()
+        .map(|member| NewArchiveMember::new(member.bytes, &DEFAULT_OBJECT_READER, member.name_to_write(kind)))
         .collect();
     let failed = |source| ArchiveError::Io { path: path.to_owned(), source };
     let mut output = Output::create(path).map_err(failed)?;
-    write_archive_to_stream(output.file(), &members, kind, false, Some(false)).map_err(failed)?;
+    write_archive_to_stream(output.file(), &written, kind, false, Some(false)).map_err(failed)?;
+    put_names(output.file(), &members, kind).map_err(failed)?;
     output.commit().map_err(failed)
+}
+
+/// An object on its way into an archive.
+struct Member<'a> {
+    /// The file that it is from, and which member of that file, for messages.
+    shown: String,
+    /// Its name in the archive.
+    name: String,
+    bytes: &'a [u8],
+}
+
+impl<'a> Member<'a> {
+    /// A member that is named by the last part of a path.
+    fn new(shown: &str, path: &str, bytes: &'a [u8]) -> Result<Self, ArchiveError> {
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        // a name is up to a NUL or the end of its line, by format
+        if matches!(name, "" | "." | "..") || name.contains(['\0', '\n']) {
+            let problem = format!("expected a file's name for a member of an archive, got {path:?}");
+            return Err(ArchiveError::Member { name: shown.to_owned(), problem });
+        }
+        Ok(Self { shown: shown.to_owned(), name: name.to_owned(), bytes })
+    }
+
+    /// Whether the archive's writer can't write the name: it pads a name in the member's header to 16 characters, and not to 16 bytes.
+    fn needs_stand_in(&self, kind: ArchiveKind) -> bool {
+        // longer names, and all of macOS, are in places of their own, which are counted in bytes
+        kind != ArchiveKind::Darwin && self.name.len() < NAME_LEN && !self.name.is_ascii()
+    }
+
+    /// The name to give to the archive's writer; one of as many bytes where the writer can't write the name itself.
+    fn name_to_write(&self, kind: ArchiveKind) -> String {
+        if self.needs_stand_in(kind) { "-".repeat(self.name.len()) } else { self.name.clone() }
+    }
+}
+
+/// The bytes of the name in a member's header.
+const NAME_LEN: usize = 16;
+
+/// Puts the names in the place of their stand-ins.
+fn put_names(file: &mut fs::File, members: &[Member<'_>], kind: ArchiveKind) -> io::Result<()> {
+    if !members.iter().any(|member| member.needs_stand_in(kind)) {
+        return Ok(());
+    }
+    let headers = headers(file)?;
+    if headers.len() != members.len() {
+        return Err(io::Error::other("the archive has other members than were written"));
+    }
+    for (member, header) in members.iter().zip(headers).filter(|(member, _)| member.needs_stand_in(kind)) {
+        file.seek(SeekFrom::Start(header))?;
+        file.write_all(member.name.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Where the members' headers are in an archive, each of which begins with the name.
+fn headers(archive: &fs::File) -> io::Result<Vec<u64>> {
+    // SAFETY: the map is private and of its own, and nobody writes to the file meanwhile: it is a temporary one, of a name that this process chose.
+    let bytes = unsafe { Mmap::map(archive) }?;
+    let members = ArchiveFile::parse(&*bytes).map_err(io::Error::other)?.members();
+    let header = |member: object::Result<ArchiveMember<'_>>| {
+        let (data, _) = member.map_err(io::Error::other)?.file_range();
+        Ok(data.saturating_sub(size_of::<object::archive::Header>() as u64))
+    };
+    members.map(header).collect()
 }
 
 fn open(input: &ArchiveInput) -> Result<Option<Mmap>, ArchiveError> {
@@ -98,33 +168,35 @@ fn open(input: &ArchiveInput) -> Result<Option<Mmap>, ArchiveError> {
     }
 }
 
-/// Adds the members that a file gives, with their names for messages.
-fn members_of<'a>(path: &Path, bytes: &'a [u8], members: &mut Vec<(String, &'a [u8])>) -> Result<(), ArchiveError> {
+/// Adds the members that a file gives.
+fn members_of<'a>(path: &Path, bytes: &'a [u8], members: &mut Vec<Member<'a>>) -> Result<(), ArchiveError> {
     let shown = path.display().to_string();
     if bytes.starts_with(&object::archive::THIN_MAGIC) {
         let problem = "a thin archive, which only names its members: give those".to_owned();
         return Err(ArchiveError::Member { name: shown, problem });
     }
     if !bytes.starts_with(&object::archive::MAGIC) {
-        members.push((shown, bytes));
+        members.push(Member::new(&shown, &shown, bytes)?);
         return Ok(());
     }
     let failed = |error: object::Error| ArchiveError::Member { name: shown.clone(), problem: error.to_string() };
     for member in ArchiveFile::parse(bytes).map_err(failed)?.members() {
         let member = member.map_err(failed)?;
-        let name = format!("{shown}({})", String::from_utf8_lossy(member.name()));
-        members.push((name, member.data(bytes).map_err(failed)?));
+        let name = String::from_utf8_lossy(member.name());
+        members.push(Member::new(&format!("{shown}({name})"), &name, member.data(bytes).map_err(failed)?)?);
     }
     Ok(())
 }
 
-/// The name in the archive of what is shown as `path/of.o` or `path/of.a(member.o)`.
-fn base_name(shown: &str) -> String {
-    let name = shown.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')).map_or(shown, |(_, member)| member);
-    name.rsplit(['/', '\\']).next().unwrap_or(name).to_owned()
+/// Checks that readers don't take the member for the table of symbols, which macOS's format has under such names.
+fn check_name(name: &str, kind: ArchiveKind) -> Result<(), String> {
+    match kind == ArchiveKind::Darwin && name.starts_with("__.SYMDEF") {
+        true => Err(format!("expected a file's name for a member of an archive, got {name:?}, the table of symbols")),
+        false => Ok(()),
+    }
 }
 
-/// That it is an object of the target whose symbols can be read, as the archive's writer panics over others.
+/// Checks that the bytes are an object of the target whose symbols can be read. The archive's writer panics over others.
 fn check(bytes: &[u8], expected: (BinaryFormat, object::Architecture)) -> Result<(), String> {
     let file = File::parse(bytes).map_err(|error| format!("expected an object: {error}"))?;
     let found = (file.format(), file.architecture());

@@ -1,13 +1,13 @@
-//! What can go wrong while an artifact is made.
+//! The errors of making an object file.
 
 use crate::backend::CodegenError;
 use crate::lower::LowerError;
 
-/// The error of making an object file.
+/// The error of [`LibraryBuilder::emit`](super::LibraryBuilder::emit).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// The mistakes of all functions, in their order.
+    /// Mistakes in the functions: all that were found, in the order of the functions.
     #[error("{}", list(.0))]
     Functions(Vec<LowerError>),
     /// The backend has no code generator for the target, or can't make an object for it.

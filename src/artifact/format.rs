@@ -1,11 +1,11 @@
-//! What the objects of a target are like.
+//! The object format of each target.
 
 use object::write::{CoffExportStyle, MachOBuildVersion, Object};
 use object::{Architecture, BinaryFormat, Endianness, FileFlags, elf, macho};
 use target_lexicon as target;
 use target_lexicon::Triple;
 
-/// An empty object of a target; `None` where it is none of those that this crate knows.
+/// An empty object for a target; `None` for a target that this crate doesn't know.
 pub(super) fn object_of<'a>(triple: &Triple) -> Option<Object<'a>> {
     let format = binary_format(triple)?;
     let architecture = architecture(triple)?;
@@ -35,7 +35,7 @@ fn is_macos(triple: &Triple) -> bool {
     matches!(triple.operating_system, target::OperatingSystem::Darwin(_) | target::OperatingSystem::MacOSX(_))
 }
 
-/// How the linkers of a target that has COFF spell what to export.
+/// How the linkers of a COFF target spell the symbols to export.
 pub(super) fn coff_exports(triple: &Triple) -> CoffExportStyle {
     match triple.environment {
         target::Environment::Gnu | target::Environment::GnuLlvm => CoffExportStyle::Gnu,

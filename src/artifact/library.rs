@@ -11,11 +11,11 @@ use crate::ir::{self, VerifiedModule};
 use crate::lower::{Kernel, LibraryLowering};
 use crate::spec::Signature;
 
-/// Collects functions, and makes one object file of them.
+/// A builder of an object file, from signatures and kernels.
 ///
 /// The object has, besides what is local to it:
 ///
-/// | symbol | what |
+/// | symbol | item |
 /// | --- | --- |
 /// | `__tvm_ffi_<name>` | the function |
 /// | `__tvm_ffi__metadata_<name>` | a function that returns [metadata](crate::lower::metadata) |
@@ -70,7 +70,7 @@ impl Default for LibraryBuilder {
 }
 
 impl LibraryBuilder {
-    /// A library without functions, for the kind of machine that this is.
+    /// A builder without functions, for this machine's target.
     pub fn new() -> Self {
         LibraryBuilder {
             target: Triple::host(),
@@ -87,52 +87,52 @@ impl LibraryBuilder {
         }
     }
 
-    /// Sets the machine that the object is for; this one unless stated.
+    /// Sets the target of the object; the host's, unless stated.
     pub fn target(mut self, triple: Triple) -> Self {
         self.target = triple;
         self
     }
 
-    /// Sets the code generator. Cranelift unless stated, if it is among the crate's features.
+    /// Sets the backend that makes the code. Unless stated, it is Cranelift if that is among the crate's features.
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
     }
 
-    /// Sets the level of optimisation.
+    /// Sets how much the code is optimised.
     pub fn opt_level(mut self, level: OptLevel) -> Self {
         self.opt_level = level;
         self
     }
 
-    /// The least CPU that the code has to run on, by the backend's name for it: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
-    /// and `skylake`. Unless stated, any of the architecture.
+    /// Sets the least CPU that the code has to run on, by the backend's name for it: LLVM's `x86-64-v3` and `apple-m1`, Cranelift's `x86_64_v3`
+    /// and `skylake`. Unless stated, the code runs on any CPU of the architecture.
     pub fn cpu(mut self, name: impl Into<String>) -> Self {
         self.cpu = Some(name.into());
         self
     }
 
-    /// A feature that the CPU has for certain, by the backend's name for it: LLVM's `+avx2`, Cranelift's `has_avx2`.
+    /// Adds a feature that the CPU has for certain, by the backend's name for it: LLVM's `+avx2`, Cranelift's `has_avx2`.
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
         self
     }
 
-    /// The most threads to make code on; as many as the machine has, unless stated. Only Cranelift uses more than one, from about a
-    /// hundred functions on. The bytes don't depend on it.
+    /// Sets the most threads to make code on; as many as the machine has, unless stated. Only Cranelift uses more than one thread, from about a
+    /// hundred functions on. The object's bytes don't depend on it.
     pub fn threads(mut self, most: NonZeroUsize) -> Self {
         self.threads = Some(most);
         self
     }
 
-    /// Whether the IR is verified, and Cranelift checks its own work; on by default in debug builds. What LLVM gets is always checked
-    /// by LLVM, which crashes on what is malformed.
+    /// Sets whether the IR is verified, and whether Cranelift checks its own work; both are on by default in debug builds. LLVM's IR is
+    /// always verified, as LLVM crashes on malformed IR.
     pub fn verifier(mut self, yes: bool) -> Self {
         self.verifier = yes;
         self
     }
 
-    /// Makes a system library: one that is linked into a program, where nothing is loaded, and registers its symbols when the program
+    /// Makes the library a system library: it is linked into a program instead of loaded, and registers its symbols when the program
     /// starts. A host finds it by this prefix (`ffi.SystemLib`, [`Module::system_lib`](tvm_ffi_runtime::Module::system_lib)). All exported C symbols begin with it too, behind `__tvm_ffi_` for
     /// functions, so that a program may have several, each with a prefix of its own.
     pub fn system_library(mut self, prefix: impl Into<String>) -> Self {
@@ -140,16 +140,16 @@ impl LibraryBuilder {
         self
     }
 
-    /// States that the program has modules of this system library, too: an object of a [`LibraryBinBuilder`](super::LibraryBinBuilder) with
-    /// the same [prefix](super::LibraryBinBuilder::symbol_prefix). They are registered with the functions then, and the program doesn't link
-    /// without that object. Not needed where a library is loaded as a file: its loader finds them.
+    /// States that the program has modules of this system library too: an object of a [`LibraryBinBuilder`](super::LibraryBinBuilder) with
+    /// the same [prefix](super::LibraryBinBuilder::symbol_prefix). The modules are then registered with the functions, and the program doesn't link
+    /// without that object. A library that is loaded as a file doesn't need this, as its loader finds the modules.
     pub fn carries_modules(mut self) -> Self {
         self.carries_modules = true;
         self
     }
 
-    /// Whether each function carries its metadata: type schema, parameters' names and defaults, the signature's text. It does, unless
-    /// stated. Without it a library is smaller, and hosts know no more of a function than its name and doc.
+    /// Sets whether each function carries its metadata (type schema, parameters' names and defaults, the signature's text), as it does unless
+    /// stated. Without metadata a library is smaller, and hosts know no more of a function than its name and doc.
     pub fn metadata(mut self, yes: bool) -> Self {
         self.metadata = yes;
         self
@@ -160,7 +160,7 @@ impl LibraryBuilder {
         self.add(signature, kernel, None)
     }
 
-    /// Adds a function with a doc, as hosts show it.
+    /// Adds a function with a doc, which hosts show.
     pub fn documented(self, signature: &Signature, kernel: &Kernel, doc: impl Into<String>) -> Self {
         self.add(signature, kernel, Some(doc.into()))
     }
@@ -174,8 +174,8 @@ impl LibraryBuilder {
     /// Makes the object file. A library without functions has only its context.
     ///
     /// # Errors
-    /// Functions have mistakes: a kernel or body that doesn't fit, a kernel by its address, a name that is there twice or means something
-    /// else in a library; or the backend has no code generator for the target.
+    /// Functions have mistakes: a kernel or body that doesn't fit its signature, a kernel that is an address, a name that two functions have or that
+    /// libraries use for something else. Or the backend has no code generator for the target.
     pub fn emit(&self) -> Result<ObjectFile, EmitError> {
         let module = self.lower()?;
         let options = ObjectOptions {

@@ -1,12 +1,12 @@
-//! What a compiler ships: object files, for any target that a backend has; the modules that a library carries; libraries and archives of
-//! them; and reading those back.
+//! The files that a compiler ships: objects for any target of a backend, the modules that a library carries, shared libraries and archives; and
+//! a reader of them.
 //!
-//! [`LibraryBuilder`] makes an [`ObjectFile`] of signatures and kernels, [`LibraryBinBuilder`] an object with modules of other kinds. A [`Linker`] makes
-//! a shared library of one or several, [`write_archive`] a static one. [`inspect()`] shows what is in such files. All of them write a file wholly or not
-//! at all.
+//! A [`LibraryBuilder`] makes an [`ObjectFile`] from signatures and kernels. A [`LibraryBinBuilder`] makes an object with modules of other kinds. A
+//! [`Linker`] makes a shared library of such objects, [`write_archive`] a static library. [`inspect()`] shows what such a file holds. Each file is
+//! written wholly or not at all.
 //!
-//! The bundled runtime loads libraries: [`Module`](tvm_ffi_runtime::Module). From signatures to that, with the limits of each target, it is all in
-//! [artifacts](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/artifacts.md) (`docs/artifacts.md`).
+//! The bundled runtime loads libraries ([`Module`](tvm_ffi_runtime::Module)). The whole way from signatures to a loaded library, with the limits of
+//! each target, is in [artifacts](https://docs.rs/crate/tvm-ffi-codegen/latest/source/docs/artifacts.md) (`docs/artifacts.md`).
 
 mod archive;
 #[cfg(feature = "_engine")]
@@ -31,5 +31,6 @@ pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_sy
 #[cfg(feature = "_engine")]
 pub use library::LibraryBuilder;
 pub use link::{LinkError, Linker};
+pub use output::{NoUnfinishedOutputs, remove_unfinished_outputs};
 pub use pack::{LibraryBinBuilder, NodeId, PackError, Payload};
 pub use target_lexicon::Triple;

@@ -7,7 +7,7 @@ use target_lexicon::Triple;
 
 use super::output::Output;
 
-/// A relocatable object file, ready to be linked: ELF, Mach-O or COFF, as its target has it.
+/// A relocatable object file in memory, ready to be linked. Its format is the target's: ELF, Mach-O or COFF.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ObjectFile {
     bytes: Vec<u8>,
@@ -20,12 +20,12 @@ impl ObjectFile {
         ObjectFile { bytes, triple, functions }
     }
 
-    /// The file's contents.
+    /// The file's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The file's contents, taken out.
+    /// The file's bytes, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -35,15 +35,15 @@ impl ObjectFile {
         &self.triple
     }
 
-    /// The names of the library's functions, in the order in which they were added: what a host asks the library's module for.
+    /// The names of the functions, in the order in which they were added. A host asks the library's module for a function by such a name.
     pub fn functions(&self) -> &[String] {
         &self.functions
     }
 
-    /// Writes it to a file, which is replaced if it is there.
+    /// Writes the object to a file. A file that is at `path` already is replaced.
     ///
     /// # Errors
-    /// It can't be written. Then nothing is left of it, and what was at `path` before still is there.
+    /// The file can't be written. Then a file that was at `path` before is unchanged, and no other file is left.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut output = Output::create(path.as_ref())?;
         output.file().write_all(&self.bytes)?;

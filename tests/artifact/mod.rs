@@ -1,5 +1,6 @@
-//! What is made for other programs: object files.
+//! Object files, and the reader of object files and libraries.
 
+mod hostile;
 mod many;
 mod memory;
 mod objects;

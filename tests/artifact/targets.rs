@@ -7,7 +7,7 @@ use object::{
     Architecture, BinaryFormat, File, Object, ObjectSection, ObjectSymbol, RelocationFlags, SectionKind, SymbolKind,
     elf, macho, pe,
 };
-use tvm_ffi_codegen::artifact::{LibraryBuilder, ObjectFile};
+use tvm_ffi_codegen::artifact::{LibraryBuilder, ObjectFile, inspect};
 use tvm_ffi_codegen::{Backend, Kernel};
 
 use crate::support::sig;
@@ -303,4 +303,35 @@ fn windows_finds_saved_registers() {
         rest = &rest[4 + 2 * usize::from(nodes).next_multiple_of(2)..];
     }
     assert!(rest.is_empty() && count == entries && most >= 6, "{count} of {entries}, {most}");
+}
+
+/// A library of macOS, as its linker makes it with `-undefined dynamic_lookup`: each undefined symbol may be in any library.
+#[test]
+fn libraries_of_macos_with_open_symbols_are_inspected() {
+    let library = LibraryBuilder::new().target("aarch64-apple-darwin".parse().unwrap());
+    let object = library.function(&sig("f(x: Tensor([n], float32))"), &Kernel::symbol("kernel")).emit().unwrap();
+    let mut bytes = object.into_bytes();
+    let number = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    bytes[12..16].copy_from_slice(&macho::MH_DYLIB.to_le_bytes());
+    let flags = number(&bytes, 24) | macho::MH_TWOLEVEL;
+    bytes[24..28].copy_from_slice(&flags.to_le_bytes());
+    // the commands are behind a header of 32 bytes, each with its type and size
+    let mut command = 32;
+    while number(&bytes, command) != macho::LC_SYMTAB {
+        command += number(&bytes, command + 4) as usize;
+    }
+    let (start, count) = (number(&bytes, command + 8) as usize, number(&bytes, command + 12) as usize);
+    for symbol in bytes[start..][..16 * count].chunks_exact_mut(16) {
+        if symbol[4] & macho::N_TYPE == macho::N_UNDF {
+            symbol[7] = macho::DYNAMIC_LOOKUP_ORDINAL;
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.dylib");
+    std::fs::write(&path, &bytes).unwrap();
+    let seen = inspect(&path).unwrap();
+    assert!(seen.linked && seen.has_context && seen.format == "Mach-O");
+    let function = &seen.functions[0];
+    assert_eq!((function.name.as_str(), function.signature.as_deref()), ("f", Some("f(x: Tensor([n], float32))")));
+    assert!(seen.needed_symbols.iter().any(|symbol| symbol == "kernel"), "{:?}", seen.needed_symbols);
 }

@@ -1,4 +1,4 @@
-//! Reading back what a library or object holds, of any format and machine, without running any of it.
+//! A reader of libraries and objects of any format and machine. No code of the file is run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,21 @@ use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
 
 use super::map::map;
 pub use defines::defines_symbol;
+use names::Names;
 use symbols::Symbols;
 
 mod bytes;
 mod defines;
+mod names;
 mod needed;
 mod symbols;
 mod texts;
 
-/// The error of reading a file.
+/// The error of [`inspect`] and [`defines_symbol`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
-    /// The system doesn't let it.
+    /// The file can't be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -29,12 +31,12 @@ pub enum InspectError {
         /// The system's error.
         source: io::Error,
     },
-    /// The file is no object or library, or a broken one.
+    /// The file is neither an object nor a library, or it is broken.
     #[error("{}: {problem}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The problem.
+        /// The part that is wrong, and how.
         problem: String,
     },
     /// The file's `__tvm_ffi__library_bin` is broken.
@@ -42,12 +44,12 @@ pub enum InspectError {
     LibraryBin {
         /// The file.
         path: PathBuf,
-        /// The problem.
+        /// The part of it that is wrong.
         source: LibraryBinError,
     },
 }
 
-/// The contents of an object or library.
+/// The contents of an object or library, as [`inspect`] finds them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Binary {
@@ -55,15 +57,15 @@ pub struct Binary {
     pub format: &'static str,
     /// The machine, such as `X86_64`.
     pub architecture: String,
-    /// Whether it is linked: a library or a program, not an object.
+    /// Whether the file is linked: a library or a program, and not an object.
     pub linked: bool,
     /// The functions `__tvm_ffi_<name>`, by name.
     pub functions: Vec<BinaryFunction>,
-    /// Whether it has a place for its context, `__tvm_ffi__library_ctx`.
+    /// Whether the file has a variable for the address of the library's module, `__tvm_ffi__library_ctx`.
     pub has_context: bool,
-    /// Symbols that something else has to define, by name; weak ones need not be, and are left out.
+    /// The symbols that another file has to define, by name. Weak symbols may stay undefined, and are left out.
     pub needed_symbols: Vec<String>,
-    /// Libraries that are loaded with it, in order.
+    /// The libraries that are loaded with the file, in order.
     pub needed_libraries: Vec<String>,
     /// The nodes of `__tvm_ffi__library_bin`, the root first; `None` where there is none.
     pub modules: Option<Vec<BinaryModule>>,
@@ -73,18 +75,18 @@ pub struct Binary {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BinaryFunction {
-    /// The name; in a system library, with its prefix.
+    /// The function's name; in a system library, with the library's prefix.
     pub name: String,
-    /// Whether it has metadata: `__tvm_ffi__metadata_<name>`.
+    /// Whether the function has metadata: `__tvm_ffi__metadata_<name>`.
     pub has_metadata: bool,
-    /// Whether it has a doc: `__tvm_ffi__doc_<name>`.
+    /// Whether the function has a doc: `__tvm_ffi__doc_<name>`.
     pub has_doc: bool,
-    /// The metadata, JSON. As it is a function that returns it, and none is called here, it is known only of libraries that this crate made: there it
-    /// is found among the data.
+    /// The metadata, as JSON. A function of the file returns it, and no function is called, so that it is known only where this crate made the object:
+    /// there it is found in the data.
     pub metadata: Option<String>,
-    /// The text of the signature, from the metadata.
+    /// The text form of the signature, from the metadata.
     pub signature: Option<String>,
-    /// The doc; known where the metadata is.
+    /// The doc, which is known where the metadata is.
     pub doc: Option<String>,
 }
 
@@ -94,16 +96,19 @@ pub struct BinaryFunction {
 pub struct BinaryModule {
     /// The module's kind; `_lib` is the library itself.
     pub kind: String,
-    /// The size of its payload in bytes.
+    /// The size of the payload in bytes.
     pub size: u64,
-    /// The indices of the nodes that it imports.
+    /// The indices of the nodes that the module imports.
     pub imports: Vec<usize>,
 }
 
-/// Reads an object file or shared library: ELF, Mach-O, COFF or PE. Of a large file only what is looked at is read.
+/// Reads an object file or shared library: ELF, Mach-O, COFF or PE. Of a large file only the parts that are looked at are read.
+///
+/// The file need not be trusted. The time grows with the file's size: data that sections share are searched once, and names that entries of
+/// tables share are read until they are 16 times the file.
 ///
 /// # Errors
-/// It can't be read, is none of these, or is broken.
+/// The file can't be read, isn't regular (a FIFO is not waited for), has another format, or is broken.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let path = path.as_ref();
     let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
@@ -112,8 +117,9 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
         return Err(malformed("an archive: extract its members (`ar x`), and inspect those".to_owned()));
     }
     let file = File::parse(&*mapped).map_err(|error| malformed(format!("no object or library: {error}")))?;
-    let symbols = Symbols::read(&file).map_err(|error| malformed(error.to_string()))?;
-    let needed_libraries = needed::libraries(&file).map_err(|error| malformed(error.to_string()))?;
+    let mut names = Names::of_file(mapped.len());
+    let symbols = Symbols::read(&file, &mut names).map_err(malformed)?;
+    let needed_libraries = needed::libraries(&file, &mut names).map_err(malformed)?;
     let blob = match symbols.library_bin() {
         None => None,
         Some(place) => Some(
@@ -123,7 +129,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let bin = blob.map(LibraryBin::parse).transpose();
     let bin = bin.map_err(|source| InspectError::LibraryBin { path: path.to_owned(), source })?;
     let mut functions = symbols.functions();
-    texts::add(&file, blob.map(extent).unwrap_or_default(), &mut functions);
+    texts::add(&file, &mapped, blob.map(extent).unwrap_or_default(), &mut functions);
     Ok(Binary {
         format: match &file {
             File::Coff(_) | File::CoffBig(_) => "COFF",

@@ -3,40 +3,58 @@
 use object::endian::Endian;
 use object::read::elf::{ElfFile, FileHeader};
 use object::read::macho::{MachHeader, MachOFile};
-use object::{File, Object, elf};
+use object::read::pe::{ImageNtHeaders, PeFile};
+use object::{File, LittleEndian as LE, elf};
 
-pub(super) fn libraries(file: &File<'_>) -> object::Result<Vec<String>> {
+use super::names::Names;
+
+pub(super) fn libraries(file: &File<'_>, names: &mut Names) -> Result<Vec<String>, String> {
+    let mut libraries = Vec::new();
+    let mut add = |name: object::Result<&[u8]>| -> Result<(), String> {
+        libraries.push(names.text(name.map_err(text)?)?.into_owned());
+        Ok(())
+    };
     match file {
-        File::Elf32(file) => of_elf(file),
-        File::Elf64(file) => of_elf(file),
-        File::MachO32(file) => of_macho(file),
-        File::MachO64(file) => of_macho(file),
-        _ => {
-            let mut names: Vec<_> = file.imports()?.iter().map(|import| text(import.library())).collect();
-            names.dedup();
-            names.retain(|name| !name.is_empty());
-            Ok(names)
+        File::Elf32(file) => of_elf(file, &mut add)?,
+        File::Elf64(file) => of_elf(file, &mut add)?,
+        File::MachO32(file) => of_macho(file, &mut add)?,
+        File::MachO64(file) => of_macho(file, &mut add)?,
+        File::Pe32(file) => of_pe(file, &mut add)?,
+        File::Pe64(file) => of_pe(file, &mut add)?,
+        _ => {}
+    }
+    // a library may have several lists of imports
+    libraries.dedup();
+    Ok(libraries)
+}
+
+/// Takes the name of a library, which may be broken.
+type Add<'a> = dyn FnMut(object::Result<&[u8]>) -> Result<(), String> + 'a;
+
+fn of_elf<E: Endian, H: FileHeader<Endian = E>>(file: &ElfFile<'_, H>, add: &mut Add<'_>) -> Result<(), String> {
+    let table = file.elf_dynamic_table().map_err(text)?;
+    table.iter().filter(|entry| entry.tag == elf::DT_NEEDED).try_for_each(|entry| add(table.string(entry)))
+}
+
+fn of_macho<E: Endian, H: MachHeader<Endian = E>>(file: &MachOFile<'_, H>, add: &mut Add<'_>) -> Result<(), String> {
+    let mut commands = file.macho_load_commands().map_err(text)?;
+    while let Some(command) = commands.next().map_err(text)? {
+        if let Some(dylib) = command.dylib().map_err(text)? {
+            add(command.string(file.endian(), dylib.dylib.name))?;
         }
     }
+    Ok(())
 }
 
-fn of_elf<E: Endian, H: FileHeader<Endian = E>>(file: &ElfFile<'_, H>) -> object::Result<Vec<String>> {
-    let table = file.elf_dynamic_table()?;
-    let needed = table.iter().filter(|entry| entry.tag == elf::DT_NEEDED);
-    needed.map(|entry| table.string(entry).map(text)).collect()
-}
-
-fn of_macho<E: Endian, H: MachHeader<Endian = E>>(file: &MachOFile<'_, H>) -> object::Result<Vec<String>> {
-    let mut names = Vec::new();
-    let mut commands = file.macho_load_commands()?;
-    while let Some(command) = commands.next()? {
-        if let Some(dylib) = command.dylib()? {
-            names.push(text(command.string(file.endian(), dylib.dylib.name)?));
-        }
+fn of_pe<Pe: ImageNtHeaders>(file: &PeFile<'_, Pe>, add: &mut Add<'_>) -> Result<(), String> {
+    let Some(table) = file.import_table().map_err(text)? else { return Ok(()) };
+    let mut libraries = table.descriptors().map_err(text)?;
+    while let Some(library) = libraries.next().map_err(text)? {
+        add(table.name(library.name.get(LE)))?;
     }
-    Ok(names)
+    Ok(())
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn text(error: object::Error) -> String {
+    error.to_string()
 }

@@ -3,58 +3,98 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use object::{BinaryFormat, File, Object, ObjectKind, ObjectSymbol, SectionIndex};
+use object::read::SymbolIterator;
+use object::read::pe::{ImageNtHeaders, ImageThunkData, PeFile};
+use object::{BinaryFormat, File, LittleEndian as LE, Object, ObjectKind, ObjectSymbol, SectionIndex};
 
 use tvm_ffi_runtime::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 
 use super::BinaryFunction;
+use super::names::Names;
 use super::texts::Named;
 
-/// Where a symbol is.
+/// The place of a symbol in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// In an object, whose addresses alone say nothing.
+    /// The section, in an object, whose addresses are offsets into sections.
     pub(super) section: Option<SectionIndex>,
     pub(super) address: u64,
 }
 
-/// Names without what the format puts before them.
+/// The symbols of a file by their C names.
 pub(super) struct Symbols {
     defined: BTreeMap<String, Place>,
     undefined: BTreeSet<String>,
 }
 
 impl Symbols {
-    pub(super) fn read(file: &File<'_>) -> object::Result<Self> {
-        let plain = |name: &[u8]| {
-            let name = String::from_utf8_lossy(name);
-            // C names begin with `_` in Mach-O
-            let stripped = if file.format() == BinaryFormat::MachO { name.strip_prefix('_') } else { None };
-            stripped.unwrap_or(&name).to_owned()
-        };
+    pub(super) fn read(file: &File<'_>, names: &mut Names) -> Result<Self, String> {
         let mut symbols = Self { defined: BTreeMap::new(), undefined: BTreeSet::new() };
-        if file.kind() != ObjectKind::Relocatable {
-            for export in file.exports()? {
-                symbols.defined.insert(plain(export.name()), Place { section: None, address: export.address() });
+        match file {
+            File::Pe32(file) => symbols.read_pe(file, names)?,
+            File::Pe64(file) => symbols.read_pe(file, names)?,
+            File::Elf32(_) | File::Elf64(_) if file.kind() != ObjectKind::Relocatable => {
+                symbols.read_table(file, file.dynamic_symbols(), names)?;
             }
-            symbols.undefined.extend(file.imports()?.iter().map(|import| plain(import.name())));
-            // what is weak may stay undefined, as do hooks that a C compiler's startup files ask for
-            for symbol in file.dynamic_symbols().filter(|symbol| symbol.is_undefined() && symbol.is_weak()) {
-                symbols.undefined.remove(&plain(symbol.name_bytes()?));
-            }
-            return Ok(symbols);
-        }
-        for symbol in file.symbols().filter(|symbol| symbol.is_global()) {
-            let name = plain(symbol.name_bytes()?);
-            if symbol.is_undefined() {
-                if !symbol.is_weak() {
-                    symbols.undefined.insert(name);
-                }
-            } else {
-                symbols.defined.insert(name, Place { section: symbol.section_index(), address: symbol.address() });
-            }
+            // a linked file of Mach-O too: the `object` crate's list of imports refuses symbols that may be in any library, as the runtime's are
+            _ => symbols.read_table(file, file.symbols(), names)?,
         }
         Ok(symbols)
+    }
+
+    /// Reads the exported symbols of a table, and those that it needs.
+    fn read_table<'data, 'file>(
+        &mut self,
+        file: &File<'_>,
+        table: SymbolIterator<'data, 'file>,
+        names: &mut Names,
+    ) -> Result<(), String> {
+        let linked = file.kind() != ObjectKind::Relocatable;
+        for symbol in table.filter(|symbol| symbol.is_global()) {
+            // a weak symbol may stay undefined, as do hooks that a C compiler's startup files ask for
+            if symbol.is_undefined() && symbol.is_weak() {
+                continue;
+            }
+            let name = plain(file, &names.text(symbol.name_bytes().map_err(text)?)?);
+            if symbol.is_undefined() {
+                self.undefined.insert(name);
+            } else if !linked {
+                self.defined.insert(name, Place { section: symbol.section_index(), address: symbol.address() });
+            } else if symbol.is_definition() {
+                self.defined.insert(name, Place { section: None, address: symbol.address() });
+            }
+        }
+        self.undefined.remove("");
+        Ok(())
+    }
+
+    /// Reads one entry after the other: lists of imports may overlap too, and all of them together be more than there is memory for.
+    fn read_pe<Pe: ImageNtHeaders>(&mut self, file: &PeFile<'_, Pe>, names: &mut Names) -> Result<(), String> {
+        if let Some(table) = file.export_table().map_err(text)? {
+            for (pointer, index) in table.name_iter() {
+                let name = names.text(table.name_from_pointer(pointer).map_err(text)?)?;
+                let address = table.address_by_index(index.into()).map_err(text)?;
+                if !table.is_forward(address) {
+                    let address = file.relative_address_base().wrapping_add(address.into());
+                    self.defined.insert(name.into_owned(), Place { section: None, address });
+                }
+            }
+        }
+        let Some(table) = file.import_table().map_err(text)? else { return Ok(()) };
+        let mut libraries = table.descriptors().map_err(text)?;
+        while let Some(library) = libraries.next().map_err(text)? {
+            let list = Some(library.original_first_thunk.get(LE)).filter(|&list| list != 0);
+            let mut thunks = table.thunks(list.unwrap_or(library.first_thunk.get(LE))).map_err(text)?;
+            while let Some(thunk) = thunks.next::<Pe>().map_err(text)? {
+                let name = match thunk.is_ordinal() {
+                    true => &[],
+                    false => table.hint_name(thunk.address()).map_err(text)?.1,
+                };
+                self.undefined.insert(names.text(name)?.into_owned());
+            }
+        }
+        self.undefined.remove("");
+        Ok(())
     }
 
     pub(super) fn undefined(&self) -> impl Iterator<Item = &str> {
@@ -95,4 +135,15 @@ impl Symbols {
         let split = self.defined.keys().filter_map(|symbol| symbol.split_once(infix));
         split.map(|(prefix, name)| (format!("{prefix}{name}"), name)).collect()
     }
+}
+
+/// A symbol's C name.
+fn plain(file: &File<'_>, name: &str) -> String {
+    // C names begin with `_` in Mach-O
+    let stripped = if file.format() == BinaryFormat::MachO { name.strip_prefix('_') } else { None };
+    stripped.unwrap_or(name).to_owned()
+}
+
+fn text(error: object::Error) -> String {
+    error.to_string()
 }

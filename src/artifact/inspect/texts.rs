@@ -1,7 +1,10 @@
 //! Metadata and docs as they lie among a file's data. The functions that return them are not called, as running code of a file means trusting it.
 //!
-//! Objects of this crate have the texts one behind the other, each with a NUL at its end; a function's doc comes right behind its metadata. What looks
-//! like metadata has to be that: JSON with the text of a signature, of a function that the file has.
+//! Objects of this crate have the texts one behind the other, each with a NUL at its end; a function's doc comes right behind its metadata. A text is
+//! taken for metadata only where it is JSON with the text of a signature, and the file exports the signature's function.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use memchr::memmem;
 use object::{File, Object, ObjectSection};
@@ -13,25 +16,57 @@ use crate::spec::Signature;
 /// What metadata may begin with: the order of an object's keys is for its writer to choose.
 const STARTS: [&str; 2] = [r#"{"parameters":["#, r#"{"type_schema":""#];
 
+/// The most bytes that metadata may have, which is enough for thousands of parameters. Parsed JSON takes many times the memory of its text.
+const MOST: usize = 16 << 20;
+
 /// A function, and its name in its signature, which a system library's prefix is no part of.
 pub(super) type Named = (String, BinaryFunction);
 
-/// Adds what the file's data says of functions; the data `but` is left out.
-pub(super) fn add(file: &File<'_>, but: &[u8], functions: &mut [Named]) {
-    for section in file.sections() {
-        let data = section.data().unwrap_or_default();
-        // a `library_bin` may be huge, and its payloads may be libraries with texts of their own
-        let around = match but.as_ptr().addr().checked_sub(data.as_ptr().addr()) {
-            Some(start) if start < data.len() && !but.is_empty() => {
-                [&data[..start], data.get(start + but.len()..).unwrap_or_default()]
+/// Adds the metadata and docs that the sections' data has to the functions; the data `but` is left out.
+///
+/// `bytes` is the whole file. Each byte of it is searched once, however many sections have it.
+pub(super) fn add(file: &File<'_>, bytes: &[u8], but: &[u8], functions: &mut [Named]) {
+    let mut wanted: HashMap<String, VecDeque<usize>> = HashMap::new();
+    for (index, (name, function)) in functions.iter().enumerate() {
+        if function.has_metadata {
+            wanted.entry(name.clone()).or_default().push_back(index);
+        }
+    }
+    // a `library_bin` may be huge, and its payloads may be libraries with texts of their own
+    let but = match but.as_ptr().addr().checked_sub(bytes.as_ptr().addr()) {
+        Some(start) if !but.is_empty() => start..start + but.len(),
+        _ => 0..0,
+    };
+    for range in ranges(file, bytes.len()) {
+        for part in [range.start..range.end.min(but.start), range.start.max(but.end)..range.end] {
+            if let Some(data) = bytes.get(part) {
+                add_from(data, &mut wanted, functions);
             }
-            _ => [data, &[]],
-        };
-        around.into_iter().for_each(|data| add_from(data, functions));
+        }
     }
 }
 
-fn add_from(data: &[u8], functions: &mut [Named]) {
+/// The sections' places in a file of `len` bytes, in order. Sections that overlap have a place together; those that only touch don't, as a text ends
+/// with its section.
+fn ranges(file: &File<'_>, len: usize) -> Vec<Range<usize>> {
+    let in_file = |(start, size): (u64, u64)| {
+        let (start, end) = (usize::try_from(start).ok()?, usize::try_from(start.checked_add(size)?).ok()?);
+        // a section that isn't wholly in the file has no data
+        (start < end && end <= len).then_some(start..end)
+    };
+    let mut all: Vec<_> = file.sections().filter_map(|section| section.file_range().and_then(in_file)).collect();
+    all.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(all.len().min(64));
+    for range in all {
+        match merged.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+fn add_from(data: &[u8], wanted: &mut HashMap<String, VecDeque<usize>>, functions: &mut [Named]) {
     let mut starts: Vec<usize> = STARTS.iter().flat_map(|start| memmem::find_iter(data, start)).collect();
     starts.sort_unstable();
     let mut end = 0;
@@ -41,8 +76,9 @@ fn add_from(data: &[u8], functions: &mut [Named]) {
         }
         let Some((signature, len)) = metadata(&data[start..]) else { continue };
         end = start + len;
-        let of_it = |(name, f): &&mut Named| f.has_metadata && f.metadata.is_none() && name == signature.name();
-        if let Some((_, function)) = functions.iter_mut().find(of_it) {
+        // functions of one name are told apart by a system library's prefix, which isn't in the text: the first text is taken for the first
+        let next = wanted.get_mut(signature.name()).and_then(VecDeque::pop_front);
+        if let Some((_, function)) = next.and_then(|index| functions.get_mut(index)) {
             function.metadata = Some(String::from_utf8_lossy(&data[start..end]).into_owned());
             function.signature = Some(signature.to_string());
             function.doc = if function.has_doc { doc(&data[end..]) } else { None };
@@ -52,7 +88,7 @@ fn add_from(data: &[u8], functions: &mut [Named]) {
 
 /// The signature that metadata has, and the length of its JSON.
 fn metadata(data: &[u8]) -> Option<(Signature, usize)> {
-    let mut values = Deserializer::from_slice(data).into_iter::<Value>();
+    let mut values = Deserializer::from_slice(&data[..data.len().min(MOST)]).into_iter::<Value>();
     let value = values.next()?.ok()?;
     let signature = value.get("signature")?.as_str()?.parse().ok()?;
     Some((signature, values.byte_offset()))

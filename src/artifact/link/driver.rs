@@ -6,9 +6,9 @@ use std::process::Command;
 
 use target_lexicon::{Architecture, BinaryFormat, Environment, HOST};
 
-use super::{Input, LinkError, Linker, joined, windows};
+use super::{Input, LinkError, Linker, Run, joined, windows};
 
-pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<(), LinkError> {
+pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
     let command = match (linker.format(), linker.target.environment) {
         (BinaryFormat::Elf, _) => elf(linker, objects, output)?,
         (BinaryFormat::Macho, _) => macho(linker, objects, output)?,
@@ -93,19 +93,15 @@ fn driver(linker: &Linker) -> Result<Command, LinkError> {
     Ok(tool.to_command())
 }
 
-fn run(mut command: Command) -> Result<(), LinkError> {
+fn run(mut command: Command) -> Result<Run, LinkError> {
     let shown = shown(&command);
-    let output = command.output();
-    let output = output.map_err(|source| LinkError::Io { path: PathBuf::from(command.get_program()), source })?;
-    if output.status.success() {
-        return Ok(());
+    let done = command.output();
+    let done = done.map_err(|source| LinkError::Io { path: PathBuf::from(command.get_program()), source })?;
+    let output = String::from_utf8_lossy(&[done.stderr, done.stdout].concat()).trim_end().to_owned();
+    match done.status.success() {
+        true => Ok(Run { command: shown, output }),
+        false => Err(LinkError::Failed { command: shown, status: done.status.to_string(), output }),
     }
-    let text = [output.stderr, output.stdout].concat();
-    Err(LinkError::Failed {
-        command: shown,
-        status: output.status.to_string(),
-        output: String::from_utf8_lossy(&text).trim_end().to_owned(),
-    })
 }
 
 fn shown(command: &Command) -> String {

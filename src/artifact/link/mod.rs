@@ -1,4 +1,4 @@
-//! Linking objects into a library that a host loads.
+//! Linking objects into shared libraries.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,47 +15,63 @@ mod driver;
 mod wild;
 mod windows;
 
-/// The error of linking. What was in the output's place before still is.
+/// The error of [`Linker::link`] and `Linker::link_in_process`. A file that was at the library's path before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The target's libraries are not known here, or not to this linker.
+    /// The linker can't make libraries for the target.
     #[error("can't link for {target}: {problem}")]
     Target {
         /// The target.
         target: Box<Triple>,
-        /// The reason.
+        /// The reason, or what is expected instead.
         problem: String,
     },
-    /// No compiler driver for the target is found.
+    /// There is no C compiler's driver for the target.
     #[error("no C compiler to link with for {target}: {problem}\n(set CC_{} or CC to one)", target.to_string().replace('-', "_"))]
     NoDriver {
         /// The target.
         target: Box<Triple>,
-        /// The problem: what was looked for.
+        /// The programs that were looked for.
         problem: String,
     },
-    /// A file can't be read or written, or a tool not be started.
+    /// A file can't be read or written, or a program can't be started.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The file or program.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// The linker has failed.
+    /// The linker failed.
     #[error("linking failed ({status}): {command}\n{output}")]
     Failed {
-        /// The command that was run, as a shell takes it.
+        /// The linker's command, as a shell takes it.
         command: String,
-        /// The command's exit status.
+        /// The linker's exit status.
         status: String,
-        /// The command's output.
+        /// The text that the linker printed.
+        output: String,
+    },
+    /// The linker reported success, and there is no library.
+    #[error("the linker succeeded without writing a library: {command}{}{output}", if output.is_empty() { "" } else { "\n" })]
+    NothingWritten {
+        /// The linker's command, as a shell takes it.
+        command: String,
+        /// The text that the linker printed.
         output: String,
     },
 }
 
-/// Something to link, in the order in which it was added.
+/// A linker's run that has succeeded.
+struct Run {
+    /// The linker's command, as a shell takes it.
+    command: String,
+    /// The text that the linker printed.
+    output: String,
+}
+
+/// An input of a [`Linker`].
 #[derive(Debug)]
 enum Input {
     File(PathBuf),
@@ -63,11 +79,11 @@ enum Input {
     Library(String),
 }
 
-/// A linker of objects, archives and libraries into a shared library: `.so`, `.dylib`, `.dll`.
+/// A link of objects, archives and libraries into a shared library (`.so`, `.dylib`, `.dll`).
 ///
-/// Symbols of the runtime (`TVMFFI...`) stay undefined, for the host's runtime to define when it loads the library; on Windows, where that
-/// can't be, they are those of `tvm_ffi.dll`, upstream's runtime, unless [`runtime`](Self::runtime) names another's import library. The library has
-/// no soname.
+/// The runtime's symbols (`TVMFFI...`) stay undefined: the host's runtime defines them when it loads the library. On Windows, where no symbol can stay
+/// undefined, they come from upstream's runtime `tvm_ffi.dll`, unless [`runtime`](Self::runtime) names the import library of another. The
+/// shared library has no soname.
 /// ```no_run
 /// use tvm_ffi_codegen::artifact::Linker;
 ///
@@ -77,7 +93,7 @@ enum Input {
 pub struct Linker {
     target: Triple,
     inputs: Vec<Input>,
-    /// Objects in memory, which go to files of their own.
+    /// Objects in memory, which are written to temporary files.
     objects: Vec<Vec<u8>>,
     folders: Vec<PathBuf>,
     runtime: Option<PathBuf>,
@@ -97,49 +113,49 @@ impl fmt::Debug for Linker {
 }
 
 impl Linker {
-    /// A linker for a target, without inputs.
+    /// A link for `target`, without inputs yet.
     pub fn new(target: Triple) -> Self {
         let (inputs, objects, folders, args) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { target, inputs, objects, folders, runtime: None, args }
     }
 
-    /// Links an object, an archive, of which what is needed is taken, or a shared library.
+    /// Adds an object, a shared library, or an archive, of which the linker takes the members that are needed.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.inputs.push(Input::File(path.into()));
         self
     }
 
-    /// Links an object that is in memory. It comes before all other inputs.
+    /// Adds an object in memory. Such objects come before all other inputs.
     pub fn object(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.objects.push(bytes.into());
         self
     }
 
-    /// Links all of an archive, needed or not: one that has wrappers, say, which nothing in the library calls.
+    /// Adds an archive with all of its members, needed or not. Wrappers in an archive want this, as nothing in the library calls them.
     pub fn whole_archive(mut self, path: impl Into<PathBuf>) -> Self {
         self.inputs.push(Input::WholeArchive(path.into()));
         self
     }
 
-    /// Links the library of that name, as `-l` does.
+    /// Adds the library of that name, as `-l` does.
     pub fn library(mut self, name: impl Into<String>) -> Self {
         self.inputs.push(Input::Library(name.into()));
         self
     }
 
-    /// Looks for libraries in that folder too, as `-L` does.
+    /// Adds a folder in which libraries are looked for, as `-L` does.
     pub fn library_folder(mut self, path: impl Into<PathBuf>) -> Self {
         self.folders.push(path.into());
         self
     }
 
-    /// Links against that runtime (a `libtvm_ffi`), which is then loaded with the library.
+    /// Sets the runtime (a `libtvm_ffi`) to link against, which is then loaded with the library.
     pub fn runtime(mut self, path: impl Into<PathBuf>) -> Self {
         self.runtime = Some(path.into());
         self
     }
 
-    /// Gives the compiler driver (or, in this process, the linker) one more argument, behind all others.
+    /// Adds an argument for the compiler's driver (or for the linker in this process), behind all others.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
@@ -147,21 +163,21 @@ impl Linker {
 
     /// Links with the C compiler's driver for the target, and writes the library to `path`.
     ///
-    /// It is the one that the variables `CC_<target>`, `TARGET_CC` and `CC` name, or else the usual one: `cc`; for another machine than
-    /// this, one with the target's name before it such as `aarch64-linux-gnu-gcc`; `link.exe` of Visual Studio.
+    /// The driver is named by the variables `CC_<target>`, `TARGET_CC` or `CC`. Without them it is `cc`; for another machine than this one, a driver
+    /// with the target's name before it, such as `aarch64-linux-gnu-gcc`; for Windows' MSVC targets always Visual Studio's `link.exe`.
     ///
     /// # Errors
-    /// There is none, it fails, or a file can't be read or written.
+    /// There is no driver, it fails or writes nothing, or a file can't be read or written.
     pub fn link(&self, path: impl AsRef<Path>) -> Result<(), LinkError> {
         self.link_by(path.as_ref(), driver::link)
     }
 
-    /// Links a library of Linux in this process, without a toolchain, and writes it to `path`.
+    /// Links a library for Linux in this process, without a toolchain, and writes it to `path`.
     ///
     /// Libraries ([`library`](Self::library)) are looked for in [`library_folder`](Self::library_folder)s alone.
     ///
     /// # Errors
-    /// The target isn't Linux on x86-64, aarch64 or riscv64; the linker fails; a file can't be read or written, or has a name that is no UTF-8.
+    /// The target isn't Linux on x86-64, aarch64 or riscv64; the linker fails or writes nothing; a file can't be read or written, or its name isn't UTF-8.
     #[cfg(feature = "libwild")]
     pub fn link_in_process(&self, path: impl AsRef<Path>) -> Result<(), LinkError> {
         self.link_by(path.as_ref(), wild::link)
@@ -170,7 +186,7 @@ impl Linker {
     fn link_by(
         &self,
         path: &Path,
-        link: impl FnOnce(&Self, &[PathBuf], &Path) -> Result<(), LinkError>,
+        link: impl FnOnce(&Self, &[PathBuf], &Path) -> Result<Run, LinkError>,
     ) -> Result<(), LinkError> {
         let failed = |source| LinkError::Io { path: path.to_owned(), source };
         let output = OutputFolder::create(path).map_err(failed)?;
@@ -180,7 +196,10 @@ impl Linker {
             fs::write(&object, bytes).map_err(|source| LinkError::Io { path: object.clone(), source })?;
             objects.push(object);
         }
-        link(self, &objects, &output.file())?;
+        let Run { command, output: said } = link(self, &objects, &output.file())?;
+        if !output.is_written() {
+            return Err(LinkError::NothingWritten { command, output: said });
+        }
         output.commit().map_err(failed)
     }
 
@@ -204,7 +223,7 @@ impl Linker {
         args
     }
 
-    /// What comes last: the runtime if there is one, and what the caller wants besides.
+    /// The last arguments: the runtime if there is one, and those that the caller adds.
     fn last(&self, runtime: Option<&Path>) -> Vec<OsString> {
         runtime.map(OsString::from).into_iter().chain(self.args.iter().cloned()).collect()
     }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use target_lexicon::{Architecture, OperatingSystem};
 
-use super::{LinkError, Linker};
+use super::{LinkError, Linker, Run};
 
-pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<(), LinkError> {
+pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
     let emulation = match (linker.target.architecture, linker.target.operating_system) {
         (Architecture::X86_64, OperatingSystem::Linux) => "elf_x86_64",
         (Architecture::Aarch64(_), OperatingSystem::Linux) => "aarch64linux",
@@ -22,12 +22,12 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
         args.push(arg.into_string().map_err(|arg| linker.unsupported(&format!("{} is no UTF-8", arg.display())))?);
     }
     let warnings = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&warnings);
+    let said = || warnings.lock().map(|warnings| warnings.clone()).unwrap_or_default();
     let failed = |problem: String| {
-        let mut output = warnings.lock().map(|warnings| warnings.clone()).unwrap_or_default();
-        output.push(problem);
-        LinkError::Failed { command: args.join(" "), status: "wild".to_owned(), output: output.join("\n") }
+        let output = [said(), vec![problem]].concat().join("\n");
+        LinkError::Failed { command: args.join(" "), status: "wild".to_owned(), output }
     };
-    let keep = warnings.clone();
     let run = || -> Result<(), String> {
         let mut parsed = libwild::Args::new(|| args.iter()).map_err(|error| error.to_string())?;
         // else they are printed
@@ -40,7 +40,8 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
         libwild::run(parsed).map_err(|error| error.to_string())
     };
     match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(result) => result.map_err(failed),
+        Ok(Ok(())) => Ok(Run { command: args.join(" "), output: said().join("\n") }),
+        Ok(Err(problem)) => Err(failed(problem)),
         Err(_) => Err(failed("wild has panicked, which is a mistake of its own".to_owned())),
     }
 }

@@ -1,4 +1,4 @@
-//! Packing modules into an object: `__tvm_ffi__library_bin`, whose payloads go from their files to the object's without a stay in memory.
+//! Objects that carry modules: `__tvm_ffi__library_bin`, whose payloads are copied from file to file without a stay in memory.
 
 use std::fs;
 use std::io;
@@ -10,30 +10,30 @@ use tvm_ffi_runtime::library_bin::{Layout, LibraryBinError, NodeSpec};
 mod object;
 mod stream;
 
-/// The bytes of a module.
+/// The bytes of a module, or the file that they are in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Payload {
-    /// The contents of a regular file of any size.
+    /// A regular file of any size, all of which is taken.
     File(PathBuf),
     /// Bytes in memory.
     Bytes(Vec<u8>),
 }
 
-/// A module of a [`LibraryBinBuilder`], good for that one.
+/// A node of a [`LibraryBinBuilder`], which means nothing to another builder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NodeId(usize);
 
-/// The error of packing modules. No output is left then, and what was there before still is.
+/// The error of [`LibraryBinBuilder::write_object`]. A file that was at the object's path before is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
-    /// Objects of the target are not known here.
+    /// The target's objects are of a format or machine that this crate doesn't know.
     #[error(
         "can't make objects for {0}: expected ELF (x86-64, aarch64, riscv64, s390x), Mach-O or COFF (x86-64, aarch64)"
     )]
     Target(Triple),
-    /// The modules are no tree that can be read back.
+    /// The nodes are no tree that can be read back.
     #[error(transparent)]
     Tree(#[from] LibraryBinError),
     /// A payload can't be read.
@@ -47,27 +47,27 @@ pub enum PackError {
     /// A payload's file changed its length while it was read.
     #[error("{}: it had {expected} bytes, and has {found} now", path.display())]
     Changed {
-        /// The file.
+        /// The payload's file.
         path: PathBuf,
-        /// The file's size in bytes at first.
+        /// The size in bytes before the payload was copied.
         expected: u64,
-        /// The file's size in bytes later; less where it ended early.
+        /// The size in bytes after that; where the file ended early, how many bytes were read.
         found: u64,
     },
-    /// The modules are larger than an object of the target can be.
+    /// The modules are more than an object of the target holds.
     #[error("{size} bytes are too many for a {format} object, which holds {limit}")]
     TooLarge {
         /// The object's format.
         format: &'static str,
-        /// The size of it all in bytes.
+        /// The size of all modules together in bytes.
         size: u64,
-        /// The greatest size in bytes.
+        /// The most bytes that the format has room for.
         limit: u64,
     },
-    /// There is no range of addresses of that size.
+    /// The process has no free range of addresses of the modules' size.
     #[error("can't reserve {size} bytes of address space: {source}")]
     AddressSpace {
-        /// The size of it all in bytes.
+        /// The size of all modules together in bytes.
         size: u64,
         /// The system's error.
         source: io::Error,
@@ -75,7 +75,7 @@ pub enum PackError {
     /// The output can't be written.
     #[error("{}: {source}", path.display())]
     Output {
-        /// The output's path.
+        /// The object's path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -97,7 +97,7 @@ struct Module {
 
 /// A builder of an object that defines `__tvm_ffi__library_bin`: the modules that a library carries, each with the modules that it imports.
 ///
-/// The node that is added first is the root, which is what loading the library gives; every other one should be imported by some node.
+/// The node that is added first is the root, the module that a host gets when it loads the library. Every other node should be imported by some node.
 /// ```
 /// use tvm_ffi_codegen::artifact::{LibraryBinBuilder, Payload};
 ///
@@ -124,12 +124,12 @@ impl LibraryBinBuilder {
         Self::default()
     }
 
-    /// Adds the library itself, `_lib`. Once at most.
+    /// Adds the node `_lib`, which stands for the library itself. A tree has at most one.
     pub fn library(&mut self) -> NodeId {
         self.push(None)
     }
 
-    /// Adds a module whose bytes `ffi.Module.load_from_bytes.<kind>` will get.
+    /// Adds a module. Its bytes are for the global function `ffi.Module.load_from_bytes.<kind>`, which makes the module when the library is loaded.
     pub fn module(&mut self, kind: impl Into<String>, payload: Payload) -> NodeId {
         self.push(Some((kind.into(), payload)))
     }
@@ -139,8 +139,8 @@ impl LibraryBinBuilder {
         NodeId(self.modules.len() - 1)
     }
 
-    /// Makes `importer` import `imported`, behind what it imports already. A node that isn't of this builder makes
-    /// [`write_object`](Self::write_object) fail, or stands for another one.
+    /// Makes `importer` import `imported`, behind the modules that it imports already. With a node of another builder,
+    /// [`write_object`](Self::write_object) fails, or takes it for a node of its own.
     pub fn import(&mut self, importer: NodeId, imported: NodeId) -> &mut Self {
         if let Some(module) = self.modules.get_mut(importer.0) {
             module.imports.push(imported.0);
@@ -148,20 +148,20 @@ impl LibraryBinBuilder {
         self
     }
 
-    /// Sets the prefix of the symbol's name: that of a system library.
+    /// Sets the prefix of the symbol's name, which is the prefix of a system library.
     pub fn symbol_prefix(&mut self, prefix: impl Into<String>) -> &mut Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Writes an object for `target` to `path`. Memory use doesn't grow with the payloads that are files.
+    /// Writes the object for `target` to `path`. Payloads that are files take no memory.
     ///
-    /// On ELF for x86-64 the bytes lie in a section for large data (`.lrodata`), so that code and data of the library still reach each other
-    /// when they are more than 2 GiB; elsewhere in read-only data. Mach-O and COFF hold less than 4 GiB.
+    /// On ELF for x86-64 the bytes are in a section for large data (`.lrodata`), so that the library's code and data still reach each other when
+    /// the modules are more than 2 GiB. Elsewhere they are in read-only data. Mach-O and COFF hold less than 4 GiB.
     ///
     /// # Errors
-    /// The nodes are no tree (none at all, two libraries, a cycle), a payload can't be read or changes meanwhile, it all is too large for the
-    /// format, the output can't be written. Then nothing is left, and what was at `path` before still is there.
+    /// The nodes are no tree (no node, two libraries, a cycle), a payload can't be read or changes meanwhile, the modules are too large for the
+    /// format, or the object can't be written. Then a file that was at `path` before is unchanged, and no other file is left.
     pub fn write_object(&self, target: &Triple, path: impl AsRef<Path>) -> Result<(), PackError> {
         object::write(&self.layout()?, &self.payloads(), &self.prefix, target, path.as_ref())
     }
@@ -178,7 +178,7 @@ impl LibraryBinBuilder {
         Ok(Layout::new(&nodes, &children)?)
     }
 
-    /// By node.
+    /// The payload of each node; the library has none.
     fn payloads(&self) -> Vec<Option<&Payload>> {
         self.modules.iter().map(|module| Some(&module.content.as_ref()?.1)).collect()
     }

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use object::write::WritableBuffer;
 use tvm_ffi_runtime::library_bin::{Layout, Segment};
 
 use super::{PackError, Payload};
+use crate::artifact::map;
 
 /// Writes what the object's writer gives it, and a `library_bin` in the place of the slice that stands for it.
 pub(super) struct ObjectFile<'a> {
@@ -57,9 +58,9 @@ impl<'a> ObjectFile<'a> {
     }
 
     /// Copies a file that has `expected` bytes; by the kernel alone, where it can do that.
-    fn copy(&mut self, path: &PathBuf, expected: u64) -> Result<(), PackError> {
-        let failed = |source| PackError::Payload { path: path.clone(), source };
-        let file = File::open(path).map_err(failed)?;
+    fn copy(&mut self, path: &Path, expected: u64) -> Result<(), PackError> {
+        let failed = |source| PackError::Payload { path: path.to_owned(), source };
+        let file = map::open(path).map_err(failed)?;
         let copied = io::copy(&mut (&file).take(expected), &mut self.out).map_err(|source| {
             // which of the two it was isn't told
             let source = io::Error::new(source.kind(), format!("can't copy {}: {source}", path.display()));
@@ -70,7 +71,7 @@ impl<'a> ObjectFile<'a> {
             return Ok(());
         }
         let found = if more == 0 { copied } else { file.metadata().map_err(failed)?.len() };
-        Err(PackError::Changed { path: path.clone(), expected, found })
+        Err(PackError::Changed { path: path.to_owned(), expected, found })
     }
 
     fn and_then(&mut self, step: impl FnOnce(&mut Self) -> Result<(), PackError>) {
