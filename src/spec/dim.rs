@@ -34,8 +34,8 @@ pub enum Dim {
 
 /// A dimension from a symbol's name or a number, for expressions: `2 * dim("n")`.
 ///
-/// Numbers of several types may stand on the left, so that a method that is called on such an expression at once needs to know which:
-/// `(2_i64 * dim("n")).depth()`.
+/// On the left of an operator, a number is an `i64`; of another type it is `dim(count) * dim("n")`. On the right it may be of any type that
+/// [`Dim`] is made from.
 pub fn dim(value: impl Into<Dim>) -> Dim {
     value.into()
 }
@@ -260,7 +260,8 @@ macro_rules! operator {
                 }
             }
 
-            operator!(left $trait $method $op: i32, i64, u32, u64, usize, &str, String);
+            // of the integers `i64` alone, so that `2` in `2 * dim("n")` has one type that it can be
+            operator!(left $trait $method $op: i64, &str);
         )*
     };
     (left $trait:ident $method:ident $op:ident: $($left:ty),*) => {
