@@ -324,8 +324,10 @@ impl Body<'_> {
     /// The most values that a message of [`raise`](Self::raise) or [`ensure`](Self::ensure) prints.
     pub const MAX_MESSAGE_VALUES: usize = MAX_FIELDS as usize;
 
-    /// Returns from the function with an error. Each `{}` of the message prints the next of the values: integers or `bool`s, at most
-    /// [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) of them.
+    /// Returns from the function with an error.
+    ///
+    /// Each `{}` of the message prints the next of the values, at most [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) of them: integers
+    /// and `bool`s. A `uint64` that no `int64` holds prints as a negative number.
     pub fn raise<'b>(&'b self, kind: &str, message: &str, values: &[Expr<'b>]) {
         let message = self.message("raise", kind, message, values);
         self.emit(|l| {

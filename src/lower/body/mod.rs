@@ -183,8 +183,10 @@ impl<'a> Body<'a> {
         result
     }
 
-    /// The scalar parameter of that name. What is inside a tuple goes by its path: `cfg[2][0]`. Characters, sizes and elements are
-    /// pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and a device are their bits.
+    /// The scalar parameter of that name, or at that path in a tuple: `cfg[2][0]`. [`param`](Self::param) finds it by numbers.
+    ///
+    /// Characters, sizes and elements are pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and
+    /// a device are their bits.
     pub fn arg(&self, name: &str) -> Expr<'_> {
         match self.args.find(name) {
             Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),

@@ -9,7 +9,9 @@ use super::{Body, memory_type};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::spec::ScalarType;
 
-/// A tensor parameter in a body. Indices are not checked: the body keeps within the shape.
+/// A tensor parameter in a body.
+///
+/// Indices are not checked: the body keeps within the shape.
 #[derive(Clone, Copy)]
 pub struct TensorRef<'b> {
     body: &'b dyn Ops,
