@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use support::{Result, add_one_body, add_one_signature};
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::runtime::{Function, Tensor};
-use tvm_ffi_codegen::{Backend, DLDataType, Engine};
+use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, Signature};
 
 /// How many processes give a median.
 const PROCESSES: usize = 20;
@@ -22,7 +22,7 @@ const WARM: usize = 50;
 const CHILD: &str = "TVM_FFI_CODEGEN_COLD_START";
 
 /// What a child measures, in order.
-const STAGES: [&str; 9] = [
+const STAGES: [&str; 10] = [
     "process start to `main`",
     "`Engine::new`",
     "first compilation",
@@ -31,6 +31,7 @@ const STAGES: [&str; 9] = [
     "a warm compilation",
     "first call with a wrong argument",
     "second call with a wrong argument",
+    "first compilation of a wrapper that binds in every call",
     "another `Engine::new`",
 ];
 /// The stages up to the first call.
@@ -93,6 +94,12 @@ fn child(order: &str, main: u128) -> Result<()> {
         }
     }
     stage(&mut Vec::new());
+    let check: Signature = "check(x: Map[str, int64])".parse()?;
+    // SAFETY: there is no kernel.
+    let check = unsafe { engine.compile(&check, &Kernel::check_only())? };
+    stage(&mut nanoseconds);
+    drop(check);
+    stage(&mut Vec::new());
     let other = Engine::builder().backend(backend).build()?;
     stage(&mut nanoseconds);
     drop(other);
@@ -101,6 +108,13 @@ fn child(order: &str, main: u128) -> Result<()> {
     }
     println!("{}", nanoseconds.iter().map(u128::to_string).collect::<Vec<_>>().join(" "));
     Ok(())
+}
+
+/// The nanoseconds that a program takes which does nothing, from its start to its end; none where the system has no such program.
+fn nothing() -> Option<f64> {
+    let start = Instant::now();
+    let status = Command::new("true").status().ok()?;
+    status.success().then(|| start.elapsed().as_nanos() as f64)
 }
 
 /// The nanoseconds of each stage in a new process.
@@ -129,7 +143,9 @@ fn parent() -> Result<()> {
     let processes = if support::is_smoke() { 1 } else { PROCESSES };
     // taken in turns: the machine's speed changes
     let mut runs = vec![Vec::new(); Backend::ALL.len()];
+    let mut nothings = Vec::new();
     for _ in 0..processes {
+        nothings.extend(nothing());
         for (&backend, runs) in Backend::ALL.iter().zip(&mut runs) {
             runs.push(measure(backend)?);
         }
@@ -154,5 +170,6 @@ fn parent() -> Result<()> {
     row("of it beyond the second compilation", &|run| sum(run, START) - run[SECOND]);
     row("of it beyond a warm compilation", &|run| sum(run, START) - run[WARM_COMPILATION]);
     row("`main` to first call, beyond a warm compilation", &|run| sum(run, OURS) - run[WARM_COMPILATION]);
+    println!("\nthe program `true`, from its start to its end: {:.3}", median(nothings.into_iter()) / 1e6);
     Ok(())
 }

@@ -222,9 +222,6 @@ impl Slot {
 }
 
 /// The slot of a set that has the capabilities; compiled, if there is such a one. None where the process has no slot left.
-///
-/// A frame of its own, so that a tool that doesn't know the lock can be told of this one (xtask/valgrind.supp).
-#[inline(never)]
 fn slot_for(runtime: &Runtime, unit: Unit, capabilities: Capabilities) -> Option<usize> {
     let mut sets = lock(&SETS_OF_PROCESS);
     let ours = |set: &Set| set.unit == unit && set.runtime == *runtime;

@@ -129,6 +129,12 @@ pub const SOAK: &[Step] = &[
 pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
+    Step {
+        name: "cold-start",
+        about: "from the start of a process to its first call, each backend",
+        needs: &[LLVM_22, CXX],
+        run: bench_cold_start,
+    },
     Step { name: "many", about: "10,000 wrappers in one object", needs: &[], run: bench_many },
     Step {
         name: "llvm",
@@ -289,7 +295,8 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    all(["compile", "call", "many", "workloads"].map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
+    all(["compile", "call", "cold_start", "many", "workloads"]
+        .map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
 }
 
 fn bench_compile() -> Result {
@@ -298,6 +305,12 @@ fn bench_compile() -> Result {
 
 fn bench_call() -> Result {
     all([cargo(&["bench", "--bench", "call"]).env("TVM_FFI_BACKTRACE", "0")])
+}
+
+/// Each backend in a program without the other: a program with LLVM takes milliseconds to load it, whatever it compiles with.
+fn bench_cold_start() -> Result {
+    let bench = ["bench", "-p", "tvm-ffi-codegen", "--bench", "cold_start"];
+    all([cargo(&bench), cargo(&[&bench[..], &["--no-default-features", "--features", "llvm22-1"]].concat())])
 }
 
 fn bench_many() -> Result {

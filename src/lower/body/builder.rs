@@ -1,0 +1,224 @@
+//! The builder that a body is written with: its values by name, its constants, its mistakes.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use super::args::{Arg, Args};
+use super::expr::{Expr, Ops, Scope};
+use super::function::Lowerer;
+use super::tensor::TensorRef;
+use super::types::ir_type;
+use crate::ir::Value;
+use crate::lower::error::BodyMistake;
+use crate::spec::{ScalarType, Signature};
+
+/// A kernel's body under construction. See [`Kernel::body`](super::Kernel::body).
+///
+/// ```
+/// use tvm_ffi_codegen::Kernel;
+///
+/// // saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))
+/// let saxpy = Kernel::body(|b| {
+///     let (a, x, y) = (b.arg("a"), b.tensor("x"), b.tensor("y"));
+///     b.for_range(0, b.dim("n"), |i| y.store([i], a * x.load([i]) + y.load([i])));
+/// });
+/// # let _ = saxpy;
+/// ```
+pub struct Body<'a> {
+    pub(super) signature: &'a Signature,
+    pub(super) args: &'a Args,
+    pub(super) state: RefCell<BuildState<'a>>,
+}
+
+/// The state of a body under construction.
+pub(super) struct BuildState<'a> {
+    pub(super) lowerer: &'a mut dyn LowererAccess,
+    pub(super) mistakes: Vec<BodyMistake>,
+    /// The blocks of the body's text that are being written, each inside of the one before.
+    pub(super) open: Vec<Scope>,
+    /// How many of them there have been.
+    pub(super) scopes: u32,
+}
+
+/// The lowerer as a body sees it, without its lifetime.
+pub(super) trait LowererAccess {
+    fn run(&mut self, f: &mut dyn FnMut(&mut Lowerer<'_>));
+}
+
+impl LowererAccess for Lowerer<'_> {
+    fn run(&mut self, f: &mut dyn FnMut(&mut Lowerer<'_>)) {
+        f(self);
+    }
+}
+
+impl Ops for Body<'_> {
+    fn run(&self, f: &mut dyn FnMut(&mut Lowerer<'_>)) {
+        self.state.borrow_mut().lowerer.run(f);
+    }
+
+    fn note(&self, operation: &str, problem: String) {
+        let mistake = BodyMistake { operation: operation.to_owned(), problem };
+        self.state.borrow_mut().mistakes.push(mistake);
+    }
+
+    fn scope(&self) -> Scope {
+        self.state.borrow().open.last().copied().unwrap_or(Scope::BODY)
+    }
+
+    fn is_open(&self, scope: Scope) -> bool {
+        scope == Scope::BODY || self.state.borrow().open.contains(&scope)
+    }
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn emit<R: Default>(&self, f: impl FnOnce(&mut Lowerer<'_>) -> R) -> R {
+        let ops: &dyn Ops = self;
+        ops.emit(f)
+    }
+
+    pub(super) fn value(&self, f: impl FnOnce(&mut Lowerer<'_>) -> Value) -> Value {
+        let ops: &dyn Ops = self;
+        ops.value(f)
+    }
+
+    /// Notes a mistake.
+    pub(super) fn mistake(&self, operation: impl AsRef<str>, problem: impl Into<String>) {
+        self.note(operation.as_ref(), problem.into());
+    }
+
+    pub(super) fn expr(&self, value: Value, ty: ScalarType) -> Expr<'_> {
+        Expr::new(self, value, ty)
+    }
+
+    /// What stands for a value after a mistake: zero of that type.
+    pub(super) fn placeholder(&self, ty: ScalarType) -> Expr<'_> {
+        let ops: &dyn Ops = self;
+        ops.zero(ty)
+    }
+
+    /// An operand as a value of that type; a mistake where it can't be.
+    pub(super) fn coerce<'b>(&'b self, operation: &str, ty: ScalarType, operand: Operand<'b>) -> Expr<'b> {
+        let ops: &'b dyn Ops = self;
+        ops.coerce(operation, ty, operand)
+    }
+
+    /// Writes what is inside of a loop or a conditional: expressions that it makes end with it.
+    pub(super) fn inside<R>(&self, write: impl FnOnce() -> R) -> R {
+        let mut state = self.state.borrow_mut();
+        state.scopes += 1;
+        let scope = Scope(state.scopes);
+        state.open.push(scope);
+        drop(state);
+        let result = write();
+        self.state.borrow_mut().open.pop();
+        result
+    }
+
+    /// The scalar parameter of that name. What is inside a tuple goes by its path: `cfg[2][0]`. Characters, sizes and elements are
+    /// pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and a device are their bits.
+    pub fn arg(&self, name: &str) -> Expr<'_> {
+        match self.args.find(name) {
+            Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),
+            Some((_, Arg::Tensor(_))) => {
+                self.mistake(format!("arg({name:?})"), "is a tensor; use `tensor`");
+                self.placeholder(ScalarType::Int64)
+            }
+            None => {
+                self.mistake(format!("arg({name:?})"), format!("`{}` has no such parameter", self.signature));
+                self.placeholder(ScalarType::Int64)
+            }
+        }
+    }
+
+    /// The tensor parameter of that name, or at that path in a tuple.
+    pub fn tensor(&self, name: &str) -> TensorRef<'_> {
+        match self.args.find(name) {
+            Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
+            Some((_, Arg::Scalar(..))) => {
+                self.mistake(format!("tensor({name:?})"), "is a scalar; use `arg`");
+                TensorRef::missing(self)
+            }
+            None => {
+                self.mistake(format!("tensor({name:?})"), format!("`{}` has no such parameter", self.signature));
+                TensorRef::missing(self)
+            }
+        }
+    }
+
+    /// The tensor that the function returns.
+    pub fn result(&self) -> TensorRef<'_> {
+        match &self.args.result {
+            Some(Arg::Tensor(vars)) => TensorRef::new(self, "result", vars),
+            Some(Arg::Scalar(..)) => {
+                self.mistake("result()", "leaves its dtype or device open, which bodies can't hold");
+                TensorRef::missing(self)
+            }
+            None => {
+                self.mistake("result()", format!("`{}` returns no tensor", self.signature));
+                TensorRef::missing(self)
+            }
+        }
+    }
+
+    /// Whether the optional parameter of that name is there.
+    pub fn is_given(&self, name: &str) -> Expr<'_> {
+        match self.args.given.get(name) {
+            Some(value) => Expr::of_params(self, *value, ScalarType::Bool),
+            None => {
+                self.mistake(format!("is_given({name:?})"), format!("`{}` has no such optional", self.signature));
+                self.placeholder(ScalarType::Bool)
+            }
+        }
+    }
+
+    /// The value of a dimension's or stride's symbol, an `int64`.
+    pub fn dim(&self, symbol: &str) -> Expr<'_> {
+        let value = self.emit(|l| l.symbol(symbol));
+        match value {
+            Some(value) => Expr::of_params(self, value, ScalarType::Int64),
+            None => {
+                self.mistake(format!("dim({symbol:?})"), format!("`{}` binds no such symbol", self.signature));
+                self.placeholder(ScalarType::Int64)
+            }
+        }
+    }
+
+    /// An integer constant of that type, which has to hold it.
+    pub fn int(&self, ty: ScalarType, value: impl TryInto<i128>) -> Expr<'_> {
+        let Ok(value) = value.try_into() else {
+            self.mistake("int", format!("the number is out of the range of {ty}"));
+            return self.placeholder(ty);
+        };
+        if !ty.is_int() {
+            self.mistake("int", format!("{ty} is no integer type"));
+            return self.placeholder(ty);
+        }
+        self.coerce("int", ty, Operand::Int(value))
+    }
+
+    /// A `float32` constant.
+    pub fn f32(&self, value: f32) -> Expr<'_> {
+        self.expr(self.value(|l| l.b.f32(value)), ScalarType::Float32)
+    }
+
+    /// A `float64` constant.
+    pub fn f64(&self, value: f64) -> Expr<'_> {
+        self.expr(self.value(|l| l.b.f64(value)), ScalarType::Float64)
+    }
+
+    /// An `int64` constant.
+    pub fn i64(&self, value: i64) -> Expr<'_> {
+        self.expr(self.value(|l| l.b.i64(value)), ScalarType::Int64)
+    }
+
+    /// A truth value.
+    pub fn bool(&self, value: bool) -> Expr<'_> {
+        self.expr(self.value(|l| l.b.bconst(value)), ScalarType::Bool)
+    }
+}
+
+impl fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").field("signature", &format_args!("{}", self.signature)).finish_non_exhaustive()
+    }
+}
