@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::fmt;
 
 use super::args::{Arg, Args};
-use super::expr::{Expr, Ops, Scope};
-use super::function::Lowerer;
+use super::expr::{Expr, Operand, Ops, Scope};
+use super::function::BodyLowerer;
 use super::tensor::TensorRef;
-use super::types::ir_type;
 use crate::ir::Value;
 use crate::lower::error::BodyMistake;
 use crate::spec::{ScalarType, Signature};
@@ -42,17 +41,17 @@ pub(super) struct BuildState<'a> {
 
 /// The lowerer as a body sees it, without its lifetime.
 pub(super) trait LowererAccess {
-    fn run(&mut self, f: &mut dyn FnMut(&mut Lowerer<'_>));
+    fn run(&mut self, f: &mut dyn FnMut(&mut BodyLowerer<'_>));
 }
 
-impl LowererAccess for Lowerer<'_> {
-    fn run(&mut self, f: &mut dyn FnMut(&mut Lowerer<'_>)) {
+impl LowererAccess for BodyLowerer<'_> {
+    fn run(&mut self, f: &mut dyn FnMut(&mut BodyLowerer<'_>)) {
         f(self);
     }
 }
 
 impl Ops for Body<'_> {
-    fn run(&self, f: &mut dyn FnMut(&mut Lowerer<'_>)) {
+    fn run(&self, f: &mut dyn FnMut(&mut BodyLowerer<'_>)) {
         self.state.borrow_mut().lowerer.run(f);
     }
 
@@ -71,12 +70,12 @@ impl Ops for Body<'_> {
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn emit<R: Default>(&self, f: impl FnOnce(&mut Lowerer<'_>) -> R) -> R {
+    pub(super) fn emit<R: Default>(&self, f: impl FnOnce(&mut BodyLowerer<'_>) -> R) -> R {
         let ops: &dyn Ops = self;
         ops.emit(f)
     }
 
-    pub(super) fn value(&self, f: impl FnOnce(&mut Lowerer<'_>) -> Value) -> Value {
+    pub(super) fn value(&self, f: impl FnOnce(&mut BodyLowerer<'_>) -> Value) -> Value {
         let ops: &dyn Ops = self;
         ops.value(f)
     }
@@ -114,8 +113,10 @@ impl<'a> Body<'a> {
         result
     }
 
-    /// The scalar parameter of that name. What is inside a tuple goes by its path: `cfg[2][0]`. Characters, sizes and elements are
-    /// pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and a device are their bits.
+    /// The scalar parameter of that name, or at that path in a tuple: `cfg[2][0]`. [`param`](Self::param) finds it by numbers.
+    ///
+    /// Characters, sizes and elements are pointers, with their number under `name.size`; objects and a stream are pointers too; a dtype and
+    /// a device are their bits.
     pub fn arg(&self, name: &str) -> Expr<'_> {
         match self.args.find(name) {
             Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self, *value, *ty),

@@ -2,9 +2,10 @@
 
 use std::array;
 
+use super::builder::Body;
 use super::expr::{Expr, Operand, Ops};
-use super::function::{Failure, Lowerer};
-use super::{Body, ir_type};
+use super::function::{BodyLowerer, Failure};
+use super::types::ir_type;
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
 use crate::lower::protocol::{MAX_FIELDS, Part, Tag};
 use crate::spec::{ParamType, ScalarType};
@@ -381,7 +382,7 @@ struct Loop {
 }
 
 /// How many turns a loop makes: an unsigned number, as the distance of two `int64` may be. The step is above 0.
-fn turns(l: &mut Lowerer<'_>, start: Value, end: Value, step: Value) -> Value {
+fn turns(l: &mut BodyLowerer<'_>, start: Value, end: Value, step: Value) -> Value {
     let any = l.b.icmp(IntCC::SLt, start, end);
     let distance = l.b.binary(BinaryOp::Sub, end, start);
     let to_last = l.b.binary_imm(BinaryOp::Sub, distance, 1);
@@ -400,7 +401,7 @@ struct Message {
 }
 
 impl Message {
-    fn failure(self, l: &mut Lowerer<'_>) -> Failure {
+    fn failure(self, l: &mut BodyLowerer<'_>) -> Failure {
         let mut parts = Vec::new();
         for (i, piece) in (0..).zip(&self.pieces) {
             parts.extend([Part::Text(piece), Part::Value(Tag::Number, i)]);
@@ -413,7 +414,7 @@ impl Message {
 }
 
 /// Goes on in a block that nothing reaches: what a body says after leaving.
-fn unreachable(l: &mut Lowerer<'_>) {
+fn unreachable(l: &mut BodyLowerer<'_>) {
     let after = l.b.block();
     l.b.switch_to(after);
 }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::function::{Failure, Lowerer};
-use super::ir_type;
+use super::function::{BodyLowerer, Failure};
+use super::types::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
 use crate::lower::protocol::Part;
@@ -38,7 +38,7 @@ impl Scope {
 /// What an [`Expr`] needs of its body, free of the body's own lifetime.
 pub(super) trait Ops {
     /// Emits code: runs `f` once.
-    fn run(&self, f: &mut dyn FnMut(&mut Lowerer<'_>));
+    fn run(&self, f: &mut dyn FnMut(&mut BodyLowerer<'_>));
     /// Notes a mistake.
     fn note(&self, operation: &str, problem: String);
     /// The innermost block that is being written.
@@ -49,13 +49,13 @@ pub(super) trait Ops {
 
 impl dyn Ops + '_ {
     /// Emits code that gives a value.
-    pub(super) fn value(&self, f: impl FnOnce(&mut Lowerer<'_>) -> Value) -> Value {
+    pub(super) fn value(&self, f: impl FnOnce(&mut BodyLowerer<'_>) -> Value) -> Value {
         // `run` runs it, so the stand-in, the function's first parameter, is never seen
         self.emit(|l| Some(f(l))).unwrap_or(Value::from_u32(0))
     }
 
     /// Emits code.
-    pub(super) fn emit<R: Default>(&self, f: impl FnOnce(&mut Lowerer<'_>) -> R) -> R {
+    pub(super) fn emit<R: Default>(&self, f: impl FnOnce(&mut BodyLowerer<'_>) -> R) -> R {
         let mut f = Some(f);
         let mut result = R::default();
         self.run(&mut |l| {

@@ -28,7 +28,7 @@ pub(super) struct Failure {
 const FEW_VALUES: usize = 2;
 
 /// The state of lowering one body.
-pub(super) struct Lowerer<'m> {
+pub(super) struct BodyLowerer<'m> {
     pub b: FunctionBuilder<'m>,
     pub texts: &'m mut Messages,
     messages: DataRef,
@@ -112,7 +112,7 @@ fn constant_bytes(ty: &TensorType) -> Option<u32> {
 struct Params(usize);
 
 impl Params {
-    fn next(&mut self, l: &Lowerer<'_>) -> Value {
+    fn next(&mut self, l: &BodyLowerer<'_>) -> Value {
         self.0 += 1;
         l.b.param(self.0 - 1)
     }
@@ -122,10 +122,10 @@ impl Params {
 pub(super) fn define<R>(
     into: &mut Unit,
     signature: &Signature,
-    build: impl FnOnce(&mut Lowerer<'_>, &Args) -> R,
+    build: impl FnOnce(&mut BodyLowerer<'_>, &Args) -> R,
 ) -> (FuncRef, R) {
     let func = declare(&mut into.module, signature);
-    let mut l = Lowerer {
+    let mut l = BodyLowerer {
         b: FunctionBuilder::new(&mut into.module, func),
         texts: &mut into.texts,
         messages: into.messages,
@@ -139,7 +139,7 @@ pub(super) fn define<R>(
     (l.b.finish(), built)
 }
 
-impl Lowerer<'_> {
+impl BodyLowerer<'_> {
     /// Gives the function's parameters their meaning, in the order of convention `flat`.
     fn args(&mut self, signature: &Signature) -> Args {
         let mut params = Params(0);
@@ -352,7 +352,7 @@ impl Lowerer<'_> {
 }
 
 /// Code of expressions that the checks have computed before: no step overflows.
-impl DimCode for Lowerer<'_> {
+impl DimCode for BodyLowerer<'_> {
     fn constant(&mut self, value: i64) -> Value {
         self.b.i64(value)
     }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::Body;
 use super::args::{Arg, Args, Node};
+use super::builder::Body;
 use super::expr::{Expr, Ops};
 use super::tensor::TensorRef;
 use crate::spec::{ParamType, ScalarType};

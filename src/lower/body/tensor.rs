@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::args::TensorVars;
 use super::expr::{Expr, Operand, Ops};
-use super::function::Lowerer;
-use super::{Body, memory_type};
+use super::function::BodyLowerer;
+use super::types::memory_type;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::spec::ScalarType;
 
@@ -126,36 +126,7 @@ impl fmt::Debug for TensorRef<'_> {
     }
 }
 
-impl Body<'_> {
-    /// Reads a value of that type through a pointer, which is aligned for it.
-    pub fn load<'b>(&'b self, ty: ScalarType, ptr: Expr<'b>) -> Expr<'b> {
-        load(self, ty, self.pointer("load", ptr), MemFlags::ALIGNED)
-    }
-
-    /// Writes a value through a pointer, which is aligned for it.
-    pub fn store<'b>(&'b self, ptr: Expr<'b>, value: Expr<'b>) {
-        store(self, value.ty(), self.pointer("store", ptr), value.into(), MemFlags::ALIGNED);
-    }
-
-    /// A pointer moved by `count` elements of that type.
-    pub fn offset<'b>(&'b self, ptr: Expr<'b>, ty: ScalarType, count: impl Into<Operand<'b>>) -> Expr<'b> {
-        let ptr = self.pointer("offset", ptr);
-        let count = self.coerce("offset: the count", ScalarType::Int64, count.into());
-        let body: &'b dyn Ops = self;
-        let address = body.value(|l| l.b.element(ptr.value, count.value, memory_type(ty)));
-        Expr::new(body, address, ScalarType::Handle)
-    }
-
-    fn pointer<'b>(&'b self, operation: &str, ptr: Expr<'b>) -> Expr<'b> {
-        if ptr.ty() == ScalarType::Handle {
-            return ptr.used(operation);
-        }
-        self.mistake(operation, format!("expected a pointer, got {}", ptr.ty()));
-        self.placeholder(ScalarType::Handle)
-    }
-}
-
-fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, flags: MemFlags) -> Expr<'b> {
+pub(super) fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, flags: MemFlags) -> Expr<'b> {
     let value = body.value(|l| {
         let value = l.b.load(memory_type(ty), address.value, 0, flags);
         if ty == ScalarType::Bool { l.b.icmp_imm(IntCC::Ne, value, 0) } else { value }
@@ -163,7 +134,7 @@ fn load<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, flags: MemFlag
     Expr::new(body, value, ty)
 }
 
-fn store<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, value: Operand<'b>, flags: MemFlags) {
+pub(super) fn store<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, value: Operand<'b>, flags: MemFlags) {
     let value = body.coerce("store", ty, value).value;
     body.run(&mut |l| {
         let value = if ty == ScalarType::Bool { l.b.convert(ConvertOp::ZExt, Type::I8, value) } else { value };
@@ -172,7 +143,7 @@ fn store<'b>(body: &'b dyn Ops, ty: ScalarType, address: Expr<'b>, value: Operan
 }
 
 /// `(i0 * d1 + i1) * d2 + i2 ...`; `None` for no indices.
-fn row_major(l: &mut Lowerer<'_>, index: &[Value], shape: &[Value]) -> Option<Value> {
+fn row_major(l: &mut BodyLowerer<'_>, index: &[Value], shape: &[Value]) -> Option<Value> {
     let mut linear = None;
     for (i, size) in index.iter().zip(shape) {
         linear = Some(match linear {
@@ -186,7 +157,7 @@ fn row_major(l: &mut Lowerer<'_>, index: &[Value], shape: &[Value]) -> Option<Va
     linear
 }
 
-fn sum_of_products(l: &mut Lowerer<'_>, index: &[Value], strides: &[Value]) -> Option<Value> {
+fn sum_of_products(l: &mut BodyLowerer<'_>, index: &[Value], strides: &[Value]) -> Option<Value> {
     let mut linear = None;
     for (i, stride) in index.iter().zip(strides) {
         let product = l.b.binary(BinaryOp::Mul, *i, *stride);
