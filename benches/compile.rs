@@ -11,7 +11,7 @@ use support::{
 use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
 use tvm_ffi_codegen::engine::LoadOptions;
-use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, Routines, lower};
+use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Engine, Kernel, ir};
 
 /// What other generators take for the same signature with an empty body, in milliseconds. Measured elsewhere on a
@@ -83,7 +83,7 @@ fn stages(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Ker
     let engine = Engine::new()?;
     let jit = engine.jit();
     let signature = add_one_signature()?;
-    let lowered = || lower(&signature, kernel, Routines::Import);
+    let lowered = || lower(&signature, kernel, RuntimeHelpers::Import);
     let module = lowered()?;
     let verified = ir::verify(module.clone())?;
     let symbols = [BIND_SYMBOL, REPORT_SYMBOL].map(|name| (name, report as *const u8));

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use crate::backend::{Backend, CodegenError, Listing, OptLevel};
 use crate::ir;
-use crate::lower::{self, Kernel, LowerError, Routines};
+use crate::lower::{self, Kernel, LowerError, RuntimeHelpers};
 use crate::names::{self, UnknownName};
 use crate::spec::Signature;
 
@@ -112,7 +112,7 @@ pub fn explain(
     if stage == Stage::Header {
         return Ok(kernel.header(signature)?);
     }
-    let module = lower::lower(signature, kernel, Routines::Import)?;
+    let module = lower::lower(signature, kernel, RuntimeHelpers::Import)?;
     let Some(listing) = stage.listing() else { return Ok(module.to_string()) };
     if !backend.codegen().listings().contains(&listing) {
         return Err(ExplainError::NoSuchStage { stage, backend });

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tvm_ffi_codegen::engine::SymbolResolver;
-use tvm_ffi_codegen::lower::{Convention, Routines, lower};
+use tvm_ffi_codegen::lower::{Convention, RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
 
 use crate::support::args::Place;
@@ -49,7 +49,7 @@ fn modules_import_what_embed_says() {
     let c = SymbolResolver::new();
     let mut imported = BTreeSet::new();
     for (heading, signature, kernel) in signatures() {
-        let module = lower(&signature, &kernel, Routines::Define).unwrap();
+        let module = lower(&signature, &kernel, RuntimeHelpers::Define).unwrap();
         for (_, import) in module.imports() {
             let name = import.name.as_str();
             let of_runtime = known.contains(name);

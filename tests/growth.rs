@@ -1,6 +1,6 @@
 //! Wrappers of many tensors: their code grows with their number, and no faster. Objects: what they carry beside wrappers is what these use.
 
-use tvm_ffi_codegen::lower::{Routines, lower};
+use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ir};
 
 use crate::support::sig;
@@ -41,7 +41,7 @@ fn code_and_data_grow_with_the_number_of_tensors() {
 
 /// A module that stands alone, as for an object.
 fn alone(signature: &str) -> ir::Module {
-    lower(&sig(signature), &Kernel::check_only(), Routines::Define).unwrap()
+    lower(&sig(signature), &Kernel::check_only(), RuntimeHelpers::Define).unwrap()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::backend::CodegenError;
 use tvm_ffi_codegen::embed::{self, EmbedError, Target};
 use tvm_ffi_codegen::engine::EngineError;
-use tvm_ffi_codegen::lower::{Lowering, Routines};
+use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::{Function, capi};
 use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, LowerError, Operand, ScalarType, Signature, ir};
@@ -19,7 +19,7 @@ use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, LowerError, Oper
 use crate::support::sig;
 
 fn lower_error(signature: &Signature, kernel: &Kernel) -> LowerError {
-    match tvm_ffi_codegen::lower::lower(signature, kernel, Routines::Import) {
+    match tvm_ffi_codegen::lower::lower(signature, kernel, RuntimeHelpers::Import) {
         Err(error) => error,
         Ok(_) => panic!("{signature} was lowered"),
     }
@@ -41,7 +41,7 @@ fn a_wrapper_may_not_take_all_of_the_stack() {
         names.fold(Signature::builder("wide"), |b, name| b.param(name, ty.clone())).build().unwrap()
     };
     let kernel = Kernel::check_only();
-    assert!(tvm_ffi_codegen::lower::lower(&wide(200), &kernel, Routines::Import).is_ok());
+    assert!(tvm_ffi_codegen::lower::lower(&wide(200), &kernel, RuntimeHelpers::Import).is_ok());
     let error = lower_error(&wide(300), &kernel);
     let text = "function `wide` has too many dimensions: its wrapper needs 173216 bytes of stack, and may use 131072";
     assert_eq!(error.to_string(), text);
@@ -141,7 +141,7 @@ fn a_body_has_to_return_its_value_on_every_way() {
     let nothing = sig("f(a: bool)");
     assert_eq!(operations(lower_error(&nothing, &wrong)), ["ret"]);
     let on_both = Kernel::body(|b| b.if_else(b.arg("a"), || b.ret(1), || b.raise("ValueError", "no", &[])));
-    assert!(tvm_ffi_codegen::lower::lower(&signature, &on_both, Routines::Define).is_ok());
+    assert!(tvm_ffi_codegen::lower::lower(&signature, &on_both, RuntimeHelpers::Define).is_ok());
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn two_functions_of_one_name_are_an_error() {
     let Err(error) = engine.compile_code([(&a, &kernel), (&b, &kernel)]) else { panic!() };
     assert_eq!(error.to_string(), "function `f` is defined twice; give each wrapper of a module a name of its own");
     // nothing of the second is left, so the module still is a good one
-    let mut lowering = Lowering::new(Routines::Define);
+    let mut lowering = Lowering::new(RuntimeHelpers::Define);
     lowering.add(&a, &kernel).unwrap();
     lowering.add(&b, &kernel).unwrap_err();
     let bad = Kernel::body(|b| {
@@ -273,7 +273,7 @@ fn kernels_may_have_the_names_of_ordinary_things() {
         // SAFETY: that is the prototype.
         let engine = unsafe { Engine::builder().symbol(name, two as *const u8) }.build().unwrap();
         engine.compile_code([(&signature, &Kernel::symbol(name))]).unwrap();
-        let module = tvm_ffi_codegen::lower::lower(&signature, &Kernel::symbol(name), Routines::Define).unwrap();
+        let module = tvm_ffi_codegen::lower::lower(&signature, &Kernel::symbol(name), RuntimeHelpers::Define).unwrap();
         engine.load(&ir::verify(module).unwrap()).unwrap();
     }
 }
@@ -486,7 +486,7 @@ fn expressions_end_with_their_block() {
         b.if_(b.arg("c"), || kept.set(b.arg("a")));
         b.ret(kept.get() + sum);
     });
-    ir::verify(tvm_ffi_codegen::lower::lower(&signature, &kernel, Routines::Define).unwrap()).unwrap();
+    ir::verify(tvm_ffi_codegen::lower::lower(&signature, &kernel, RuntimeHelpers::Define).unwrap()).unwrap();
 }
 
 #[test]
@@ -568,7 +568,7 @@ fn what_a_body_gives_has_debug() {
         assert!(format!("{:?}", b.arg("a")).ends_with(": int32)"));
         assert_eq!(format!("{:?} {:?}", Operand::from(3_usize), Operand::from(0.5)), "Int(3) Float(0.5)");
     });
-    tvm_ffi_codegen::lower::lower(&sig("f(x: Tensor([n], int8), a: int32)"), &kernel, Routines::Import).unwrap();
+    tvm_ffi_codegen::lower::lower(&sig("f(x: Tensor([n], int8), a: int32)"), &kernel, RuntimeHelpers::Import).unwrap();
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod symbols;
 
 use crate::backend::CodegenError;
 use crate::ir::{self, VerifiedModule};
-use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, Routines};
+use crate::lower::{Kernel, KernelReturn, LowerError, Lowering, RuntimeHelpers};
 use crate::spec::Signature;
 use target_lexicon::Endianness;
 
@@ -57,7 +57,7 @@ struct Wrappers {
 
 impl Wrappers {
     fn new(endianness: Endianness) -> Self {
-        let lowering = Lowering::for_endianness(Routines::Define, endianness);
+        let lowering = Lowering::for_endianness(RuntimeHelpers::Define, endianness);
         Wrappers { lowering, symbols: Vec::new() }
     }
 

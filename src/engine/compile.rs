@@ -12,7 +12,7 @@ use super::helpers::{Helpers, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
 use crate::backend::{Backend, CodegenError, OptLevel};
 use crate::ir::{self, VerifiedModule};
-use crate::lower::{Capabilities, Kernel, Lowering, Routines};
+use crate::lower::{Capabilities, Kernel, Lowering, RuntimeHelpers};
 use crate::spec::Signature;
 
 /// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
@@ -209,7 +209,7 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Arc<Code>, EngineError> {
-        let mut lowering = Lowering::new(Routines::Import);
+        let mut lowering = Lowering::new(RuntimeHelpers::Import);
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
         }

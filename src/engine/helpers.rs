@@ -21,7 +21,7 @@ use super::error::EngineError;
 use super::jit::{Jit, LoadOptions};
 use crate::backend::Backend;
 use crate::ir::Module;
-use crate::lower::{BIND_SYMBOL, Capabilities, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, support_module};
+use crate::lower::{BIND_SYMBOL, Capabilities, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, helpers_module};
 
 /// The functions of the runtime that helpers call.
 const IMPORTS: [&str; 10] = [
@@ -163,7 +163,7 @@ impl Helpers {
         let code = match &*own {
             Some(code) => code,
             None => {
-                own.insert(jit.load(&verified(support_module(&symbols, Capabilities::ALL), cfg!(debug_assertions))?)?)
+                own.insert(jit.load(&verified(helpers_module(&symbols, Capabilities::ALL), cfg!(debug_assertions))?)?)
             }
         };
         let address = |name| Ok((name, code.function(name).ok_or_else(|| undefined(name))?));
@@ -262,7 +262,7 @@ fn compile(slot: usize) -> Result<(), EngineError> {
         set.fixed = true;
         (set.runtime.clone(), set.unit, set.capabilities)
     };
-    let module = verified(support_module(unit.symbols(), capabilities), cfg!(debug_assertions))?;
+    let module = verified(helpers_module(unit.symbols(), capabilities), cfg!(debug_assertions))?;
     let jit = Jit::builder().backend(runtime.backend).build()?;
     let symbols = runtime.symbols();
     let code = jit.load_with(&module, LoadOptions { symbols: &symbols, keep_alive: Vec::new() })?;

@@ -1,4 +1,4 @@
-//! What a wrapper calls, and how: the kernel, its convention, what it gives back.
+//! The kernel behind a wrapper: its code, how control gets to it, its convention and its C result.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -23,44 +23,53 @@ type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
 /// void scale(float* x, double f, int64_t n);
 /// ```
 #[derive(Clone)]
-pub struct Kernel(pub(super) Kind, Option<NativeOnly>);
+pub struct Kernel {
+    pub(super) code: KernelCode,
+    /// A method that only native kernels have a use for, called on another kernel.
+    misused: Option<&'static str>,
+}
 
-/// A method of [`Kernel`] that only a native kernel has a use for, called on another one.
-type NativeOnly = &'static str;
-
+/// The code of a kernel.
 #[derive(Clone)]
-pub(super) enum Kind {
+pub(super) enum KernelCode {
     CheckOnly,
     Body(BodyFn),
-    Symbol { name: String, how: How },
-    Address { address: u64, how: How },
+    Native { target: Target, call: CallSpec },
 }
 
 /// How control gets to a native kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Target<'a> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Target {
     /// By a call of an imported symbol.
-    Symbol(&'a str),
+    Symbol(String),
     /// By a call of an address of this process.
     Address(u64),
 }
 
-/// How a native kernel is called.
+/// How a native kernel takes its arguments and gives its result.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct How {
-    pub convention: Convention,
+pub(super) struct CallSpec {
+    convention: Convention,
     returns: Option<KernelReturn>,
 }
 
 impl Kernel {
+    const fn new(code: KernelCode) -> Self {
+        Kernel { code, misused: None }
+    }
+
+    fn native(target: Target) -> Self {
+        Self::new(KernelCode::Native { target, call: CallSpec::default() })
+    }
+
     /// No kernel: the wrapper checks its arguments and returns nothing.
     pub const fn check_only() -> Self {
-        Kernel(Kind::CheckOnly, None)
+        Self::new(KernelCode::CheckOnly)
     }
 
     /// A body, written by `build` into the module of the wrapper each time that it is lowered.
     pub fn body(build: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
-        Kernel(Kind::Body(Arc::new(build)), None)
+        Self::new(KernelCode::Body(Arc::new(build)))
     }
 
     /// A C function by its symbol, found when the module is linked or loaded.
@@ -68,74 +77,71 @@ impl Kernel {
     /// Some symbols are no kernel's: those that begin with `TVMFFI`, `llvm.` or `.L`, and those that a library has for itself, such as
     /// `__tvm_ffi__library_ctx`.
     pub fn symbol(name: impl Into<String>) -> Self {
-        Kernel(Kind::Symbol { name: name.into(), how: How::default() }, None)
+        Self::native(Target::Symbol(name.into()))
     }
 
     /// A C function at an address of this process. Such a wrapper runs only in this process.
     pub fn address(address: *const c_void) -> Self {
-        Kernel(Kind::Address { address: address as u64, how: How::default() }, None)
+        Self::native(Target::Address(address as u64))
     }
 
-    /// States what a native kernel gives back. Unless stated, it is the signature's value; a status where the kernel writes its result, or
-    /// has the packed convention; else nothing. Of a kernel that isn't native this is a mistake, [`LowerError::NotNative`], which is
+    /// States the C result of a native kernel. Unless stated, it is the signature's value; a status where the kernel writes its result, or
+    /// has the packed convention; else nothing. For a kernel that isn't native this is a mistake, [`LowerError::NotNative`], which is
     /// reported when the wrapper is made.
     pub fn returning(self, what: KernelReturn) -> Self {
-        self.state("returning", |how| how.returns = Some(what))
+        self.state("returning", |call| call.returns = Some(what))
     }
 
-    /// States how a native kernel is called. Of a kernel that isn't native this is a mistake, as for [`returning`](Self::returning).
+    /// States the calling convention of a native kernel. For a kernel that isn't native this is a mistake, as for
+    /// [`returning`](Self::returning).
     pub fn convention(self, convention: Convention) -> Self {
-        self.state("convention", |how| how.convention = convention)
+        self.state("convention", |call| call.convention = convention)
     }
 
-    fn state(mut self, method: NativeOnly, set: impl FnOnce(&mut How)) -> Self {
-        match &mut self.0 {
-            Kind::CheckOnly | Kind::Body(_) => self.1 = Some(method),
-            Kind::Symbol { how, .. } | Kind::Address { how, .. } => set(how),
+    fn state(mut self, method: &'static str, set: impl FnOnce(&mut CallSpec)) -> Self {
+        match &mut self.code {
+            KernelCode::CheckOnly | KernelCode::Body(_) => self.misused = Some(method),
+            KernelCode::Native { call, .. } => set(call),
         }
         self
     }
 
     /// How control gets to a native kernel; `None` for a body or no kernel.
-    pub(super) fn target(&self) -> Option<Target<'_>> {
-        match &self.0 {
-            Kind::CheckOnly | Kind::Body(_) => None,
-            Kind::Symbol { name, .. } => Some(Target::Symbol(name)),
-            Kind::Address { address, .. } => Some(Target::Address(*address)),
+    pub(super) fn target(&self) -> Option<&Target> {
+        match &self.code {
+            KernelCode::CheckOnly | KernelCode::Body(_) => None,
+            KernelCode::Native { target, .. } => Some(target),
         }
     }
 
-    /// How it takes its arguments; a body as by `flat`.
-    pub(super) fn called_by(&self) -> Convention {
-        match &self.0 {
-            Kind::CheckOnly | Kind::Body(_) => Convention::Flat,
-            Kind::Symbol { how, .. } | Kind::Address { how, .. } => how.convention,
+    /// The convention that lays the parameters out; `flat` for a body.
+    pub(super) fn stated_convention(&self) -> Convention {
+        match &self.code {
+            KernelCode::CheckOnly | KernelCode::Body(_) => Convention::Flat,
+            KernelCode::Native { call, .. } => call.convention,
         }
     }
 
     /// Whether the kernel fits the signature.
     pub(super) fn check(&self, signature: &Signature) -> Result<(), LowerError> {
         let function = || signature.name().to_owned();
-        if let Kind::Symbol { name, .. } = &self.0
-            && (name.is_empty() || name.contains('\0'))
-        {
-            return Err(LowerError::KernelName { function: function(), symbol: name.clone() });
+        match self.target() {
+            Some(Target::Symbol(name)) if name.is_empty() || name.contains('\0') => {
+                return Err(LowerError::KernelName { function: function(), symbol: name.clone() });
+            }
+            Some(Target::Symbol(name)) if let Some(meaning) = reserved_symbol(name) => {
+                let (symbol, meaning) = (name.clone(), meaning.to_owned());
+                return Err(LowerError::ReservedSymbol { function: function(), symbol, meaning });
+            }
+            Some(Target::Address(0)) => return Err(LowerError::NullAddress { function: function() }),
+            Some(Target::Symbol(_) | Target::Address(_)) | None => {}
         }
-        if let Kind::Symbol { name, .. } = &self.0
-            && let Some(meaning) = reserved_symbol(name)
-        {
-            let (symbol, meaning) = (name.clone(), meaning.to_owned());
-            return Err(LowerError::ReservedSymbol { function: function(), symbol, meaning });
-        }
-        if let Kind::Address { address: 0, .. } = self.0 {
-            return Err(LowerError::NullAddress { function: function() });
-        }
-        if let Some(method) = self.1 {
-            let kernel = if matches!(self.0, Kind::Body(_)) { "a body" } else { "check-only" };
+        if let Some(method) = self.misused {
+            let kernel = if matches!(self.code, KernelCode::Body(_)) { "a body" } else { "check-only" };
             return Err(LowerError::NotNative { function: function(), kernel, method });
         }
         if let Some(problem) = self.convention_problem(signature) {
-            return Err(LowerError::Convention { function: function(), convention: self.called_by(), problem });
+            return Err(LowerError::Convention { function: function(), convention: self.stated_convention(), problem });
         }
         match self.return_problem(signature) {
             Some(problem) => Err(LowerError::KernelReturn { function: function(), problem }),
@@ -145,7 +151,7 @@ impl Kernel {
 
     /// Why the convention can't pass what the signature has.
     fn convention_problem(&self, signature: &Signature) -> Option<String> {
-        match self.called_by() {
+        match self.stated_convention() {
             Convention::Flat | Convention::DlTensor => None,
             Convention::MemRef => {
                 let mut problem = None;
@@ -179,27 +185,27 @@ impl Kernel {
         let Some(ty) = signature.ret() else {
             return match returns {
                 Some(KernelReturn::Value) => Some("returns a value, and the signature returns nothing".to_owned()),
-                Some(KernelReturn::Nothing) if self.called_by() == Convention::Packed => {
+                Some(KernelReturn::Nothing) if self.stated_convention() == Convention::Packed => {
                     Some("has to return a status, as its convention says".to_owned())
                 }
                 _ => None,
             };
         };
-        match (&self.0, returns) {
-            (Kind::CheckOnly, _) => {
+        match (&self.code, returns) {
+            (KernelCode::CheckOnly, _) => {
                 Some(format!("is missing: the signature returns {ty}, which only a kernel can make"))
             }
-            (Kind::Body(_), _) if writes_result(ty) || ty.as_scalar().is_none() && returns_value(ty) => {
+            (KernelCode::Body(_), _) if writes_result(ty) || ty.as_scalar().is_none() && returns_value(ty) => {
                 Some(format!("is a body, and bodies don't return {ty}"))
             }
-            (_, Some(KernelReturn::Value)) if self.called_by() == Convention::Packed => {
+            (_, Some(KernelReturn::Value)) if self.stated_convention() == Convention::Packed => {
                 Some("has to return a status, as its convention says".to_owned())
             }
-            (_, Some(KernelReturn::Nothing)) if self.called_by() == Convention::Packed => {
+            (_, Some(KernelReturn::Nothing)) if self.stated_convention() == Convention::Packed => {
                 Some("has to return a status, as its convention says".to_owned())
             }
             (_, Some(KernelReturn::Nothing | KernelReturn::Status))
-                if returns_value(ty) && self.called_by() != Convention::Packed =>
+                if returns_value(ty) && self.stated_convention() != Convention::Packed =>
             {
                 Some(format!("has to return {ty}, as the signature does"))
             }
@@ -220,7 +226,7 @@ impl Kernel {
         wrapper: &str,
         module: &ir::Module,
     ) -> Result<(), LowerError> {
-        let Kind::Symbol { name, .. } = &self.0 else { return Ok(()) };
+        let Some(Target::Symbol(name)) = self.target() else { return Ok(()) };
         let found = match *name == wrapper {
             true => Some(unit::DEFINED.to_owned()),
             false => import_conflict(module, name, &self.func_sig(signature)),
@@ -233,23 +239,20 @@ impl Kernel {
 
     /// What a native kernel returns; `None` for a body or no kernel.
     pub(super) fn returns(&self, signature: &Signature) -> Option<KernelReturn> {
-        let how = match &self.0 {
-            Kind::CheckOnly | Kind::Body(_) => return None,
-            Kind::Symbol { how, .. } | Kind::Address { how, .. } => how,
-        };
+        let KernelCode::Native { call, .. } = &self.code else { return None };
         let default = match signature.ret() {
-            _ if how.convention == Convention::Packed => KernelReturn::Status,
+            _ if call.convention == Convention::Packed => KernelReturn::Status,
             Some(ty) if returns_value(ty) => KernelReturn::Value,
             Some(ty) if writes_result(ty) => KernelReturn::Status,
             _ => KernelReturn::Nothing,
         };
-        Some(how.returns.unwrap_or(default))
+        Some(call.returns.unwrap_or(default))
     }
 
     /// The prototype of a native kernel.
     pub(super) fn func_sig(&self, signature: &Signature) -> FuncSig {
         let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
-        convention::func_sig(signature, self.called_by(), returns)
+        convention::func_sig(signature, self.stated_convention(), returns)
     }
 }
 
@@ -266,11 +269,15 @@ fn passed_tensors(ty: &ParamType, f: &mut dyn FnMut(&TensorType)) {
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::CheckOnly => f.write_str("Kernel::CheckOnly"),
-            Kind::Body(_) => f.write_str("Kernel::Body"),
-            Kind::Symbol { name, how } => write!(f, "Kernel::Symbol({name:?}, {how:?})"),
-            Kind::Address { address, how } => write!(f, "Kernel::Address({address:#x}, {how:?})"),
+        match &self.code {
+            KernelCode::CheckOnly => f.write_str("Kernel::CheckOnly"),
+            KernelCode::Body(_) => f.write_str("Kernel::Body"),
+            KernelCode::Native { target: Target::Symbol(name), call } => {
+                write!(f, "Kernel::Symbol({name:?}, {call:?})")
+            }
+            KernelCode::Native { target: Target::Address(address), call } => {
+                write!(f, "Kernel::Address({address:#x}, {call:?})")
+            }
         }
     }
 }

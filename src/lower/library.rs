@@ -7,7 +7,7 @@ use super::capi;
 use super::error::LowerError;
 use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
-use super::module::{Lowering, Routines};
+use super::module::{Lowering, RuntimeHelpers};
 use crate::ir::{
     AbiParam, BinaryOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     Module, Type,
@@ -58,7 +58,7 @@ impl LibraryLowering {
     }
 
     fn with_prefix(prefix: Option<&str>, endianness: Endianness) -> Self {
-        let mut lowering = Lowering::for_endianness(Routines::Define, endianness);
+        let mut lowering = Lowering::for_endianness(RuntimeHelpers::Define, endianness);
         lowering.unit.prefix = prefix.unwrap_or_default().to_owned();
         let data = lowering.unit.module.add_data("__tvm_ffi_codegen_texts", Vec::new(), 1);
         let (texts, exported) = (Vec::new(), Vec::new());

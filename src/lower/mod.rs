@@ -28,7 +28,7 @@ mod prototype;
 mod unit;
 mod wrapper;
 
-pub use binder::{Capabilities, support_module};
+pub use binder::{Capabilities, helpers_module};
 pub use body::{Body, Expr, Operand, ParamRef, TensorRef};
 pub use capi::{C_FUNCTIONS, CFunction};
 pub use convention::{Convention, KernelReturn, flat_signature};
@@ -36,6 +36,6 @@ pub use error::{BodyMistake, LowerError};
 pub use kernel::Kernel;
 pub use library::LibraryLowering;
 pub use metadata::{metadata, type_schema};
-pub use module::{Lowering, Routines, lower};
+pub use module::{Lowering, RuntimeHelpers, lower};
 pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype};

@@ -12,7 +12,7 @@ use target_lexicon::Endianness;
 /// The origin of the runtime helpers that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub enum Routines {
+pub enum RuntimeHelpers {
     /// Imported as [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
     #[default]
     Import,
@@ -24,17 +24,17 @@ pub enum Routines {
 #[derive(Debug)]
 pub struct Lowering {
     pub(super) unit: Unit,
-    routines: Routines,
+    routines: RuntimeHelpers,
 }
 
 impl Lowering {
     /// An empty module for this machine, or another of its byte order.
-    pub fn new(routines: Routines) -> Self {
+    pub fn new(routines: RuntimeHelpers) -> Self {
         Self::for_endianness(routines, ir::HOST_ENDIANNESS)
     }
 
     /// An empty module for a target of this byte order (`Triple::endianness` tells it).
-    pub fn for_endianness(routines: Routines, endianness: Endianness) -> Self {
+    pub fn for_endianness(routines: RuntimeHelpers, endianness: Endianness) -> Self {
         Lowering { unit: Unit::new(endianness), routines }
     }
 
@@ -79,7 +79,7 @@ impl Lowering {
 
     /// The module, complete.
     pub fn finish(mut self) -> ir::Module {
-        if self.routines == Routines::Define {
+        if self.routines == RuntimeHelpers::Define {
             let Unit { module, messages, texts, .. } = &mut self.unit;
             binder::define(module, ir::Linkage::Local, *messages, texts);
         }
@@ -91,7 +91,7 @@ impl Lowering {
 ///
 /// # Errors
 /// As [`Lowering::add`].
-pub fn lower(signature: &Signature, kernel: &Kernel, routines: Routines) -> Result<ir::Module, LowerError> {
+pub fn lower(signature: &Signature, kernel: &Kernel, routines: RuntimeHelpers) -> Result<ir::Module, LowerError> {
     let mut lowering = Lowering::new(routines);
     lowering.add(signature, kernel)?;
     Ok(lowering.finish())

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::convention::{self, CType, Convention, KernelReturn, c_names};
 use super::error::LowerError;
-use super::kernel::{Kernel, Kind};
+use super::kernel::{Kernel, Target};
 use crate::spec::Signature;
 
 /// What the prototypes need: the headers of the `apache-tvm-ffi` package where they are found, else the same in short.
@@ -106,13 +106,13 @@ impl Kernel {
     /// # Errors
     /// The kernel doesn't fit the signature.
     pub fn header(&self, signature: &Signature) -> Result<String, LowerError> {
-        let (symbol, kernel) = match &self.0 {
-            Kind::Symbol { name, .. } => (name.as_str(), self.clone()),
-            Kind::Address { .. } => (signature.name(), self.clone()),
-            Kind::CheckOnly | Kind::Body(_) => (signature.name(), Kernel::symbol(signature.name())),
+        let (symbol, kernel) = match self.target() {
+            Some(Target::Symbol(name)) => (name.as_str(), self.clone()),
+            Some(Target::Address(_)) => (signature.name(), self.clone()),
+            None => (signature.name(), Kernel::symbol(signature.name())),
         };
         let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
-        c_header([(signature, symbol, kernel.called_by(), returns)])
+        c_header([(signature, symbol, kernel.stated_convention(), returns)])
     }
 }
 

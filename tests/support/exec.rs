@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use tvm_ffi_codegen::engine::{Code, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Host, Interpreter};
 use tvm_ffi_codegen::ir::{self, FuncSig, VerifiedModule};
-use tvm_ffi_codegen::lower::{Convention, Routines, lower};
+use tvm_ffi_codegen::lower::{Convention, RuntimeHelpers, lower};
 use tvm_ffi_codegen::runtime::Any;
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
@@ -29,7 +29,7 @@ pub struct Program {
 
 impl Program {
     pub fn new(signature: Signature, kernel: Kernel) -> Result<Self, String> {
-        let module = lower(&signature, &kernel, Routines::Define).map_err(|e| e.to_string())?;
+        let module = lower(&signature, &kernel, RuntimeHelpers::Define).map_err(|e| e.to_string())?;
         let module = ir::verify(module).map_err(|e| e.to_string())?;
         Ok(Program { signature, kernel, module })
     }

@@ -11,7 +11,7 @@ use tvm_ffi_runtime::{ToAnyView, capi};
 #[test]
 fn helpers_import_what_is_resolved_for_them() {
     let symbols = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL];
-    let module = support_module(&symbols, Capabilities::ALL);
+    let module = helpers_module(&symbols, Capabilities::ALL);
     let mut imports: Vec<_> = module.imports().map(|(_, import)| import.name.as_str()).collect();
     let mut resolved = IMPORTS;
     imports.sort_unstable();

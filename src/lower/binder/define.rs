@@ -68,7 +68,7 @@ impl Capabilities {
 
 /// A module that exports runtime helpers, for JITs that share a copy: the helpers with these symbols, which are [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and
 /// [`REPORT_SYMBOL`], and the helpers that these call.
-pub fn support_module(symbols: &[&str], capabilities: Capabilities) -> Module {
+pub fn helpers_module(symbols: &[&str], capabilities: Capabilities) -> Module {
     let mut module = Module::new();
     let table = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
     let mut texts = Messages::new(module.endianness);

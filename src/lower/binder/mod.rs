@@ -26,4 +26,4 @@ mod strings;
 mod tensors;
 
 pub(super) use define::define;
-pub use define::{Capabilities, support_module};
+pub use define::{Capabilities, helpers_module};

@@ -22,7 +22,7 @@ pub(super) fn native(c: &mut Checks<'_>, signature: &Signature, kernel: &Kernel,
         }
         Target::Address(address) => {
             let sig = c.b.signature(sig);
-            let callee = c.b.ptr_const(address);
+            let callee = c.b.ptr_const(*address);
             c.b.call_indirect(sig, callee, args)
         }
     }

@@ -18,7 +18,7 @@ use super::body::{self, Code};
 use super::convention::{Convention, KernelReturn, writes_result};
 use super::encode::{self, Options};
 use super::error::LowerError;
-use super::kernel::{Kernel, Kind};
+use super::kernel::{Kernel, KernelCode};
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
@@ -45,15 +45,15 @@ pub(super) fn safe_call_signature() -> FuncSig {
 
 /// Lowers a wrapper into the unit.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
-    let plan = Plan::new(signature, kernel.called_by());
+    let plan = Plan::new(signature, kernel.stated_convention());
     let options = Options { fold_all: plan.convention == Convention::DlTensor, verbatim: plan.forward_args };
     let descriptor = encode::encode(&mut into.texts, signature, &plan.devices, options);
     if descriptor.scratch.bytes > MOST_SCRATCH {
         let function = signature.name().to_owned();
         return Err(LowerError::TooLarge { function, bytes: descriptor.scratch.bytes, most: MOST_SCRATCH });
     }
-    let body = match &kernel.0 {
-        Kind::Body(build) => Some(body::lower(into, signature, &**build)?),
+    let body = match &kernel.code {
+        KernelCode::Body(build) => Some(body::lower(into, signature, &**build)?),
         _ => None,
     };
     into.always_binds |= plan.binds_first;
@@ -105,7 +105,7 @@ fn unpack(
     let takes_values = match &body {
         Some(Code::Straight(body)) => body.has_effects(),
         Some(Code::Function(_)) => true,
-        None => !matches!(kernel.0, Kind::CheckOnly),
+        None => !matches!(kernel.code, KernelCode::CheckOnly),
     };
     let bound = prologue.bound.map(|slot| BoundScratch { slot, note_size });
     match bound {
