@@ -74,7 +74,7 @@ fn growth(criterion: &mut Criterion, samples: &Samples, shared: bool) -> Result<
     Ok(())
 }
 
-/// Stands in for the routines that wrappers share; nothing here is called.
+/// Stands in for the runtime helpers; nothing here is called.
 extern "C" fn report() -> i32 {
     -1
 }

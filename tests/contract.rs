@@ -43,7 +43,7 @@ fn code_is_given_back_with_the_last_function() {
     }
     let f = compile(&engine, ADD_ONE, "add_one");
     drop(engine);
-    // the function needs its own code and that of the shared routine for errors
+    // the function needs its own code and that of the runtime helper for errors
     assert!(f.call((1, 2)).is_err());
     drop(f);
     assert_eq!(Arc::strong_count(&token), 1);

@@ -248,9 +248,9 @@ fn one_symbol_has_one_prototype() {
     let Err(error) = engine.compile_code([(&one, &Kernel::check_only()), (&two_args, &own)]) else { panic!() };
     assert!(error.to_string().ends_with("already has as a function that it defines"), "{error}");
 
-    // nor a routine that wrappers share, whatever its prototype
-    for routine in ["__tvm_ffi_codegen_bind", "__tvm_ffi_codegen_check"] {
-        let Err(error) = engine.compile_code([(&two_args, &Kernel::symbol(routine))]) else { panic!() };
+    // nor a runtime helper, whatever its prototype
+    for helper in ["__tvm_ffi_codegen_bind", "__tvm_ffi_codegen_check"] {
+        let Err(error) = engine.compile_code([(&two_args, &Kernel::symbol(helper))]) else { panic!() };
         assert!(matches!(error, EngineError::Lower(LowerError::SymbolConflict { .. })), "{error}");
     }
 
@@ -583,7 +583,7 @@ fn reserved_symbols_are_no_kernels() {
         ("__tvm_ffi__library_bin", "reserved for what a library carries"),
         ("__tvm_ffi__metadata_f", "reserved for what a library carries"),
         ("__tvm_ffi__doc_f", "reserved for what a library carries"),
-        ("__tvm_ffi_f-doubt", "reserved for parts of wrappers"),
+        ("__tvm_ffi_f-slow-path", "reserved for parts of wrappers"),
         ("__tvm_ffi_f-body", "reserved for parts of wrappers"),
         (".L1", "a label that assemblers keep to themselves"),
         ("llvm.memcpy.p0.p0.i64", "reserved for the intrinsics of LLVM"),

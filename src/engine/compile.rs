@@ -22,7 +22,7 @@ use crate::spec::Signature;
 #[derive(Clone, Debug)]
 pub struct Engine {
     jit: Jit,
-    /// The routines that all wrappers share, compiled when first needed.
+    /// The runtime helpers of all wrappers, compiled when first needed.
     helpers: Arc<Helpers>,
     bundled: bool,
     verifier: bool,

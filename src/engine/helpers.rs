@@ -53,9 +53,9 @@ const STACK: usize = 4 << 20;
 /// Helpers that are compiled together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unit {
-    /// The bind routine, and the one that raises.
+    /// `bind` and `report`.
     Bind,
-    /// The routine that takes a kernel's result. A wrapper that has it calls it in every call.
+    /// `take_result`. A wrapper that imports it calls it in every call.
     TakeResult,
 }
 
@@ -91,7 +91,7 @@ impl Runtime {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     pub capabilities: Capabilities,
-    /// A wrapper calls the bind routine in every call.
+    /// A wrapper calls `bind` in every call.
     pub always_binds: bool,
 }
 
@@ -347,7 +347,7 @@ unsafe extern "C" fn bind<const SLOT: usize>(
     scratch: *mut c_void,
 ) -> i32 {
     let Some([bind, _]) = helpers(SLOT) else { return -1 };
-    // SAFETY: that is the prototype of the bind routine, which is never unloaded; the arguments are the wrapper's for it.
+    // SAFETY: that is the prototype of `bind`, which is never unloaded; the arguments are the wrapper's for it.
     unsafe { std::mem::transmute::<*const u8, Bind>(bind)(table, descriptor as u32, args, num_args, scratch) }
 }
 

@@ -1,9 +1,12 @@
 //! Lowering: a signature and a kernel become IR. Every rule of the TVM FFI ABI is here, once.
 //!
-//! A wrapper is little more than its good path: few branches that accept what callers nearly always pass. Where one
-//! fails, cold code hands the arguments and the signature as data (`program`) to a routine that all wrappers share
-//! (`support`). It runs the checks exactly, in the contract's order (`docs/contract.md`), and either raises the first
-//! mismatch, or makes arguments that the good path accepts, with which the wrapper starts again.
+//! A wrapper is little more than its *fast path*: few branches, which accept the arguments that callers nearly always pass. Where a
+//! condition doesn't hold, the *slow path* hands the arguments and the signature's *descriptor* to the runtime helper `bind`. It makes the
+//! checks exactly, in the contract's order (`docs/contract.md`), and either raises the error of the first check that fails, or makes
+//! arguments that the fast path accepts, with which the wrapper starts again.
+//!
+//! The modules are layers, each of which imports those above it in `src/layers.txt`. `docs/architecture.md` describes them, with a worked
+//! example.
 //!
 //! For backends and experts: what the crate's root doesn't re-export of it is [outside of semver](crate#stability).
 

@@ -24,18 +24,18 @@ pub enum RuntimeHelpers {
 #[derive(Debug)]
 pub struct Lowering {
     pub(super) unit: Unit,
-    routines: RuntimeHelpers,
+    helpers: RuntimeHelpers,
 }
 
 impl Lowering {
     /// An empty module for this machine, or another of its byte order.
-    pub fn new(routines: RuntimeHelpers) -> Self {
-        Self::for_endianness(routines, ir::HOST_ENDIANNESS)
+    pub fn new(helpers: RuntimeHelpers) -> Self {
+        Self::for_endianness(helpers, ir::HOST_ENDIANNESS)
     }
 
     /// An empty module for a target of this byte order (`Triple::endianness` tells it).
-    pub fn for_endianness(routines: RuntimeHelpers, endianness: Endianness) -> Self {
-        Lowering { unit: Unit::new(endianness), routines }
+    pub fn for_endianness(helpers: RuntimeHelpers, endianness: Endianness) -> Self {
+        Lowering { unit: Unit::new(endianness), helpers }
     }
 
     /// Adds a wrapper, exported as [`Signature::symbol`].
@@ -79,7 +79,7 @@ impl Lowering {
 
     /// The module, complete.
     pub fn finish(mut self) -> ir::Module {
-        if self.routines == RuntimeHelpers::Define {
+        if self.helpers == RuntimeHelpers::Define {
             let Unit { module, messages, texts, .. } = &mut self.unit;
             binder::define(module, ir::Linkage::Local, *messages, texts);
         }
@@ -91,8 +91,8 @@ impl Lowering {
 ///
 /// # Errors
 /// As [`Lowering::add`].
-pub fn lower(signature: &Signature, kernel: &Kernel, routines: RuntimeHelpers) -> Result<ir::Module, LowerError> {
-    let mut lowering = Lowering::new(routines);
+pub fn lower(signature: &Signature, kernel: &Kernel, helpers: RuntimeHelpers) -> Result<ir::Module, LowerError> {
+    let mut lowering = Lowering::new(helpers);
     lowering.add(signature, kernel)?;
     Ok(lowering.finish())
 }

@@ -58,7 +58,7 @@ pub(super) fn import_conflict(module: &ir::Module, name: &str, signature: &FuncS
     if module.data.values().any(|data| data.name == name) {
         return Some("data".to_owned());
     }
-    // the routines that wrappers share are defined once all that uses them is there
+    // the runtime helpers are defined once all wrappers are there
     if name.starts_with(OWN_SYMBOLS) {
         return Some(DEFINED.to_owned());
     }

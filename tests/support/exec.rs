@@ -20,7 +20,7 @@ use super::model::{self, Prediction};
 use super::value::Call;
 use super::{show, streams, written};
 
-/// A wrapper to be run. Its module is whole, with the shared routines, for whoever has none: the interpreter.
+/// A wrapper to be run. Its module is whole, with the runtime helpers, for the interpreter, which has none.
 pub struct Program {
     pub signature: Signature,
     pub kernel: Kernel,
@@ -134,7 +134,7 @@ fn native(code: Arc<Code>, program: &Program) -> Result<Box<dyn Runnable>, Strin
     Ok(Box::new(Native { function, _code: code }))
 }
 
-/// With the engine's own routines.
+/// With the engine's own runtime helpers.
 fn compile(engine: &Engine, program: &Program) -> Result<Box<dyn Runnable>, String> {
     let code = engine.compile_code([(&program.signature, &program.kernel)]);
     native(code.map_err(|e| e.to_string())?, program)

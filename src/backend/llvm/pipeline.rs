@@ -16,7 +16,7 @@ use crate::backend::OptLevel;
 /// `simplifycfg`: it merges checks into chains of conditions, which takes the code generator longer and gives half as many
 /// instructions more.
 const SHORT: &str = "function(early-cse<memssa>)";
-/// What makes routines smaller that are hardly ever called.
+/// The passes for functions that are hardly ever called: they make code smaller.
 const SMALL: &str = "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
 /// clang's pipeline at `-O3`.
 const FULL: &str = "default<O3>";

@@ -95,7 +95,7 @@ fn noalias_tensors_need_no_overlap_check() {
     }
 }
 
-/// The good path stays as it was written: branches, and loads no wider than the fields.
+/// The fast path stays as it was written: branches, and loads no wider than the fields.
 #[test]
 fn a_wrapper_gains_nothing_from_vectors() {
     let (signature, kernel) = axpb();

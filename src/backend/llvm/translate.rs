@@ -152,7 +152,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         called
     }
 
-    /// Exported functions without loops: wrappers, whose good path `simplifycfg` and the vectoriser make slower. Others may be
+    /// Exported functions without loops: wrappers, whose fast path `simplifycfg` and the vectoriser make slower. Others may be
     /// gone once the passes are through.
     pub(super) fn without_loops(&self) -> Vec<FunctionValue<'ctx>> {
         let straight = |decl: &FuncDecl| {

@@ -51,7 +51,7 @@ fn engine(backend: Backend, raise: *const u8) -> Engine {
     unsafe { Engine::builder().backend(backend).foreign_runtime(table(raise)) }.build().unwrap()
 }
 
-/// How many parts of code each set has that the engine's runtime has for the bind routine: none where it isn't compiled.
+/// How many parts of code each set has that the engine's runtime has for `bind`: none where it isn't compiled.
 fn sets(runtime: &Runtime) -> Vec<(Capabilities, usize)> {
     let sets = lock(&SETS_OF_PROCESS);
     let ours = sets.iter().filter(|set| set.runtime == *runtime && set.unit == Unit::Bind);

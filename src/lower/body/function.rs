@@ -76,7 +76,7 @@ fn returns_scalar(signature: &Signature) -> bool {
     signature.ret().is_some_and(|ret| ret.as_scalar().is_some())
 }
 
-/// What the good path and the contract say of a tensor's data pointer.
+/// Facts about a tensor's data pointer, which the checks vouch for.
 fn tensor_facts(ty: &TensorType) -> PointerFacts {
     if ty.is_opaque() {
         // A handle, of which only the byte offset is checked.
