@@ -1,6 +1,6 @@
 //! Cold start: the time from the start of a process to the first call of its first function, stage by stage.
 //!
-//! `cargo bench --bench cold_start` starts 20 processes for each backend and prints a table of medians. A process takes each stage
+//! `cargo bench --bench cold_start` starts 20 processes for each backend and prints a table of medians and least times. A process takes each stage
 //! once, as all that a stage makes is made once in a process.
 
 mod support;
@@ -130,12 +130,13 @@ fn measure(backend: Backend) -> Result<Vec<f64>> {
     if stages.len() == STAGES.len() { Ok(stages) } else { Err(format!("expected {STAGES:?}, got {text}").into()) }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
+/// The median of nanoseconds and, in brackets, the least of them, in milliseconds.
+fn milliseconds(values: impl Iterator<Item = f64>) -> String {
+    let mut values: Vec<f64> = values.map(|nanoseconds| nanoseconds / 1e6).collect();
     values.sort_by(f64::total_cmp);
     match values.len() {
-        0 => 0.0,
-        len => (values[(len - 1) / 2] + values[len / 2]) / 2.0,
+        0 => "not measured".to_owned(),
+        len => format!("{:.3} ({:.3})", (values[(len - 1) / 2] + values[len / 2]) / 2.0, values[0]),
     }
 }
 
@@ -154,11 +155,11 @@ fn parent() -> Result<()> {
         return Ok(());
     }
     let row = |name: &str, value: &dyn Fn(&[f64]) -> f64| {
-        let cells = runs.iter().map(|runs| format!(" {:.3} |", median(runs.iter().map(|run| value(run))) / 1e6));
+        let cells = runs.iter().map(|runs| format!(" {} |", milliseconds(runs.iter().map(|run| value(run)))));
         println!("| {name} |{}", cells.collect::<String>());
     };
     println!(
-        "\nmedians of {PROCESSES} processes, milliseconds, of add_one(x: Tensor([n], float32), y: Tensor([n], float32))\n"
+        "\nmedians of {PROCESSES} processes and, in brackets, the least of them; milliseconds, of add_one(x: Tensor([n], float32), y: Tensor([n], float32))\n"
     );
     let backends: String = Backend::ALL.iter().map(|backend| format!(" {backend} |")).collect();
     println!("| stage |{backends}\n|---|{}", "---|".repeat(Backend::ALL.len()));
@@ -170,6 +171,6 @@ fn parent() -> Result<()> {
     row("of it beyond the second compilation", &|run| sum(run, START) - run[SECOND]);
     row("of it beyond a warm compilation", &|run| sum(run, START) - run[WARM_COMPILATION]);
     row("`main` to first call, beyond a warm compilation", &|run| sum(run, OURS) - run[WARM_COMPILATION]);
-    println!("\nthe program `true`, from its start to its end: {:.3}", median(nothings.into_iter()) / 1e6);
+    println!("\nthe program `true`, from its start to its end: {}", milliseconds(nothings.into_iter()));
     Ok(())
 }

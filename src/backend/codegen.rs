@@ -20,6 +20,7 @@ pub(crate) trait Codegen {
 }
 
 /// The target of an object file, and how it is made.
+#[cfg_attr(not(feature = "cranelift"), allow(dead_code))] // LLVM has no use for some
 pub(crate) struct ObjectOptions<'a> {
     pub target: &'a Triple,
     pub opt_level: OptLevel,

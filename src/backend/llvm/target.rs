@@ -11,6 +11,8 @@ use target_lexicon::{Architecture, BinaryFormat, OperatingSystem, PointerWidth, 
 use super::{ENDIANNESS, Error};
 use crate::backend::OptLevel;
 
+const NO_MACHINE: &str = "LLVM can't make a code generator for it";
+
 /// Settings of a target.
 #[derive(Clone, Debug, Default)]
 pub struct TargetOptions {
@@ -107,9 +109,12 @@ impl Target {
         }
         initialize(&known).map_err(|reason| unsupported(&reason))?;
         let format = known.binary_format;
-        let target = Target { triple, cpu, features, opt_level, format, architecture: known.architecture };
-        target.machine(opt_level)?;
-        Ok(target)
+        // A machine is made where it is needed: most of a millisecond, for what LLVM has to know of the CPU.
+        let found = LlvmTarget::from_triple(&TargetTriple::create(&triple)).map_err(|e| unsupported(&e.to_string()))?;
+        if !found.has_target_machine() {
+            return Err(unsupported(NO_MACHINE));
+        }
+        Ok(Target { triple, cpu, features, opt_level, format, architecture: known.architecture })
     }
 
     /// The target triple, as LLVM spells it.
@@ -158,7 +163,7 @@ impl Target {
         };
         target
             .create_target_machine(&triple, &self.cpu, &self.features, generation, RelocMode::PIC, CodeModel::Default)
-            .ok_or_else(|| unsupported("LLVM can't make a code generator for it".to_owned()))
+            .ok_or_else(|| unsupported(NO_MACHINE.to_owned()))
     }
 }
 
