@@ -130,13 +130,32 @@ fn measure(backend: Backend) -> Result<Vec<f64>> {
     if stages.len() == STAGES.len() { Ok(stages) } else { Err(format!("expected {STAGES:?}, got {text}").into()) }
 }
 
-/// The median of nanoseconds and, in brackets, the least of them, in milliseconds.
-fn milliseconds(values: impl Iterator<Item = f64>) -> String {
-    let mut values: Vec<f64> = values.map(|nanoseconds| nanoseconds / 1e6).collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => "not measured".to_owned(),
-        len => format!("{:.3} ({:.3})", (values[(len - 1) / 2] + values[len / 2]) / 2.0, values[0]),
+/// A median and the least value, in milliseconds.
+#[derive(Clone, Copy)]
+struct Summary {
+    median: f64,
+    least: f64,
+}
+
+impl Summary {
+    fn of(nanoseconds: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = nanoseconds.map(|nanoseconds| nanoseconds / 1e6).collect();
+        values.sort_by(f64::total_cmp);
+        match values.len() {
+            0 => Summary { median: f64::NAN, least: f64::NAN },
+            len => Summary { median: (values[(len - 1) / 2] + values[len / 2]) / 2.0, least: values[0] },
+        }
+    }
+
+    /// Differences of medians and of least values: each stage of a process may be disturbed by itself.
+    fn beyond(self, other: Self) -> Self {
+        Summary { median: self.median - other.median, least: self.least - other.least }
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.3} ({:.3})", self.median, self.least)
     }
 }
 
@@ -154,23 +173,28 @@ fn parent() -> Result<()> {
     if support::is_smoke() {
         return Ok(());
     }
-    let row = |name: &str, value: &dyn Fn(&[f64]) -> f64| {
-        let cells = runs.iter().map(|runs| format!(" {} |", milliseconds(runs.iter().map(|run| value(run)))));
-        println!("| {name} |{}", cells.collect::<String>());
+    let row = |name: &str, value: &dyn Fn(&[Vec<f64>]) -> Summary| {
+        let cells: String = runs.iter().map(|runs| format!(" {} |", value(runs))).collect();
+        println!("| {name} |{cells}");
     };
+    let sum = |runs: &[Vec<f64>], stages: std::ops::Range<usize>| {
+        Summary::of(runs.iter().map(|run| run[stages.clone()].iter().sum()))
+    };
+    let stage = |runs: &[Vec<f64>], stage: usize| sum(runs, stage..stage + 1);
     println!(
         "\nmedians of {PROCESSES} processes and, in brackets, the least of them; milliseconds, of add_one(x: Tensor([n], float32), y: Tensor([n], float32))\n"
     );
     let backends: String = Backend::ALL.iter().map(|backend| format!(" {backend} |")).collect();
     println!("| stage |{backends}\n|---|{}", "---|".repeat(Backend::ALL.len()));
-    for (stage, name) in STAGES.iter().enumerate() {
-        row(name, &|run| run[stage]);
+    for (number, name) in STAGES.iter().enumerate() {
+        row(name, &|runs| stage(runs, number));
     }
-    let sum = |run: &[f64], stages: std::ops::Range<usize>| run[stages].iter().sum::<f64>();
-    row("process start to first call", &|run| sum(run, START));
-    row("of it beyond the second compilation", &|run| sum(run, START) - run[SECOND]);
-    row("of it beyond a warm compilation", &|run| sum(run, START) - run[WARM_COMPILATION]);
-    row("`main` to first call, beyond a warm compilation", &|run| sum(run, OURS) - run[WARM_COMPILATION]);
-    println!("\nthe program `true`, from its start to its end: {}", milliseconds(nothings.into_iter()));
+    row("process start to first call", &|runs| sum(runs, START));
+    row("of it beyond the second compilation", &|runs| sum(runs, START).beyond(stage(runs, SECOND)));
+    row("of it beyond a warm compilation", &|runs| sum(runs, START).beyond(stage(runs, WARM_COMPILATION)));
+    row("`main` to first call, beyond a warm compilation", &|runs| {
+        sum(runs, OURS).beyond(stage(runs, WARM_COMPILATION))
+    });
+    println!("\nthe program `true`, from its start to its end: {}", Summary::of(nothings.into_iter()));
     Ok(())
 }
