@@ -5,7 +5,8 @@
 //!
 //! # Symbols that the module has to resolve
 //!
-//! - Functions of the C API: at most those of [`runtime_symbols`], which has them with their addresses in this process.
+//! - Functions of the C API: at most the functions of [`runtime_symbols`], which gives their addresses in this process.
+//!   [`lower::C_FUNCTIONS`](crate::lower::C_FUNCTIONS) has their prototypes.
 //! - The kernels that were given by [`Kernel::symbol`], under their names.
 //! - Functions of the C library's math, such as `expf`, where a [body](crate::Body) calls them, or rounds and the CPU has no instruction for it.
 //!   [`SymbolResolver`](crate::engine::SymbolResolver) finds them.

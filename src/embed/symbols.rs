@@ -1,22 +1,7 @@
 //! The functions of the C API that wrappers need.
 
+use crate::lower::{C_FUNCTIONS, Importer};
 use tvm_ffi_runtime::capi;
-
-/// Those that wrappers and their runtime helpers import.
-const IMPORTS: [&str; 12] = [
-    "TVMFFIBytesFromByteArray",
-    "TVMFFIDataTypeFromString",
-    "TVMFFIEnvGetStream",
-    "TVMFFIEnvTensorAlloc",
-    "TVMFFIErrorMoveFromRaised",
-    "TVMFFIErrorSetRaisedFromCStrParts",
-    "TVMFFIFunctionCall",
-    "TVMFFIFunctionGetGlobal",
-    "TVMFFIGetTypeInfo",
-    "TVMFFIObjectDecRef",
-    "TVMFFIStringFromByteArray",
-    "TVMFFITypeKeyToIndex",
-];
 
 /// The functions of the C API that a wrapper may import, with their addresses in the bundled runtime.
 ///
@@ -38,6 +23,9 @@ const IMPORTS: [&str; 12] = [
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn runtime_symbols() -> impl Iterator<Item = (&'static str, *const u8)> {
-    let known = capi::symbols().iter().filter(|(name, _)| IMPORTS.binary_search(name).is_ok());
-    known.map(|(name, address)| (*name, address.as_ptr().cast()))
+    let wanted = C_FUNCTIONS.iter().filter(|function| function.importer != Importer::Library);
+    wanted.filter_map(|function| {
+        let (_, address) = capi::symbols().iter().find(|(name, _)| *name == function.symbol)?;
+        Some((function.symbol, address.as_ptr().cast()))
+    })
 }

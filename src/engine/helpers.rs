@@ -21,21 +21,34 @@ use super::error::EngineError;
 use super::jit::{Jit, LoadOptions};
 use crate::backend::Backend;
 use crate::ir::Module;
-use crate::lower::{BIND_SYMBOL, Capabilities, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, helpers_module};
+use crate::lower::{
+    BIND_SYMBOL, C_FUNCTIONS, Capabilities, Importer, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, helpers_module,
+};
 
-/// The functions of the runtime that helpers call.
-const IMPORTS: [&str; 10] = [
-    RAISE,
-    "TVMFFIGetTypeInfo",
-    "TVMFFITypeKeyToIndex",
-    "TVMFFIDataTypeFromString",
-    "TVMFFIErrorMoveFromRaised",
-    "TVMFFIObjectDecRef",
-    "TVMFFIStringFromByteArray",
-    "TVMFFIBytesFromByteArray",
-    "TVMFFIFunctionCall",
-    "TVMFFIFunctionGetGlobal",
-];
+/// The symbols of the runtime's functions that helpers call.
+const IMPORTS: [&str; imported()] = {
+    let mut symbols = [""; imported()];
+    let (mut at, mut count) = (0, 0);
+    while at < C_FUNCTIONS.len() {
+        if matches!(C_FUNCTIONS[at].importer, Importer::Helper) {
+            symbols[count] = C_FUNCTIONS[at].symbol;
+            count += 1;
+        }
+        at += 1;
+    }
+    symbols
+};
+
+/// The number of functions that helpers call.
+const fn imported() -> usize {
+    let (mut at, mut count) = (0, 0);
+    while at < C_FUNCTIONS.len() {
+        count += matches!(C_FUNCTIONS[at].importer, Importer::Helper) as usize;
+        at += 1;
+    }
+    count
+}
+
 /// Raises an error whose message is in parts.
 const RAISE: &str = "TVMFFIErrorSetRaisedFromCStrParts";
 

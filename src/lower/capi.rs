@@ -6,20 +6,40 @@ use crate::ir::{FuncRef, FuncSig, Module, Type};
 
 /// A C function by its symbol, with the types of its parameters and of its result.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct CFunction {
     /// The symbol.
     pub symbol: &'static str,
     /// The C prototype, as the header has it.
     pub prototype: &'static str,
+    /// The code that imports it.
+    pub importer: Importer,
     params: &'static [Type],
     ret: Option<Type>,
 }
 
+/// The code that imports a C function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Importer {
+    /// Runtime helpers, and wrappers perhaps.
+    Helper,
+    /// Wrappers alone.
+    Wrapper,
+    /// The parts of a library beside wrappers.
+    Library,
+}
+
 macro_rules! functions {
-    ($($name:ident = $symbol:literal $params:expr => $ret:expr, $prototype:literal;)*) => {
+    ($($name:ident = $importer:ident $symbol:literal $params:expr => $ret:expr, $prototype:literal;)*) => {
         $(
-            pub(super) const $name: CFunction =
-                CFunction { symbol: $symbol, prototype: $prototype, params: &$params, ret: $ret };
+            pub(super) const $name: CFunction = CFunction {
+                symbol: $symbol,
+                prototype: $prototype,
+                importer: Importer::$importer,
+                params: &$params,
+                ret: $ret,
+            };
         )*
 
         /// Every C function that generated code may import, by symbol. Which of them a module imports depends on its signatures and
@@ -29,31 +49,31 @@ macro_rules! functions {
 }
 
 functions! {
-    BYTES_FROM_BYTE_ARRAY = "TVMFFIBytesFromByteArray" [Ptr, Ptr] => Some(I32),
+    BYTES_FROM_BYTE_ARRAY = Helper "TVMFFIBytesFromByteArray" [Ptr, Ptr] => Some(I32),
         "int TVMFFIBytesFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out)";
-    DATA_TYPE_FROM_STRING = "TVMFFIDataTypeFromString" [Ptr, Ptr] => Some(I32),
+    DATA_TYPE_FROM_STRING = Helper "TVMFFIDataTypeFromString" [Ptr, Ptr] => Some(I32),
         "int TVMFFIDataTypeFromString(const TVMFFIByteArray* str, DLDataType* out)";
-    ENV_GET_STREAM = "TVMFFIEnvGetStream" [I32, I32] => Some(Ptr),
+    ENV_GET_STREAM = Wrapper "TVMFFIEnvGetStream" [I32, I32] => Some(Ptr),
         "TVMFFIStreamHandle TVMFFIEnvGetStream(int32_t device_type, int32_t device_id)";
-    ENV_MOD_REGISTER_SYSTEM_LIB_SYMBOL = "TVMFFIEnvModRegisterSystemLibSymbol" [Ptr, Ptr] => Some(I32),
+    ENV_MOD_REGISTER_SYSTEM_LIB_SYMBOL = Library "TVMFFIEnvModRegisterSystemLibSymbol" [Ptr, Ptr] => Some(I32),
         "int TVMFFIEnvModRegisterSystemLibSymbol(const char* name, void* symbol)";
-    ENV_TENSOR_ALLOC = "TVMFFIEnvTensorAlloc" [Ptr, Ptr] => Some(I32),
+    ENV_TENSOR_ALLOC = Wrapper "TVMFFIEnvTensorAlloc" [Ptr, Ptr] => Some(I32),
         "int TVMFFIEnvTensorAlloc(DLTensor* prototype, TVMFFIObjectHandle* out)";
-    ERROR_MOVE_FROM_RAISED = "TVMFFIErrorMoveFromRaised" [Ptr] => None,
+    ERROR_MOVE_FROM_RAISED = Helper "TVMFFIErrorMoveFromRaised" [Ptr] => None,
         "void TVMFFIErrorMoveFromRaised(TVMFFIObjectHandle* result)";
-    ERROR_SET_RAISED_FROM_C_STR_PARTS = "TVMFFIErrorSetRaisedFromCStrParts" [Ptr, Ptr, I32] => None,
+    ERROR_SET_RAISED_FROM_C_STR_PARTS = Helper "TVMFFIErrorSetRaisedFromCStrParts" [Ptr, Ptr, I32] => None,
         "void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** message_parts, int32_t num_parts)";
-    FUNCTION_CALL = "TVMFFIFunctionCall" [Ptr, Ptr, I32, Ptr] => Some(I32),
+    FUNCTION_CALL = Helper "TVMFFIFunctionCall" [Ptr, Ptr, I32, Ptr] => Some(I32),
         "int TVMFFIFunctionCall(TVMFFIObjectHandle func, TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)";
-    FUNCTION_GET_GLOBAL = "TVMFFIFunctionGetGlobal" [Ptr, Ptr] => Some(I32),
+    FUNCTION_GET_GLOBAL = Helper "TVMFFIFunctionGetGlobal" [Ptr, Ptr] => Some(I32),
         "int TVMFFIFunctionGetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle* out)";
-    GET_TYPE_INFO = "TVMFFIGetTypeInfo" [I32] => Some(Ptr),
+    GET_TYPE_INFO = Helper "TVMFFIGetTypeInfo" [I32] => Some(Ptr),
         "const TVMFFITypeInfo* TVMFFIGetTypeInfo(int32_t type_index)";
-    OBJECT_DEC_REF = "TVMFFIObjectDecRef" [Ptr] => Some(I32),
+    OBJECT_DEC_REF = Helper "TVMFFIObjectDecRef" [Ptr] => Some(I32),
         "int TVMFFIObjectDecRef(TVMFFIObjectHandle obj)";
-    STRING_FROM_BYTE_ARRAY = "TVMFFIStringFromByteArray" [Ptr, Ptr] => Some(I32),
+    STRING_FROM_BYTE_ARRAY = Helper "TVMFFIStringFromByteArray" [Ptr, Ptr] => Some(I32),
         "int TVMFFIStringFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out)";
-    TYPE_KEY_TO_INDEX = "TVMFFITypeKeyToIndex" [Ptr, Ptr] => Some(I32),
+    TYPE_KEY_TO_INDEX = Helper "TVMFFITypeKeyToIndex" [Ptr, Ptr] => Some(I32),
         "int TVMFFITypeKeyToIndex(const TVMFFIByteArray* type_key, int32_t* out_tindex)";
 }
 

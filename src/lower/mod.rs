@@ -33,7 +33,7 @@ mod wrapper;
 
 pub use binder::{Capabilities, helpers_module};
 pub use body::{Body, Expr, Operand, ParamRef, TensorRef};
-pub use capi::{C_FUNCTIONS, CFunction};
+pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::{Convention, KernelReturn, flat_signature};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::Kernel;
