@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tvm_ffi_codegen::engine::KeepAlive;
-use tvm_ffi_codegen::runtime::abi::{DLManagedTensor, DLTensor, TVMFFIAny, TypeIndex};
+use tvm_ffi_codegen::runtime::abi::{DLManagedTensor, DLTensor, TVMFFIAny, TVMFFIByteArray, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
-use tvm_ffi_codegen::runtime::{Any, Function, ObjectRef, Tensor, capi};
+use tvm_ffi_codegen::runtime::{Any, Function, Map, ObjectRef, Tensor, capi};
 use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature};
 
 use crate::support::kernels;
@@ -200,8 +200,111 @@ fn a_byte_offset_of_an_ordinary_view_is_honoured() {
     assert_eq!(y.to_vec::<f32>().unwrap(), [4.0, 5.0]);
 }
 
+/// What a wrapper gives the second time, with arguments that it has made, is a result of this type index.
+const MARKED: i32 = i32::MIN;
+
 #[test]
 fn arguments_that_were_made_and_refused_end_in_an_error() {
+    for signature in ["f(x: float64)", "f(x: float64) -> float64"] {
+        // SAFETY: nothing is called, and the body reads no memory.
+        let f = unsafe {
+            let kernel =
+                if signature.ends_with(')') { Kernel::check_only() } else { Kernel::body(|b| b.ret(b.arg("x"))) };
+            Engine::new().unwrap().compile(&sig(signature), &kernel).unwrap()
+        };
+        let call = |index: i32, payload: TVMFFIAny| {
+            let mut result = TVMFFIAny::none();
+            result.type_index = index;
+            result.v.v_uint64 = 77;
+            // SAFETY: one argument.
+            let code = unsafe { (f.as_safe_call())(std::ptr::null_mut(), &raw const payload, 1, &raw mut result) };
+            (code, take_raised().map(|e| e.to_string()), result.type_index)
+        };
+        let (int, str) = (TVMFFIAny::from_bits(TypeIndex::INT, 3), TVMFFIAny::from_bits(TypeIndex::SMALL_STR, 3));
+        let written = if signature.ends_with(')') { TypeIndex::NONE.0 } else { TypeIndex::FLOAT.0 };
+        assert_eq!(call(TypeIndex::NONE.0, int), (0, None, written));
+        // a refused call leaves the result as it was
+        let (code, error, index) = call(TypeIndex::NONE.0, str);
+        assert!(error.is_some_and(|error| error.ends_with("expected float64, got str")));
+        assert_eq!((code, index), (-1, TypeIndex::NONE.0));
+        // no caller passes such a result
+        let error =
+            format!("TypeError: Mismatched number of arguments when calling: `{signature}`, expected 1, got -1");
+        assert_eq!(call(MARKED, int), (-1, Some(error), MARKED));
+    }
+}
+
+/// A str of any bytes, in the value up to 7 of them.
+fn str_of(bytes: &[u8]) -> Any {
+    let array = TVMFFIByteArray::from_slice(bytes);
+    let mut any = TVMFFIAny::none();
+    // SAFETY: the array is alive, and the result is None.
+    let code = unsafe { capi::TVMFFIStringFromByteArray(&raw const array, &raw mut any) };
+    assert_eq!(code, 0);
+    // SAFETY: the result is handed out.
+    unsafe { Any::from_raw(any) }
+}
+
+#[test]
+fn messages_are_utf_8_whatever_texts_came() {
+    let engine = Engine::new().unwrap();
+    let compile = |signature: &str| {
+        // SAFETY: nothing is called.
+        unsafe { engine.compile(&sig(signature), &Kernel::check_only()) }.unwrap()
+    };
+    let (dtype, map) = (compile("f(t: dtype)"), compile("f(m: Map[str, int64])"));
+    let long = |text: &str| [&[b'x'; 157][..], text.as_bytes(), b"and more"].concat();
+    let cut = "x".repeat(157);
+    let many = [b"\xf0\x9f\x98\x80".repeat(50), b"\xff".to_vec()].concat();
+    for (bytes, shown) in [
+        (&b"flo\0t"[..], "flo?t".to_owned()),
+        (b"\0", "?".to_owned()),
+        (b"float32\0 is long enough for the heap\0", "float32? is long enough for the heap?".to_owned()),
+        (
+            "gr\u{fc}\u{df}e, \u{20ac}, \u{1f600}, \u{d7ff}\u{e000}\u{10ffff}\u{80}\u{800}\u{10000}".as_bytes(),
+            String::new(),
+        ),
+        (b"\x80", "?".to_owned()),
+        (b"a\xffb", "a?b".to_owned()),
+        (b"a\xc3", "a?".to_owned()),
+        (b"\xc3(", "?(".to_owned()),
+        (b"\xe2\x82", "??".to_owned()),
+        (b"\xe2\x82(", "??(".to_owned()),
+        (b"\xf0\x9f\x98", "???".to_owned()),
+        // too long, halves of a pair, beyond the last
+        (b"\xc0\x80 \xc1\xbf", "?? ??".to_owned()),
+        (b"\xe0\x80\x80 \xe0\x9f\xbf", "??? ???".to_owned()),
+        (b"\xf0\x80\x80\x80 \xf0\x8f\xbf\xbf", "???? ????".to_owned()),
+        (b"\xed\xa0\x80 \xed\xbf\xbf", "??? ???".to_owned()),
+        (b"\xf4\x90\x80\x80 \xf5\x80\x80\x80 \xfe", "???? ???? ?".to_owned()),
+        // 159 bytes, less a character that would be cut in two
+        (&long("\u{fc}"), format!("{cut}\u{fc}")),
+        (&long("y\u{fc}"), format!("{cut}y")),
+        (&long("\u{20ac}"), cut.clone()),
+        (&long("\0\0\0"), format!("{cut}??")),
+        (&many, "\u{1f600}".repeat(39)),
+    ] {
+        let shown = if shown.is_empty() { String::from_utf8(bytes.to_vec()).unwrap() } else { shown };
+        let error = dtype.call((str_of(bytes),)).unwrap_err().to_string();
+        assert!(error.ends_with(&format!(", expected the name of a dtype, got \"{shown}\"")), "{bytes:x?}: {error}");
+        let entries = Map::try_from_entries(vec![(str_of(bytes), Any::from("no int"))]).unwrap();
+        let error = map.call((entries,)).unwrap_err().to_string();
+        let path = format!("Mismatched type of m[\"{shown}\"] on argument #0");
+        assert!(error.contains(&path), "{bytes:x?}: {error}");
+        if !bytes.contains(&0) {
+            let text = [bytes, b"\0"].concat();
+            let arg = TVMFFIAny::from_bits(TypeIndex::RAW_STR, text.as_ptr() as u64);
+            let mut result = TVMFFIAny::none();
+            // SAFETY: one argument, a C string that is alive.
+            let code = unsafe { (dtype.as_safe_call())(std::ptr::null_mut(), &raw const arg, 1, &raw mut result) };
+            let error = take_raised().unwrap().to_string();
+            assert!(code == -1 && error.ends_with(&format!("got \"{shown}\"")), "{bytes:x?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_caller_may_pass_any_handle() {
     // SAFETY: nothing is called.
     let f = unsafe { Engine::new().unwrap().compile(&sig("f(x: float64)"), &Kernel::check_only()).unwrap() };
     let mut arg = TVMFFIAny::from_bits(TypeIndex::INT, 3);
@@ -213,10 +316,18 @@ fn arguments_that_were_made_and_refused_end_in_an_error() {
     };
     // an int is made a float
     assert_eq!(call(f.as_raw_handle(), &raw const arg), (0, None));
-    // as the handle says with which a wrapper gets its own arguments, they were made already
-    let marked = (&raw mut arg).cast::<c_void>().wrapping_byte_add(1);
-    let error = "TypeError: Mismatched number of arguments when calling: `f(x: float64)`, expected 1, got -1";
-    assert_eq!(call(marked, &raw const arg), (-1, Some(error.to_owned())));
+    // the handle says nothing, whatever it is
+    let address = (&raw mut arg).cast::<c_void>();
+    for handle in [0, 1, 8, 16, usize::MAX]
+        .map(|bytes| address.wrapping_byte_add(bytes))
+        .into_iter()
+        .chain([std::ptr::null_mut(), std::ptr::without_provenance_mut(1)])
+    {
+        assert_eq!(call(handle, &raw const arg), (0, None));
+    }
+    // neither does a result that is not there, of a function without one
+    // SAFETY: as above.
+    assert_eq!(unsafe { (f.as_safe_call())(address, &raw const arg, 1, std::ptr::null_mut()) }, 0);
     // no arguments at all are told as such
     let error = call(std::ptr::null_mut(), std::ptr::null()).1.unwrap();
     assert!(error.contains("Mismatched argument array"), "{error}");

@@ -39,6 +39,40 @@ fn code_and_data_grow_with_the_number_of_tensors() {
     }
 }
 
+/// A chain of tensors: the size of each is the sum of two symbols, of which the last tensor alone tells one.
+fn chain(count: usize, forward: bool) -> String {
+    let link = |i: usize| format!("x{i}: Tensor([s{i} + s{}], int8)", i + 1);
+    let mut links: Vec<String> = (0..count - 1).map(link).collect();
+    links.push(format!("x{}: Tensor([s{}], int8)", count - 1, count - 1));
+    if forward {
+        links.reverse();
+    }
+    format!("f({})", links.join(", "))
+}
+
+/// Each dimension but the last waits for the one behind it.
+#[test]
+fn code_of_dimensions_that_wait_is_that_of_dimensions_that_do_not() {
+    for count in [8, 50, 700] {
+        let size = |forward: bool| {
+            let signature = sig(&chain(count, forward));
+            let start = std::time::Instant::now();
+            let module = lower(&signature, &Kernel::check_only(), Routines::Import).unwrap();
+            let time = start.elapsed();
+            let wrapper = module.functions.values().find(|f| f.name == "__tvm_ffi_f").unwrap();
+            let body = wrapper.body.as_ref().unwrap();
+            let insts: usize = body.blocks.values().map(|block| block.insts.len()).sum();
+            println!("{count} tensors, forward: {forward}: {insts} instructions, {time:?}");
+            insts
+        };
+        let (forward, reverse) = (size(true), size(false));
+        assert!(
+            reverse <= forward + forward / 50 + 2,
+            "{count} tensors: {reverse} instructions, {forward} in forward order"
+        );
+    }
+}
+
 /// A module that stands alone, as for an object.
 fn alone(signature: &str) -> ir::Module {
     lower(&sig(signature), &Kernel::check_only(), RuntimeHelpers::Define).unwrap()

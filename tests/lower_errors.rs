@@ -14,7 +14,9 @@ use tvm_ffi_codegen::engine::EngineError;
 use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::{Function, capi};
-use tvm_ffi_codegen::{Convention, Engine, Kernel, KernelReturn, LowerError, Operand, ScalarType, Signature, ir};
+use tvm_ffi_codegen::{
+    Convention, Dim, Engine, Kernel, KernelReturn, LowerError, Operand, ParamType, ScalarType, Signature, ir,
+};
 
 use crate::support::sig;
 
@@ -43,8 +45,35 @@ fn a_wrapper_may_not_take_all_of_the_stack() {
     let kernel = Kernel::check_only();
     assert!(tvm_ffi_codegen::lower::lower(&wide(200), &kernel, RuntimeHelpers::Import).is_ok());
     let error = lower_error(&wide(300), &kernel);
-    let text = "function `wide` has too many dimensions: its wrapper needs 173216 bytes of stack, and may use 131072";
+    let text = "the wrapper of function `wide` needs 173216 bytes of stack, and may use 131072; most of them are for tensors, \
+                their sizes and strides (168000)";
     assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn a_wrapper_that_takes_too_much_stack_says_for_what() {
+    let largest = |signature: Signature| match lower_error(&signature, &Kernel::check_only()) {
+        LowerError::TooLarge { bytes, largest, .. } => {
+            let sum: u32 = largest.iter().map(|(_, bytes)| bytes).sum();
+            assert!(sum <= bytes && largest.is_sorted_by(|(_, more), (_, less)| more >= less), "{largest:?}");
+            largest.into_iter().map(|(what, _)| what.split(',').next().unwrap_or_default()).collect::<Vec<_>>()
+        }
+        other => panic!("{other}"),
+    };
+    let many = |count: usize, ty: &dyn Fn(usize) -> ParamType| {
+        (0..count).fold(Signature::builder("f"), |b, i| b.param(format!("p{i}"), ty(i))).build().unwrap()
+    };
+    assert_eq!(largest(many(4000, &|_| ParamType::Str)), ["strs and bytes", "arguments"]);
+    assert_eq!(largest(many(300, &|_| ParamType::Shape(None))), ["shapes"]);
+    let tuple = ParamType::Tuple(vec![ParamType::Bool(true); 100]);
+    assert_eq!(largest(many(100, &|_| tuple.clone())), ["tuples and containers"]);
+    let chain = |i| {
+        ParamType::Shape(Some(vec![Dim::from(format!("s{i}")) + format!("s{}", i + 1), Dim::from(format!("s{i}"))]))
+    };
+    assert_eq!(
+        largest(many(1000, &|i| if i == 999 { ParamType::Shape(Some(vec!["s999".into()])) } else { chain(i) })),
+        ["dimensions that are expressions", "shapes", "symbols and device ids"]
+    );
 }
 
 #[test]

@@ -95,7 +95,8 @@ pub enum LowerError {
     },
     /// The wrapper would need too much of its caller's stack.
     #[error(
-        "function `{function}` has too many dimensions: its wrapper needs {bytes} bytes of stack, and may use {most}"
+        "the wrapper of function `{function}` needs {bytes} bytes of stack, and may use {most}; most of them are for {}",
+        shares(.largest)
     )]
     TooLarge {
         /// The function.
@@ -104,6 +105,8 @@ pub enum LowerError {
         bytes: u32,
         /// The limit.
         most: u32,
+        /// What takes most of it, with its bytes: the largest first, at most three.
+        largest: Vec<(&'static str, u32)>,
     },
     /// The kernel's convention can't pass what the signature has.
     #[error("the kernel of function `{function}` can't be called by the convention {convention}: {problem}")]
@@ -158,6 +161,11 @@ pub enum LowerError {
         /// At least one.
         mistakes: Vec<BodyMistake>,
     },
+}
+
+fn shares(largest: &[(&'static str, u32)]) -> String {
+    let shares: Vec<_> = largest.iter().map(|(what, bytes)| format!("{what} ({bytes})")).collect();
+    shares.join(", ")
 }
 
 fn list(mistakes: &[BodyMistake]) -> String {

@@ -1,6 +1,6 @@
 //! What is decided once about a signature, before any code is made for it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::abi;
 use super::convention::Convention;
@@ -157,15 +157,19 @@ fn can_decide(signature: &Signature) -> bool {
         }
         firm_dims(&param.ty, &mut dims);
     }
-    loop {
-        let before = known.len();
-        for dim in &dims {
-            if let Some((name, _)) = solvable(dim, &|name| known.contains(name)) {
-                known.insert(name);
+    // where each symbol occurs that has no value yet: a dimension is looked at again once it lacks one symbol less
+    let mut occurrences: HashMap<&str, Vec<&Dim>> = HashMap::new();
+    for &dim in &dims {
+        dim.for_each_symbol(&mut |name| {
+            if !known.contains(name) {
+                occurrences.entry(name).or_default().push(dim);
             }
-        }
-        if known.len() == before {
-            break;
+        });
+    }
+    while let Some(dim) = dims.pop() {
+        if let Some((name, _)) = solvable(dim, &|name| known.contains(name)) {
+            known.insert(name);
+            dims.extend(occurrences.remove(name).unwrap_or_default());
         }
     }
     let mut computable = signature.constraints().iter().all(|c| is_computable(&c.left) && is_computable(&c.right));

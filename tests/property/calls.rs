@@ -34,7 +34,7 @@ impl fmt::Debug for Plan {
 }
 
 pub fn plan() -> impl Strategy<Value = Plan> {
-    let size = || 0i64..4;
+    let size = || 0i64..5;
     // only strides are named by the last ones
     let values = [size().boxed(), size().boxed(), size().boxed(), size().boxed(), (-2i64..4).boxed()];
     let changes = prop_oneof![2 => Just(Vec::new()), 3 => vec(any::<u64>(), 1..3)];

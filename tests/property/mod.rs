@@ -123,7 +123,16 @@ fn kind_of(message: &str) -> String {
 
 #[test]
 fn executors_and_the_model_agree_on_random_calls() {
-    let strategy = (signatures::signature(), 0u8..8, vec(calls::plan(), CALLS));
+    agree_on_calls_of(signatures::signature());
+}
+
+#[test]
+fn executors_and_the_model_agree_on_large_numbers() {
+    agree_on_calls_of(signatures::large_signature());
+}
+
+fn agree_on_calls_of(signatures: impl Strategy<Value = Signature>) {
+    let strategy = (signatures, 0u8..8, vec(calls::plan(), CALLS));
     let counts = Counts::default();
     run(SIGNATURES, &strategy, |(signature, choice, plans)| {
         let behind = Behind::choose(&signature, choice);

@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{self, select};
 use tvm_ffi_codegen::runtime::abi::DLDevice;
-use tvm_ffi_codegen::spec::{CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, DimOp, TensorShape};
+use tvm_ffi_codegen::spec::{
+    CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, DimOp, SignatureBuilder, TensorShape,
+};
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
 /// The symbols of dimensions.
@@ -262,4 +264,37 @@ pub fn signature() -> impl Strategy<Value = Signature> {
         let plain = Parts { stream: false, ..parts.clone() };
         parts.build().or_else(|| plain.build())
     })
+}
+
+/// A constant up to 2^62: a power of two most of the time, of which products are 0 in 64 bits.
+fn large() -> impl Strategy<Value = Dim> + Clone {
+    prop_oneof![3 => (28u32..=62).prop_map(|bit| Dim::Const(1 << bit)), 1 => (0i64..=1 << 62).prop_map(Dim::Const)]
+}
+
+/// Signatures of a few tensors whose sizes are expressions of large numbers, with a tensor that has some of the symbols alone before,
+/// among or behind them.
+pub fn large_signature() -> impl Strategy<Value = Signature> {
+    let leaf =
+        prop_oneof![4 => select(&SIZES[..3]).prop_map(Dim::from), 3 => large(), 1 => (0i64..5).prop_map(Dim::Const)];
+    let op = || prop_oneof![1 => dim_op(), 2 => Just(DimOp::Mul)];
+    let expression = leaf.prop_recursive(3, 6, 2, move |inner| {
+        (op(), inner.clone(), inner).prop_map(|(op, x, y)| Dim::binary(op, x, y))
+    });
+    // a constant size would refuse most calls
+    let expression = expression.prop_map(|dim| match dim.eval(&|_| None) {
+        Some(_) => "n".into(),
+        None => dim,
+    });
+    let symbols = (sample::subsequence(SIZES[..3].to_vec(), 1..=3), any::<sample::Index>());
+    let random = (vec(vec(expression, 1..3), 1..4), symbols).prop_filter_map("the builder finds mistakes", |parts| {
+        let (mut tensors, (alone, at)) = parts;
+        tensors.insert(at.index(tensors.len() + 1), alone.into_iter().map(Dim::from).collect());
+        let add = |builder: SignatureBuilder, (i, dims)| {
+            builder.param(format!("p{i}"), TensorType::new(dims, DLDataType::INT8))
+        };
+        tensors.into_iter().enumerate().fold(Signature::builder("f"), add).build().ok()
+    });
+    // the product in brackets is 0 in 64 bits for a size of 4
+    let seed = "f(x: Tensor([n], int8), y: Tensor([m * (4611686018427387904 * n)], int8), z: Tensor([m], int8))";
+    prop_oneof![1 => Just(seed.parse().unwrap()), 9 => random]
 }

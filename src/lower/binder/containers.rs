@@ -188,11 +188,7 @@ impl Binder<'_, '_> {
         let int = self.is(index, i64::from(TypeIndex::INT.0));
         self.when(int, |r| r.set_step(step, StepKind::Index, payload));
         let text = self.is_one_of(index, &[STR.small, STR.object]);
-        self.when(text, |r| {
-            let arg = Arg { rec: key, from: key, to: key, index, payload };
-            let (data, _) = r.text(arg);
-            r.set_step(step, StepKind::Text, data);
-        });
+        self.when(text, |r| r.set_step(step, StepKind::Text, key));
     }
 
     fn unless_failed(&mut self, code: Var, then: impl FnOnce(&mut Self)) {

@@ -288,7 +288,7 @@ impl Binder<'_, '_> {
         let (candidate, solved) = self.value_of(term, term::SOLVE, d.got);
         // a factor of 0 says nothing of the other
         let status = self.field(Field::HasValue);
-        let open = self.is(status, ZERO_DIVISOR);
+        let open = self.b.icmp_imm(IntCC::UGe, status, ZERO_DIVISOR);
         self.when_else(open, |r| r.wait(d), |r| r.solved(d, expr, note, candidate, solved));
     }
 

@@ -3,34 +3,31 @@
 use super::emit::{Emit, Var};
 use super::routine::Binder;
 use super::state::State;
-use crate::ir::{Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::arithmetic::{Overflow, checked, total_division};
 use crate::lower::protocol::Field;
 use crate::lower::protocol::{Rpn, note};
 use crate::spec::DimOp;
 
-/// What [`Field::HasValue`] says.
-pub(super) const NO_VALUE: i64 = 0;
-pub(super) const HAS_VALUE: i64 = 1;
+/// What [`Field::HasValue`] says: bits for what went wrong.
+pub(super) const HAS_VALUE: i64 = 0;
+/// A result doesn't fit.
+pub(super) const NO_VALUE: i64 = 1;
+/// Something was divided by 0. A divisor that doesn't fit is not 0, even where its low 64 bits are.
 pub(super) const ZERO_DIVISOR: i64 = 2;
 
-/// Bytes of a value on the stack.
-const CELL: i64 = 8;
+/// Bytes of a value on the stack, with its status behind it.
+const CELL: i64 = 16;
+/// Where the status is.
+const STATUS: i32 = 8;
 
 pub(super) fn eval(r: &mut Binder<'_, '_>) {
     let (code, target) = (r.b.param(1), r.b.param(2));
     let stack = r.b.slot(CELL as u32 * Rpn::STACK, 8);
     let stack = r.b.stack_addr(stack);
-    let mut m = Machine {
-        at: Var::new(&mut r.b, Type::Ptr),
-        top: Var::new(&mut r.b, Type::Ptr),
-        status: Var::new(&mut r.b, Type::I64),
-        r,
-    };
+    let mut m = Machine { at: Var::new(&mut r.b, Type::Ptr), top: Var::new(&mut r.b, Type::Ptr), r };
     m.r.set(m.at, code);
     m.r.set(m.top, stack);
-    let fine = m.r.b.i64(HAS_VALUE);
-    m.r.set(m.status, fine);
     let (head, next, done) = (m.r.b.block(), m.r.b.block(), m.r.b.block());
     m.r.b.jump(head, &[]);
     m.r.b.switch_to(head);
@@ -44,8 +41,7 @@ pub(super) fn eval(r: &mut Binder<'_, '_>) {
     m.operations(op);
     m.r.b.jump(head, &[]);
     m.r.b.switch_to(done);
-    let result = m.pop();
-    let status = m.r.get(m.status);
+    let (result, status) = m.pop();
     m.r.set_field(Field::HasValue, status);
     m.r.b.ret(Some(result));
 }
@@ -56,8 +52,6 @@ struct Machine<'r, 'm, 't> {
     at: Var,
     /// Behind the last value.
     top: Var,
-    /// [`NO_VALUE`] once a result doesn't fit, [`ZERO_DIVISOR`] once something was divided by 0.
-    status: Var,
 }
 
 impl Machine<'_, '_, '_> {
@@ -71,16 +65,25 @@ impl Machine<'_, '_, '_> {
         self.r.b.switch_to(join);
     }
 
+    /// Pushes a value of an instruction that can't fail.
     fn push(&mut self, value: Value) {
+        let fine = self.r.b.i64(HAS_VALUE);
+        self.push_with(value, fine);
+    }
+
+    fn push_with(&mut self, value: Value, status: Value) {
         let top = self.r.get(self.top);
         self.r.b.store(value, top, 0, MemFlags::ALIGNED);
+        self.r.b.store(status, top, STATUS, MemFlags::ALIGNED);
         self.r.advance_imm(self.top, CELL);
     }
 
-    fn pop(&mut self) -> Value {
+    /// Takes the last value, with its status.
+    fn pop(&mut self) -> (Value, Value) {
         self.r.advance_imm(self.top, -CELL);
         let top = self.r.get(self.top);
-        self.r.b.load(Type::I64, top, 0, MemFlags::ALIGNED)
+        let value = self.r.b.load(Type::I64, top, 0, MemFlags::ALIGNED);
+        (value, self.r.b.load(Type::I64, top, STATUS, MemFlags::ALIGNED))
     }
 
     fn leaves(&mut self, op: Value, target: Value) {
@@ -102,22 +105,11 @@ impl Machine<'_, '_, '_> {
         self.on(op, Rpn::Target, |m| m.push(target));
     }
 
-    /// Marks that a result doesn't fit, unless `ok`.
-    fn require(&mut self, ok: Value) {
-        let none = self.r.b.i64(NO_VALUE);
-        let before = self.r.get(self.status);
-        let divided = self.r.is(before, ZERO_DIVISOR);
-        let keep = self.r.or(ok, divided);
-        let status = self.r.b.select(keep, before, none);
-        self.r.set(self.status, status);
-    }
-
-    fn mark_zero_divisor(&mut self, divisor: Value) {
-        let zero = self.r.is(divisor, 0);
-        let before = self.r.get(self.status);
-        let mark = self.r.b.i64(ZERO_DIVISOR);
-        let status = self.r.b.select(zero, mark, before);
-        self.r.set(self.status, status);
+    /// The status with a bit more where `cond` holds.
+    fn mark(&mut self, status: Value, cond: Value, bit: i64) -> Value {
+        let (bit, none) = (self.r.b.i64(bit), self.r.b.i64(HAS_VALUE));
+        let bit = self.r.b.select(cond, bit, none);
+        self.r.or(status, bit)
     }
 
     /// An operation: takes two values, and gives the result and whether it fits.
@@ -128,13 +120,17 @@ impl Machine<'_, '_, '_> {
         compute: impl FnOnce(&mut Binder<'_, '_>, Value, Value) -> (Value, Value),
     ) {
         self.on(op, which, |m| {
-            let (y, x) = (m.pop(), m.pop());
+            let ((y, of_y), (x, of_x)) = (m.pop(), m.pop());
             let (value, ok) = compute(m.r, x, y);
-            m.require(ok);
+            let status = m.r.or(of_x, of_y);
+            let overflows = m.r.b.unary(UnaryOp::Not, ok);
+            let mut status = m.mark(status, overflows, NO_VALUE);
             if matches!(which, Rpn::FloorDiv | Rpn::Mod) {
-                m.mark_zero_divisor(y);
+                let bits = m.r.or(y, of_y);
+                let zero = m.r.is(bits, 0);
+                status = m.mark(status, zero, ZERO_DIVISOR);
             }
-            m.push(value);
+            m.push_with(value, status);
         });
     }
 

@@ -32,6 +32,35 @@ pub(in crate::lower) struct Options {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct Scratch {
     pub bytes: u32,
+    /// The bytes of each [use](USES).
+    parts: [i64; USES.len()],
+}
+
+/// What the scratch memory is for, in the words of messages.
+const USES: [&str; 7] = [
+    "tensors, their sizes and strides",
+    "shapes",
+    "strs and bytes",
+    "tuples and containers",
+    "arguments",
+    "symbols and device ids, with where each is from",
+    "dimensions that are expressions, with where each is",
+];
+const TENSORS: usize = 0;
+const SHAPES: usize = 1;
+const STRINGS: usize = 2;
+const CONTAINERS: usize = 3;
+
+impl Scratch {
+    /// The uses that take most, with their bytes: the largest first, without those that take less than a tenth.
+    pub(in crate::lower) fn largest(&self) -> Vec<(&'static str, u32)> {
+        let mut parts: Vec<_> =
+            USES.into_iter().zip(self.parts.map(|part| u32::try_from(part).unwrap_or(u32::MAX))).collect();
+        parts.retain(|(_, bytes)| *bytes > self.bytes / 10);
+        parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        parts.truncate(3);
+        parts
+    }
 }
 
 /// A program in the table.
@@ -62,7 +91,7 @@ pub(in crate::lower) fn encode(
         policy: signature.dtype_policy(),
         symbols,
         words: Vec::new(),
-        memory: 0,
+        memory: [0; 4],
         waiting: 0,
         deepest: 0,
         containers: 0,
@@ -97,11 +126,11 @@ pub(in crate::lower) fn encode(
     debug_assert_eq!((words.len() - start) as i32, header::SIZE);
     words.extend(params);
     let waiting = e.waiting as i64 * (i64::from(waiting::PLACE) + place_size(e.deepest));
-    let bytes = protocol::notes_offset(passed)
-        + (e.symbols.len() + devices.slots()) as i64 * note_size
-        + waiting
-        + e.memory as i64;
-    let scratch = Scratch { bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
+    let notes = (e.symbols.len() + devices.slots()) as i64 * note_size;
+    let [tensors, shapes, strings, containers] = e.memory.map(|bytes| bytes as i64);
+    let parts = [tensors, shapes, strings, containers, protocol::notes_offset(passed), notes, waiting];
+    let bytes: i64 = parts.iter().sum();
+    let scratch = Scratch { bytes: u32::try_from(bytes).unwrap_or(u32::MAX), parts };
     let offset = e.texts.words(&words) + 4 * start as u32;
     Encoded { offset, scratch, note_size }
 }
@@ -133,8 +162,8 @@ pub(super) struct Encoder<'a, 't> {
     /// Numbers of symbols.
     symbols: HashMap<&'a str, u32>,
     words: Vec<u32>,
-    /// Bytes that `bind` needs for what it makes of arguments.
-    pub memory: usize,
+    /// Bytes that `bind` needs for what it makes of arguments: tensors, shapes, strings, containers.
+    pub memory: [usize; 4],
     /// Dimensions that may have to wait.
     waiting: usize,
     /// How many containers there are around the present record, and the most there are around any.
@@ -168,7 +197,7 @@ impl<'a> Encoder<'a, '_> {
         match ty {
             ParamType::Scalar(ty) => return self.scalar(*ty, symbol),
             ParamType::Tensor(tensor) => return self.tensor(tensor),
-            ParamType::Str | ParamType::Bytes => self.memory += HEADER + size_of::<TVMFFIByteArray>(),
+            ParamType::Str | ParamType::Bytes => self.memory[STRINGS] += HEADER + size_of::<TVMFFIByteArray>(),
             ParamType::Int(value) => {
                 self.words.extend([*value as u32, (*value >> 32) as u32]);
                 debug_assert_eq!(constant::SIZE, record::OWN + 2);
@@ -179,7 +208,7 @@ impl<'a> Encoder<'a, '_> {
                     self.uses(Aspect::ShapeRank);
                 }
                 debug_assert_eq!(shape::SIZE, record::OWN);
-                self.memory += HEADER + size_of::<TVMFFIShapeCell>() + 8 * rank.unwrap_or(MAX_RANK);
+                self.memory[SHAPES] += HEADER + size_of::<TVMFFIShapeCell>() + 8 * rank.unwrap_or(MAX_RANK);
                 dims.iter().flatten().for_each(|dim| self.entry(dim));
                 return [small(rank), 0, 0];
             }
@@ -198,7 +227,7 @@ impl<'a> Encoder<'a, '_> {
             }
             ParamType::Tuple(items) => {
                 self.words.push(items.len() as u32);
-                self.memory += HEADER + size_of::<TVMFFISeqCell>() + items.len() * size_of::<TVMFFIAny>();
+                self.memory[CONTAINERS] += HEADER + size_of::<TVMFFISeqCell>() + items.len() * size_of::<TVMFFIAny>();
                 for (i, item) in items.iter().enumerate() {
                     let item = self.named(&format!("{name}[{i}]"), item, &expected(item), None);
                     self.words.extend(item);
@@ -264,7 +293,7 @@ impl<'a> Encoder<'a, '_> {
     }
 
     fn sequence(&mut self, index: TypeIndex, or_list: bool, element: &'a ParamType) -> [u8; 3] {
-        self.memory += size_of::<TVMFFIObject>() + size_of::<TVMFFISeqCell>();
+        self.memory[CONTAINERS] += size_of::<TVMFFIObject>() + size_of::<TVMFFISeqCell>();
         self.inside(element);
         [u8::from(or_list), index.0 as u8, 0]
     }
@@ -326,7 +355,7 @@ impl<'a> Encoder<'a, '_> {
         ];
         debug_assert_eq!(words.len() as i32, protocol::tensor::SIZE - record::OWN);
         self.words.extend(words);
-        self.memory += size_of::<DLTensor>() + 8 * rank.unwrap_or(MAX_RANK);
+        self.memory[TENSORS] += size_of::<DLTensor>() + 8 * rank.unwrap_or(MAX_RANK);
         tensor.for_each_dim(&mut |dim| self.entry(dim));
         let kind = tensor.device.kind().map(|kind| kind.0 as usize);
         [opaque | dtype_flags | layout_flags | fold, small(rank), small(kind)]

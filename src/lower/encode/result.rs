@@ -75,7 +75,7 @@ impl Encoder<'_, '_> {
             debug_assert_eq!(words.len() as i32, default::SIZE);
             all.extend(words);
             if index == TypeIndex::BYTE_ARRAY_PTR {
-                self.memory += size_of::<TVMFFIByteArray>();
+                self.memory[super::STRINGS] += size_of::<TVMFFIByteArray>();
             }
         }
         if all.is_empty() { 0 } else { self.texts.words(&all) }

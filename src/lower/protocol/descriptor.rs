@@ -324,7 +324,7 @@ pub(in crate::lower) mod step {
     pub const NAME: i32 = 0;
     /// [`super::StepKind`].
     pub const KIND: i32 = 8;
-    /// The number, or the address of a C string.
+    /// The number, or the address of the `TVMFFIAny` that is a str.
     pub const VALUE: i32 = 16;
     pub const SIZE: i32 = 24;
 }

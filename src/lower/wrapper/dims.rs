@@ -2,6 +2,9 @@
 //!
 //! Symbols get their values here in another order than the contract's. Where all checks hold, the order makes no difference.
 
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+
 use super::checks::Checks;
 use super::state::{Binding, KnownShape, Saved};
 use crate::ir::{IntCC, MemFlags, StackSlot, Type, Value};
@@ -20,6 +23,8 @@ struct Deferred {
 /// The symbols, shapes and deferred dimensions of a wrapper.
 pub(super) struct Dims {
     bindings: Vec<Binding>,
+    /// Where in the bindings a symbol is, by its name.
+    places: HashMap<String, usize>,
     deferred: Vec<Deferred>,
     known: Vec<KnownShape>,
     /// Symbols are spilled.
@@ -38,6 +43,7 @@ impl Dims {
     pub(super) fn new(plan: &Plan<'_>) -> Self {
         Dims {
             bindings: Vec::new(),
+            places: HashMap::new(),
             deferred: Vec::new(),
             known: Vec::new(),
             spills: plan.spills_symbols,
@@ -55,8 +61,14 @@ impl Dims {
                 true => Saved::Spilled(scratch, offset, Type::I64),
                 false => Saved::Value(c.b.load(Type::I64, address, offset, MemFlags::ALIGNED)),
             };
-            self.bindings.push(Binding { name: name.to_owned(), value, is_size: false });
+            self.push_binding(name, value, false);
         }
+    }
+
+    fn push_binding(&mut self, name: &str, value: Saved, is_size: bool) {
+        // the first binding of a name counts
+        self.places.entry(name.to_owned()).or_insert(self.bindings.len());
+        self.bindings.push(Binding { value, is_size });
     }
 
     /// Marks what is known, before a part of the code that is not always run.
@@ -67,11 +79,12 @@ impl Dims {
     /// Forgets what became known since the mark.
     pub(super) fn forget_since(&mut self, mark: Mark) {
         self.bindings.truncate(mark.bindings);
+        self.places.retain(|_, place| *place < mark.bindings);
         self.known.truncate(mark.known);
     }
 
     fn binding(&self, name: &str) -> Option<&Binding> {
-        self.bindings.iter().find(|b| b.name == name)
+        self.bindings.get(*self.places.get(name)?)
     }
 
     /// A symbol's value, if it has one.
@@ -82,7 +95,7 @@ impl Dims {
     /// Gives a symbol its value.
     pub(super) fn bind(&mut self, c: &mut Checks<'_>, name: &str, value: Value, is_size: bool) {
         let value = if self.spills { Saved::spill(&mut c.b, value) } else { Saved::Value(value) };
-        self.bindings.push(Binding { name: name.to_owned(), value, is_size });
+        self.push_binding(name, value, is_size);
     }
 
     /// Gives a symbol the value of an integer parameter, unless the binder has compared the two.
@@ -116,7 +129,7 @@ impl Dims {
             Dim::Binary(..) if self.bound => false,
             Dim::Binary(..) => {
                 let deferred = Deferred { dim: dim.clone(), got, is_size };
-                if let Some(deferred) = self.decide(c, deferred) {
+                if !self.decide(c, &deferred) {
                     self.deferred.push(deferred);
                 }
                 false
@@ -127,9 +140,21 @@ impl Dims {
         }
     }
 
-    /// Compares an expression or solves it; gives the dimension back if it has to wait longer.
-    fn decide(&mut self, c: &mut Checks<'_>, deferred: Deferred) -> Option<Deferred> {
-        let Deferred { dim, got, is_size } = &deferred;
+    /// The symbols of an expression that have no value yet, each once.
+    fn unknown<'d>(&self, dim: &'d Dim) -> Vec<&'d str> {
+        let mut unknown = Vec::new();
+        dim.for_each_symbol(&mut |name| {
+            if self.binding(name).is_none() && !unknown.contains(&name) {
+                unknown.push(name);
+            }
+        });
+        unknown
+    }
+
+    /// Compares an expression or solves it; tells whether that could be done. No code is made for an expression that has to wait
+    /// longer.
+    fn decide(&mut self, c: &mut Checks<'_>, deferred: &Deferred) -> bool {
+        let Deferred { dim, got, is_size } = deferred;
         if let Some((name, solved)) = solvable(dim, &|name| self.binding(name).is_some()) {
             let name = name.to_owned();
             if let Some(candidate) = self.compute(c, &solved, Some(*got)) {
@@ -139,27 +164,45 @@ impl Dims {
                 self.bind(c, &name, candidate, *is_size);
             }
         }
-        match self.compute(c, dim, None) {
-            Some(expected) => {
-                c.require_equal(expected, *got);
-                None
-            }
-            None => Some(deferred),
+        if !self.unknown(dim).is_empty() {
+            return false;
         }
+        if let Some(expected) = self.compute(c, dim, None) {
+            c.require_equal(expected, *got);
+        }
+        true
     }
 
-    /// Decides the deferred dimensions. The binder has decided those that this can't.
+    /// Decides the deferred dimensions, in passes from the first to the last. The binder has decided those that this can't. A dimension
+    /// is looked at only where at most one of its symbols has no value, so that a long chain takes no longer for its order.
     pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_>) {
+        let deferred = std::mem::take(&mut self.deferred);
+        // of each dimension, how many symbols have no value; of each of those, where it occurs
+        let mut missing = Vec::with_capacity(deferred.len());
+        let mut occurrences: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (number, Deferred { dim, .. }) in deferred.iter().enumerate() {
+            let unknown = self.unknown(dim);
+            missing.push(unknown.len());
+            unknown.into_iter().for_each(|name| occurrences.entry(name).or_default().push(number));
+        }
+        let mut ready: BTreeSet<usize> = (0..deferred.len()).filter(|number| missing[*number] <= 1).collect();
+        let mut last = None;
         loop {
-            let deferred = std::mem::take(&mut self.deferred);
-            let before = deferred.len();
-            for deferred in deferred {
-                let still = self.decide(c, deferred);
-                self.deferred.extend(still);
+            // the next one of this pass, else the first of a new one
+            let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+            let next = ready.range((from, Bound::Unbounded)).next().or(ready.first());
+            let Some(number) = next.copied() else { return };
+            ready.remove(&number);
+            last = Some(number);
+            let unknown = self.unknown(&deferred[number].dim);
+            if !self.decide(c, &deferred[number]) {
+                continue;
             }
-            if self.deferred.len() == before {
-                self.deferred.clear();
-                return;
+            for other in unknown.into_iter().filter_map(|name| occurrences.remove(name)).flatten() {
+                missing[other] -= 1;
+                if missing[other] <= 1 && other != number {
+                    ready.insert(other);
+                }
             }
         }
     }

@@ -50,7 +50,8 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     let descriptor = encode::encode(&mut into.texts, signature, &plan.devices, options);
     if descriptor.scratch.bytes > MOST_SCRATCH {
         let function = signature.name().to_owned();
-        return Err(LowerError::TooLarge { function, bytes: descriptor.scratch.bytes, most: MOST_SCRATCH });
+        let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
+        return Err(LowerError::TooLarge { function, bytes, most: MOST_SCRATCH, largest });
     }
     let body = match &kernel.code {
         KernelCode::Body(build) => Some(body::lower(into, signature, &**build)?),

@@ -1,11 +1,13 @@
 //! The slow path: the binder raises the first check that fails, or makes arguments that the fast path accepts.
 
 use crate::ir::{
-    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, Module, StackSlot, Type,
-    UnaryOp, Value,
+    BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot,
+    Type, UnaryOp, Value,
 };
+use crate::lower::abi::{ANY_SIZE, TYPE_INDEX};
 use crate::lower::encode::Encoded;
 use crate::lower::plan::Plan;
+use tvm_ffi_runtime::abi::TypeIndex;
 
 /// The binder's view of a signature.
 #[derive(Clone, Copy)]
@@ -69,13 +71,25 @@ impl SlowPath {
         let func = module.declare(name, signature, Linkage::Local);
         module.functions[func].cold = true;
         let mut b = FunctionBuilder::new(module, func);
-        let [handle, args, num_args, result] = [0, 1, 2, 3].map(|i| b.param(i));
+        let [args, num_args, result] = [1, 2, 3].map(|i| b.param(i));
         let scratch = self.scratch(&mut b);
         let scratch = b.stack_addr(scratch);
+        // The result that the wrapper gets the second time, which is marked. A function without a result gets one of this frame.
+        let (result, given) = match self.has_result {
+            true => (result, result),
+            false => {
+                let own = b.slot(ANY_SIZE as u32, 8);
+                let own = b.stack_addr(own);
+                let none = b.iconst(Type::I32, i64::from(TypeIndex::NONE.0));
+                b.store(none, own, TYPE_INDEX, MemFlags::ALIGNED);
+                let is_null = b.icmp_imm(IntCC::Eq, result, 0);
+                (own, b.select(is_null, own, result))
+            }
+        };
         // Where the wrapper has refused arguments that the binder made, which is a bug, the call has to end in an error all the same:
         // `bind` raises one for a negative number of arguments.
-        let marked = mark(&mut b, args);
-        let again = b.icmp(IntCC::Eq, handle, marked);
+        let before = b.load(Type::I32, given, TYPE_INDEX, MemFlags::ALIGNED);
+        let again = b.icmp_imm(IntCC::Eq, before, MARK);
         let again = b.convert(ConvertOp::ZExt, Type::I64, again);
         let never = b.unary(UnaryOp::Neg, again);
         let num_args = b.convert(ConvertOp::SExt, Type::I64, num_args);
@@ -88,9 +102,17 @@ impl SlowPath {
         }
         b.switch_to(accepted);
         let bound = self.bound(&mut b, scratch);
-        let marked = mark(&mut b, bound.args);
-        let result = if self.has_result { result } else { b.ptr_const(0) };
-        if let Some(code) = b.call(wrapper, &[marked, bound.args, bound.num_args, result]) {
+        let mark = b.iconst(Type::I32, MARK);
+        b.store(mark, result, TYPE_INDEX, MemFlags::ALIGNED);
+        let handle = b.ptr_const(0);
+        if let Some(code) = b.call(wrapper, &[handle, bound.args, bound.num_args, result]) {
+            if self.has_result {
+                // a wrapper that writes no result leaves it as it was
+                let after = b.load(Type::I32, result, TYPE_INDEX, MemFlags::ALIGNED);
+                let untouched = b.icmp_imm(IntCC::Eq, after, MARK);
+                let index = b.select(untouched, before, after);
+                b.store(index, result, TYPE_INDEX, MemFlags::ALIGNED);
+            }
             b.jump(done, &[code]);
         }
         b.switch_to(done);
@@ -99,11 +121,9 @@ impl SlowPath {
     }
 }
 
-/// The handle with which a wrapper gets arguments that the binder has made. No wrapper looks at its handle, and no object is at an odd
-/// address.
-fn mark(b: &mut FunctionBuilder<'_>, args: Value) -> Value {
-    b.ptr_add_imm(args, 1)
-}
+/// The type index of the result with which a wrapper gets arguments that the binder has made. A caller passes a result that is None
+/// (contract C1.2), so that no caller passes this one.
+const MARK: i64 = i32::MIN as i64;
 
 /// The way from a wrapper to the binder.
 #[derive(Clone, Copy)]
@@ -164,9 +184,8 @@ impl Prologue {
             Route::Leave(function) => {
                 let block = b.cold_block();
                 b.switch_to(block);
-                // a result that the wrapper doesn't write needn't be kept for this call
-                let (handle, null) = (b.param(0), b.ptr_const(0));
-                let result = if slow_path.has_result { b.param(3) } else { null };
+                // nobody looks at the handle, which needn't be kept for this call
+                let (handle, result) = (b.ptr_const(0), b.param(3));
                 let code = b.call(function, &[handle, args, num_args, result]);
                 b.ret(code);
                 b.switch_to(entry);

@@ -37,9 +37,8 @@ impl Saved {
     }
 }
 
-/// A symbol with its value.
+/// The value of a symbol.
 pub(super) struct Binding {
-    pub name: String,
     pub value: Saved,
     /// A size has bound the symbol, so that it is not negative; a stride may be.
     pub is_size: bool,

@@ -58,8 +58,8 @@ fn header(type_index: i32) -> TVMFFIObject {
 /// Byte offsets of all elements from the first, in row-major order; none where there are too many.
 fn offsets(spec: &TensorSpec, strides: &[i64]) -> Vec<i128> {
     let size = spec.dtype.itemsize() as i128;
-    let count = spec.shape.iter().try_fold(1i128, |n, &d| n.checked_mul(i128::from(d.max(0))));
-    if count.is_none_or(|n| n * size.max(1) > MOST) || spec.shape.iter().any(|&d| d <= 0) {
+    let bytes = spec.shape.iter().try_fold(size.max(1), |n, &d| n.checked_mul(i128::from(d.max(0))));
+    if bytes.is_none_or(|n| n > MOST) || spec.shape.iter().any(|&d| d <= 0) {
         return Vec::new();
     }
     let mut all = vec![0i128];

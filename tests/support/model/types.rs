@@ -346,7 +346,7 @@ impl<'a> Model<'a> {
 /// Where the value of a key is.
 fn value_of_key(at: &At, key: &Value) -> At {
     let (step, from) = match (seen::str_text(key), key) {
-        (Some(text), _) => (format!("[\"{text}\"]"), "[...]".to_owned()),
+        (Some(text), _) => (format!("[\"{}\"]", cut(text)), "[...]".to_owned()),
         (None, Value::Raw(1, number)) => (format!("[{}]", *number as i64), format!("[{}]", *number as i64)),
         _ => ("[...]".to_owned(), "[...]".to_owned()),
     };

@@ -14,7 +14,8 @@ use crate::ir::{DataRef, FunctionBuilder, Linkage, Module, Type};
 use crate::lower::capi;
 use crate::lower::constants::Messages;
 use crate::lower::protocol::helpers::{self, REPORT_SYMBOL};
-use crate::lower::protocol::{Aspect, MAX_STRINGS, Tag};
+use crate::lower::protocol::{Aspect, Kind, MAX_STRINGS, Tag};
+use crate::spec::MAX_CONTAINER_DEPTH;
 use printer::{CAPACITY, CELL, DEPTH, FRAME, MAX_NOTES, Printer};
 
 /// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
@@ -28,6 +29,10 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, text
     let capacity = if long { CAPACITY } else { MAX_STRINGS };
     // numbers of a row may come when there is no room for strings any more
     let cells_size = CELL * (capacity + if long { MAX_STRINGS } else { 0 });
+    // texts that came: the name of a dtype, the keys of one place
+    let texts_that_came =
+        usize::from(features.has(Tag::Quoted)) + if features.has(Kind::Map) { MAX_CONTAINER_DEPTH } else { 0 };
+    let cells_size = cells_size + values::TEXT_ROOM as usize * texts_that_came;
     let [notes, rows, strings, cells] =
         [8 * MAX_NOTES, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
     let mut printer = Printer {

@@ -2,11 +2,13 @@
 
 use super::printer::Printer;
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, UnaryOp, Value};
+use crate::lower::abi::{CELL_DATA, CELL_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::binder::emit::{Emit, Var};
 use crate::lower::binder::state::State;
 use crate::lower::protocol::Field;
 use crate::lower::protocol::{Aspect, Kind, StepKind, expr, note, place, step, term};
 use crate::lower::protocol::{Part, Tag};
+use tvm_ffi_runtime::abi::TypeIndex;
 
 impl<'m> State<'m> for Printer<'m, '_> {
     fn state(&self) -> Value {
@@ -29,6 +31,12 @@ mod symbol {
     pub const NAME: u32 = 0;
     pub const VALUE: u32 = 1;
     pub const ORIGIN: u32 = 2;
+}
+
+/// What is noted of a step to the value of a key that is a str.
+mod key {
+    pub const NAME: u32 = 0;
+    pub const TEXT: u32 = 1;
 }
 
 const SYMBOL: Part<'static> = Part::Value(Tag::String, symbol::NAME);
@@ -81,30 +89,65 @@ impl Printer<'_, '_> {
             p.advance_imm(p.at, -1);
             let step = p.nth(place, index, step::SIZE);
             let step = p.b.ptr_add_imm(step, i64::from(place::STEPS));
-            let row = p.step_row(step);
-            p.enter(row, step);
+            p.step(step);
         });
         let first = self.b.i64(0);
         self.set(self.step, first);
     }
 
-    fn step_row(&mut self, step: Value) -> Value {
+    /// Goes through the row of a step.
+    fn step(&mut self, step: Value) {
         let (name, value) = (at(Tag::String, step::NAME), at(Tag::Number, step::VALUE));
         let mut row = self.own_row(&[name, Part::Text("["), value, Part::Text("]")]);
         if !self.has(Kind::Map) {
-            return row;
+            return self.enter(row, step);
         }
         let kind = self.b.load(Type::I64, step, step::KIND, MemFlags::ALIGNED);
         for (which, parts) in [
             (StepKind::Key, &[name, Part::Text(".keys()["), value, Part::Text("]")][..]),
             (StepKind::Other, &[name, Part::Text("[...]")]),
-            (StepKind::Text, &[name, Part::Text("[\""), at(Tag::String, step::VALUE), Part::Text("\"]")]),
         ] {
             let is = self.is(kind, which as i64);
             let its = self.own_row(parts);
             row = self.b.select(is, its, row);
         }
-        row
+        let is_text = self.is(kind, StepKind::Text as i64);
+        self.on(is_text, |p| p.text_step(step));
+        self.enter(row, step);
+    }
+
+    /// Goes through the row of a step to the value of a key that is a str.
+    fn text_step(&mut self, step: Value) {
+        let key = self.b.load(Type::Ptr, step, step::VALUE, MemFlags::ALIGNED);
+        let (data, size) = (Var::new(&mut self.b, Type::Ptr), Var::new(&mut self.b, Type::I64));
+        let index = self.word32(key, TYPE_INDEX / 4);
+        let small = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::SMALL_STR.0));
+        self.when_else(
+            small,
+            |p| {
+                let inside = p.b.ptr_add_imm(key, i64::from(PAYLOAD));
+                p.set(data, inside);
+                let length = p.word(key, 1);
+                p.set(size, length);
+            },
+            |p| {
+                let object = p.b.load(Type::Ptr, key, PAYLOAD, MemFlags::ALIGNED);
+                let inside = p.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
+                p.set(data, inside);
+                let length = p.b.load(Type::I64, object, CELL_SIZE, MemFlags::ALIGNED);
+                p.set(size, length);
+            },
+        );
+        let (data, size) = (self.get(data), self.get(size));
+        let text = self.copy_text(data, size);
+        let name = self.b.load(Type::I64, step, step::NAME, MemFlags::ALIGNED);
+        let notes = self.notes();
+        for (word, value) in [(key::NAME, name), (key::TEXT, text)] {
+            self.b.store(value, notes, 8 * word as i32, MemFlags::ALIGNED);
+        }
+        let [name, text] = [key::NAME, key::TEXT].map(|word| Part::Value(Tag::String, word));
+        let row = self.own_row(&[name, Part::Text("[\""), text, Part::Text("\"]")]);
+        self.enter(row, notes);
     }
 
     /// Goes through the row of the expression's next symbol that has a value (or has none, for `unknown` of 1), and comes back for

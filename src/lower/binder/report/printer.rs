@@ -104,7 +104,8 @@ impl Printer<'_, '_> {
         self.on_tag(byte, Tag::Quoted, |p| {
             let (data, size) = (p.context_field(Field::Got), p.context_field(Field::Payload));
             let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, data);
-            p.push_copy(data, size);
+            let copy = p.copy_text(data, size);
+            p.push(copy);
         });
         if self.has(Tag::Place) || self.has(Tag::Device) || self.has(Tag::DType) {
             self.on_tag_there(byte, Tag::Unless, |p| p.unless());

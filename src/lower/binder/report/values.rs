@@ -2,7 +2,7 @@
 
 use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE};
 use super::printer::Printer;
-use crate::ir::{BinaryOp, Block, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{self, DTypeField};
 use crate::lower::binder::emit::{Emit, Var};
 use crate::lower::capi;
@@ -11,8 +11,12 @@ use crate::lower::protocol::{Part, Tag};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIObject, TVMFFITypeInfo, TypeIndex};
 
-/// Room for a type key or a text that came; longer ones are cut.
+/// Room for a type key or a text that came, with a NUL; longer ones are cut.
 const COPY_ROOM: i64 = 160;
+/// The same for a [text](Printer::copy_text), whose last character is copied before it is known to fit.
+pub(super) const TEXT_ROOM: i64 = COPY_ROOM + 8;
+/// What is shown for a byte that isn't part of a character.
+const NO_CHARACTER: i64 = b'?' as i64;
 /// No object lies below: a payload under it is a number, not a pointer.
 const LEAST_ADDRESS: i64 = 4096;
 
@@ -233,15 +237,115 @@ impl Printer<'_, '_> {
             let key = offset_of!(TVMFFITypeInfo, type_key) as i32;
             let data = self.b.load(Type::Ptr, info, key, MemFlags::ALIGNED);
             let size = self.b.load(Type::I64, info, key + 8, MemFlags::ALIGNED);
-            self.push_copy(data, size);
+            self.push_key(data, size);
         }
         let end = self.end;
         self.b.jump(end, &[]);
         self.b.switch_to(unknown);
     }
 
-    /// Pushes characters as a C string in the frame, as they need not end with a NUL. There is room for one such string.
-    pub(super) fn push_copy(&mut self, data: Value, size: Value) {
+    /// Copies a text that came to the room for numbers, as a C string of valid UTF-8: cut at a character, with a `?` for a NUL and for
+    /// each byte that isn't part of a character.
+    pub(super) fn copy_text(&mut self, data: Value, size: Value) -> Value {
+        let free = self.get(self.free);
+        let copy = self.b.ptr_add_imm(free, -TEXT_ROOM);
+        self.set(self.free, copy);
+        let [written, length, good] = [Type::I64; 3].map(|ty| Var::new(&mut self.b, ty));
+        let zero = self.b.i64(0);
+        self.set(written, zero);
+        let more = |b: &mut FunctionBuilder<'_>, index| b.icmp(IntCC::SLt, index, size);
+        self.repeat(zero, more, |p, index| {
+            let from = p.b.ptr_add(data, index);
+            let rest = p.b.binary(BinaryOp::Sub, size, index);
+            p.character(from, rest, length, good);
+            let (start, length) = (p.get(written), p.get(length));
+            let to = p.b.ptr_add(copy, start);
+            let good = p.get(good);
+            let good = p.is_not(good, 0);
+            p.for_up(length, |p, at| {
+                let byte = p.byte(from, at);
+                let instead = p.b.i64(NO_CHARACTER);
+                let byte = p.b.select(good, byte, instead);
+                let byte = p.b.convert(ConvertOp::Truncate, Type::I8, byte);
+                let to = p.b.ptr_add(to, at);
+                p.b.store(byte, to, 0, MemFlags::ALIGNED);
+            });
+            // a character that doesn't fit is the end
+            let end = p.b.binary(BinaryOp::Add, start, length);
+            let fits = p.b.icmp_imm(IntCC::SLt, end, COPY_ROOM);
+            let end = p.b.select(fits, end, start);
+            p.set(written, end);
+            let next = p.b.binary(BinaryOp::Add, index, length);
+            p.b.select(fits, next, size)
+        });
+        let written = self.get(written);
+        let end = self.b.ptr_add(copy, written);
+        let nul = self.b.iconst(Type::I8, 0);
+        self.b.store(nul, end, 0, MemFlags::ALIGNED);
+        copy
+    }
+
+    fn byte(&mut self, base: Value, index: Value) -> Value {
+        let at = self.b.ptr_add(base, index);
+        let byte = self.b.load(Type::I8, at, 0, MemFlags::ALIGNED);
+        self.b.convert(ConvertOp::ZExt, Type::I64, byte)
+    }
+
+    /// How many bytes of UTF-8 the character has that begins there, with `rest` bytes to the text's end, and whether it is a character;
+    /// one byte where it isn't.
+    fn character(&mut self, from: Value, rest: Value, length: Var, good: Var) {
+        let (zero, one) = (self.b.i64(0), self.b.i64(1));
+        let first = self.byte(from, zero);
+        self.set(length, one);
+        let ascii = self.b.binary(BinaryOp::Sub, first, one);
+        let ascii = self.b.icmp_imm(IntCC::ULt, ascii, 0x7f);
+        let is_good = self.b.convert(ConvertOp::ZExt, Type::I64, ascii);
+        self.set(good, is_good);
+        // the first two bytes tell all that isn't told by the top bits of each byte: RFC 3629
+        let [of_three, of_four] = [0xe0, 0xf0].map(|least| {
+            let more = self.b.icmp_imm(IntCC::UGe, first, least);
+            self.b.convert(ConvertOp::ZExt, Type::I64, more)
+        });
+        let behind = self.b.binary(BinaryOp::Add, of_three, of_four);
+        let behind = self.b.binary(BinaryOp::Add, behind, one);
+        let wide = self.b.icmp_imm(IntCC::UGe, first, 0x80);
+        let inside = self.b.icmp(IntCC::SLt, behind, rest);
+        let wide = self.and(wide, inside);
+        self.when(wide, |p| {
+            let second = p.byte(from, one);
+            let high = p.b.binary_imm(BinaryOp::Shl, first, 8);
+            let both = p.or(high, second);
+            // no character begins below c2 80 and above f4 8f; those of e0 80 and f0 80 are too long, those of ed a0 are half of one
+            let mut ok = p.b.icmp_imm(IntCC::UGe, both, 0xc280);
+            for (least, count) in [(0xf490, 0x10000), (0xe080, 0x20), (0xeda0, 0x20), (0xf080, 0x10)] {
+                let least = p.b.i64(least);
+                let number = p.b.binary(BinaryOp::Sub, both, least);
+                let other = p.b.icmp_imm(IntCC::UGe, number, count);
+                ok = p.and(ok, other);
+            }
+            let ok = p.b.convert(ConvertOp::ZExt, Type::I64, ok);
+            p.set(good, ok);
+            p.for_up(behind, |p, index| {
+                let at = p.b.ptr_add(from, index);
+                let byte = p.byte(at, one);
+                let mask = p.b.i64(0xc0);
+                let top = p.and(byte, mask);
+                let follows = p.is(top, 0x80);
+                let before = p.get(good);
+                let none = p.b.i64(0);
+                let still = p.b.select(follows, before, none);
+                p.set(good, still);
+            });
+            let is_good = p.get(good);
+            let is_good = p.is_not(is_good, 0);
+            let whole = p.b.binary(BinaryOp::Add, behind, one);
+            let whole = p.b.select(is_good, whole, one);
+            p.set(length, whole);
+        });
+    }
+
+    /// Pushes the key of a type as a C string in the frame, as it need not end with a NUL. Keys are ASCII; other bytes are shown as `?`.
+    fn push_key(&mut self, data: Value, size: Value) {
         let room = self.b.i64(COPY_ROOM - 1);
         let size = self.b.binary(BinaryOp::UMin, size, room);
         let slot = self.b.slot(COPY_ROOM as u32, 8);
@@ -249,6 +353,11 @@ impl Printer<'_, '_> {
         self.for_up(size, |e, index| {
             let from = e.b.ptr_add(data, index);
             let byte = e.b.load(Type::I8, from, 0, MemFlags::ALIGNED);
+            let less = e.b.iconst(Type::I8, -1);
+            let number = e.b.binary(BinaryOp::Add, byte, less);
+            let ascii = e.b.icmp_imm(IntCC::ULt, number, 0x7f);
+            let instead = e.b.iconst(Type::I8, NO_CHARACTER);
+            let byte = e.b.select(ascii, byte, instead);
             let to = e.b.ptr_add(copy, index);
             e.b.store(byte, to, 0, MemFlags::ALIGNED);
         });
