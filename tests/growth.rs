@@ -57,7 +57,7 @@ fn code_of_dimensions_that_wait_is_that_of_dimensions_that_do_not() {
         let size = |forward: bool| {
             let signature = sig(&chain(count, forward));
             let start = std::time::Instant::now();
-            let module = lower(&signature, &Kernel::check_only(), Routines::Import).unwrap();
+            let module = lower(&signature, &Kernel::check_only(), RuntimeHelpers::Import).unwrap();
             let time = start.elapsed();
             let wrapper = module.functions.values().find(|f| f.name == "__tvm_ffi_f").unwrap();
             let body = wrapper.body.as_ref().unwrap();
