@@ -1,4 +1,4 @@
-//! What a kernel receives of a call that is all right, by the tables of `docs/contract.md`, "The kernel": C parameters, and what
+//! What a kernel receives of a call that is all right, by the tables of `docs/contract.md`, C11: C parameters, and what
 //! `notes.h` notes of them.
 
 use tvm_ffi_codegen::lower::Convention;

@@ -249,7 +249,7 @@ impl<'m> Checks<'m> {
         self.pending.sizes.push(value);
     }
 
-    /// Products of trailing sizes: the strides of what is compact. The product of all must fit, if `checked` (contract 4).
+    /// Products of trailing sizes: the strides of a compact tensor. The product of all must fit, if `checked` (C10.16).
     pub(super) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
         let mut strides = vec![self.b.i64(1)];
         let mut factors = sizes.to_vec();

@@ -6,7 +6,7 @@ use tvm_ffi_codegen::spec::DimOp;
 use super::{At, Checked, Model, listed};
 
 /// A size or stride that is an expression.
-pub(super) struct Waiting<'a> {
+pub(super) struct Deferred<'a> {
     dim: &'a Dim,
     got: i64,
     /// A stride may be negative.
@@ -142,22 +142,22 @@ impl<'a> Model<'a> {
 
     fn matched(&mut self, at: &At, part: &str, dim: &'a Dim, got: i64, stride: bool) -> Checked {
         let what = format!("{}{part} on argument #{}", at.path, at.argument);
-        let waiting = Waiting { dim, got, stride, what, from: format!("{}{part}", at.from) };
-        if self.decide(&waiting)? {
+        let deferred = Deferred { dim, got, stride, what, from: format!("{}{part}", at.from) };
+        if self.decide(&deferred)? {
             return Ok(());
         }
         if at.element {
-            return self.undecided(&waiting);
+            return self.undecided(&deferred);
         }
-        self.waiting.push(waiting);
+        self.deferred.push(deferred);
         Ok(())
     }
 
     /// Compares, or gives a symbol its value; `false` where neither can be done yet.
-    fn decide(&mut self, waiting: &Waiting<'a>) -> Checked<bool> {
-        let Waiting { dim, got, .. } = *waiting;
+    fn decide(&mut self, deferred: &Deferred<'a>) -> Checked<bool> {
+        let Deferred { dim, got, .. } = *deferred;
         let wrong =
-            |model: &Self, expected: &str| model.refuse("ValueError", &waiting.what, expected, &got.to_string());
+            |model: &Self, expected: &str| model.refuse("ValueError", &deferred.what, expected, &got.to_string());
         let in_brackets = |text: String| if text.is_empty() { text } else { format!(" ({text})") };
         match (&self.unknown(dim)[..], dim) {
             ([], Dim::Symbol(name)) => match self.symbols.get(&name[..]) {
@@ -174,18 +174,18 @@ impl<'a> Model<'a> {
             },
             ([name], _) if is_solvable(dim, name) && self.meets_zero(dim, name) => Ok(false),
             ([name], _) if is_solvable(dim, name) => {
-                let solution = self.solve(dim, name, got).filter(|value| waiting.stride || *value >= 0);
+                let solution = self.solve(dim, name, got).filter(|value| deferred.stride || *value >= 0);
                 let Some(value) = solution else {
                     return wrong(self, &format!("{dim} for some {name}{}", in_brackets(self.values(dim))));
                 };
-                self.symbols.insert(name, (value, waiting.from.clone()));
+                self.symbols.insert(name, (value, deferred.from.clone()));
                 Ok(true)
             }
             _ => Ok(false),
         }
     }
 
-    fn undecided<T>(&self, Waiting { dim, got, what, .. }: &Waiting<'_>) -> Checked<T> {
+    fn undecided<T>(&self, Deferred { dim, got, what, .. }: &Deferred<'_>) -> Checked<T> {
         let unknown = self.unknown(dim);
         let have = if unknown.len() == 1 { "has" } else { "have" };
         let expected = format!("{dim}, of which {} {have} no value", listed(&unknown));
@@ -193,17 +193,17 @@ impl<'a> Model<'a> {
     }
 
     /// Goes through the dimensions that wait for as long as one gives a symbol its value.
-    pub(super) fn decide_waiting(&mut self) -> Checked {
+    pub(super) fn decide_deferred(&mut self) -> Checked {
         let mut known = usize::MAX;
         while self.symbols.len() != known {
             known = self.symbols.len();
-            for waiting in std::mem::take(&mut self.waiting) {
-                if !self.decide(&waiting)? {
-                    self.waiting.push(waiting);
+            for deferred in std::mem::take(&mut self.deferred) {
+                if !self.decide(&deferred)? {
+                    self.deferred.push(deferred);
                 }
             }
         }
-        self.waiting.first().map_or(Ok(()), |waiting| self.undecided(waiting))
+        self.deferred.first().map_or(Ok(()), |deferred| self.undecided(deferred))
     }
 }
 

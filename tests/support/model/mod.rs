@@ -19,7 +19,7 @@ use super::kernels::Noted;
 use super::layout::{Slot, is_opaque, param_slots};
 use super::streams::stream_of;
 use super::value::{Call, Value};
-use dims::Waiting;
+use dims::Deferred;
 pub use seen::brief;
 
 /// The kind and text of an error.
@@ -71,7 +71,7 @@ struct Model<'a> {
     /// Values, with the paths that bound them.
     symbols: HashMap<&'a str, (i64, String)>,
     /// Dimensions that can't be decided yet.
-    waiting: Vec<Waiting<'a>>,
+    deferred: Vec<Deferred<'a>>,
     /// Of each kind of device: the id that tensors without a stated one share, with the path that bound it.
     devices: HashMap<DLDeviceType, (i32, String)>,
     /// The device of tensors that may be on any, with the path that bound it.
@@ -124,7 +124,7 @@ impl<'a> Model<'a> {
         Model {
             signature,
             symbols: HashMap::new(),
-            waiting: Vec::new(),
+            deferred: Vec::new(),
             devices: HashMap::new(),
             anywhere: None,
             stream: None,
@@ -163,7 +163,7 @@ impl<'a> Model<'a> {
             }
             argument += 1;
         }
-        self.decide_waiting()?;
+        self.decide_deferred()?;
         self.constraints()?;
         accepted.tensor = self.returned_tensor()?;
         for (name, place) in streams {
