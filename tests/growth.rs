@@ -39,15 +39,15 @@ fn code_and_data_grow_with_the_number_of_tensors() {
     }
 }
 
-/// A chain of tensors: the size of each is the sum of two symbols, of which the last tensor alone tells one.
+/// A chain of tensors: in the size of each are two symbols, of which the last tensor alone tells one, and a parameter.
 fn chain(count: usize, forward: bool) -> String {
-    let link = |i: usize| format!("x{i}: Tensor([s{i} + s{}], int8)", i + 1);
+    let link = |i: usize| format!("x{i}: Tensor([3 * k + s{i} + s{}], int8)", i + 1);
     let mut links: Vec<String> = (0..count - 1).map(link).collect();
     links.push(format!("x{}: Tensor([s{}], int8)", count - 1, count - 1));
     if forward {
         links.reverse();
     }
-    format!("f({})", links.join(", "))
+    format!("f(k: int64, {})", links.join(", "))
 }
 
 /// Each dimension but the last waits for the one behind it.
