@@ -1,7 +1,7 @@
 //! `int32_t bind(const void* table, uint32_t program, const TVMFFIAny* args, int64_t num_args, void* scratch)`: checks a call's
 //! arguments exactly, by the [program](crate::lower::protocol) of the signature and in the contract's order.
 //!
-//! Where all are acceptable it writes an argument array to the scratch memory that the wrapper's good path
+//! Where all are acceptable it writes an argument array to the scratch memory that the wrapper's fast path
 //! accepts without a doubt, and returns 0: an int for a float parameter becomes a float, a `DLTensor*` or a tensor without
 //! strides becomes one with a header and compact strides, a default stands where the call left an argument out. Else it raises the first mismatch and returns -1.
 //!
@@ -12,7 +12,6 @@ mod check;
 mod containers;
 mod define;
 mod dims;
-mod emit;
 mod eval;
 mod extents;
 mod finish;
@@ -23,6 +22,7 @@ mod routine;
 mod run;
 mod state;
 mod strings;
+mod structured;
 mod tensors;
 
 pub(super) use define::define;

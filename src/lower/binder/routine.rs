@@ -1,39 +1,39 @@
 //! One routine under construction: its checks, its way out, its messages.
 
-use super::emit::{Condition, Emit};
-use super::state::State;
+use super::state::BinderState;
+use super::structured::{Condition, StructuredCode};
 use crate::ir::{Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, Module, Type, Value};
 use crate::lower::capi::{self, CFunction};
-use crate::lower::constants::Messages;
-use crate::lower::protocol::{Aspect, Feature, Features, Field, Kind, Part, Tag};
+use crate::lower::constants::ConstantPool;
+use crate::lower::protocol::{Capabilities, Capability, CapabilityBit, Directive, Field, Piece, TypeKind};
 
 /// Kinds of errors that checks raise.
 pub(super) const TYPE_ERROR: &str = "TypeError";
 pub(super) const VALUE_ERROR: &str = "ValueError";
 
-/// The routines. Those that would be called in one place are part of their caller, and those that nothing needs aren't there.
+/// The helpers. Those that would be called in one place are part of their caller, and those that nothing needs aren't there.
 #[derive(Clone, Copy)]
-pub(super) struct Routines {
+pub(super) struct LocalHelpers {
     pub(super) report: FuncRef,
-    /// `int32_t check(State*, const uint32_t* named, const TVMFFIAny* from, TVMFFIAny* to)`
+    /// `int32_t check(BinderState*, const uint32_t* named, const TVMFFIAny* from, TVMFFIAny* to)`
     pub(super) check: Option<FuncRef>,
-    /// `int32_t dim(State*, const uint32_t* entry, int64_t got, int64_t flags)`; see [`dims`].
+    /// `int32_t dim(State*, const DimDescriptor* dim, int64_t got, int64_t flags)`; see [`dims`].
     pub(super) dim: Option<FuncRef>,
-    /// `int64_t eval(State*, const uint32_t* code, int64_t target)`: sets [`Field::HasValue`].
+    /// `int64_t eval(BinderState*, const uint32_t* code, int64_t target)`: sets [`Field::HasValue`].
     pub(super) eval: Option<FuncRef>,
-    /// `void copy_place(const Place* from, Place* to)`
-    pub(super) copy_place: Option<FuncRef>,
+    /// `void copy_path(const Place* from, Place* to)`
+    pub(super) copy_path: Option<FuncRef>,
 }
 
-impl Routines {
-    pub(super) fn declare(module: &mut Module, features: Features, report: FuncRef) -> Self {
+impl LocalHelpers {
+    pub(super) fn declare(module: &mut Module, capabilities: Capabilities, report: FuncRef) -> Self {
         use Type::{I32, I64, Ptr};
-        let count = |aspects: &[Aspect]| aspects.iter().filter(|aspect| features.has(**aspect)).count();
-        let recurses = [Kind::Optional, Kind::Tuple].into_iter().any(|kind| features.has(kind));
-        let check = features.has(Aspect::Elements) || recurses;
-        let dim = count(&[Aspect::Ranked, Aspect::Strided, Aspect::ShapeRank, Aspect::Expr]) > 1;
-        let eval = count(&[Aspect::Expr, Aspect::Constraint, Aspect::ResultDim]) > 0;
-        let copy_place = count(&[Aspect::Elements, Aspect::Expr]) > 0;
+        let count = |aspects: &[Capability]| aspects.iter().filter(|aspect| capabilities.has(**aspect)).count();
+        let recurses = [TypeKind::Optional, TypeKind::Tuple].into_iter().any(|kind| capabilities.has(kind));
+        let check = capabilities.has(Capability::Elements) || recurses;
+        let dim = count(&[Capability::Ranked, Capability::Strided, Capability::ShapeRank, Capability::Expr]) > 1;
+        let eval = count(&[Capability::Expr, Capability::Constraint, Capability::ResultDim]) > 0;
+        let copy_path = count(&[Capability::Elements, Capability::Expr]) > 0;
         let mut local = |needed: bool, name: &str, params: &[Type], ret: Option<Type>| {
             needed.then(|| {
                 let name = format!("__tvm_ffi_codegen_{name}");
@@ -42,12 +42,12 @@ impl Routines {
                 func
             })
         };
-        Routines {
+        LocalHelpers {
             report,
             check: local(check, "check", &[Ptr, Ptr, Ptr, Ptr], Some(I32)),
             dim: local(dim, "dim", &[Ptr, Ptr, I64, I64], Some(I32)),
             eval: local(eval, "eval", &[Ptr, Ptr, I64], Some(I64)),
-            copy_place: local(copy_place, "copy_place", &[Ptr, Ptr], None),
+            copy_path: local(copy_path, "copy_path", &[Ptr, Ptr], None),
         }
     }
 }
@@ -55,64 +55,64 @@ impl Routines {
 /// One routine under construction.
 pub(super) struct Binder<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
-    pub(super) texts: &'t mut Messages,
+    pub(super) pool: &'t mut ConstantPool,
     /// What there is in programs.
-    pub(super) features: Features,
+    pub(super) capabilities: Capabilities,
     /// The support's own table.
     pub(super) own: DataRef,
     pub(super) state: Value,
-    pub(super) routines: Routines,
-    /// Takes a row, and raises it.
+    pub(super) helpers: LocalHelpers,
+    /// Takes a template, and raises it.
     pub(super) fail: Option<(Block, Value)>,
     /// Takes a code, and returns it.
     pub(super) exit: Option<(Block, Value)>,
 }
 
-impl<'m> Emit<'m> for Binder<'m, '_> {
+impl<'m> StructuredCode<'m> for Binder<'m, '_> {
     fn builder(&mut self) -> &mut FunctionBuilder<'m> {
         &mut self.b
     }
 }
 
-impl<'m> State<'m> for Binder<'m, '_> {
+impl<'m> BinderState<'m> for Binder<'m, '_> {
     fn state(&self) -> Value {
         self.state
     }
 
     fn has_containers(&self) -> bool {
-        self.has(Aspect::Elements)
+        self.has(Capability::Elements)
     }
 }
 
 /// A part of a message that is a field of the state.
-pub(super) fn of(tag: Tag, field: Field) -> Part<'static> {
-    Part::Value(tag, field as u32)
+pub(super) fn piece(tag: Directive, field: Field) -> Piece<'static> {
+    Piece::Value(tag, field as u32)
 }
 
 /// The parameter, or what it is inside.
-pub(super) const PATH: Part<'static> = Part::Value(Tag::Path, Field::Here as u32);
+pub(super) const PATH: Piece<'static> = Piece::Value(Directive::ValuePath, Field::Path as u32);
 /// ` on argument #1 when calling: ..., expected `
-pub(super) const ON: [Part<'static>; 3] = [
-    Part::Text(" on argument #"),
-    Part::Value(Tag::Number, Field::Arg as u32),
-    Part::Value(Tag::String, Field::Calling as u32),
+pub(super) const ON: [Piece<'static>; 3] = [
+    Piece::Text(" on argument #"),
+    Piece::Value(Directive::Number, Field::Arg as u32),
+    Piece::Value(Directive::String, Field::Calling as u32),
 ];
-pub(super) const GOT: Part<'static> = Part::Text(", got ");
-pub(super) const GOT_NUMBER: Part<'static> = Part::Value(Tag::Number, Field::Got as u32);
-pub(super) const EXPECTED_NUMBER: Part<'static> = Part::Value(Tag::Number, Field::Expected as u32);
-pub(super) const EXPECTED_TEXT: Part<'static> = Part::Value(Tag::String, Field::Text as u32);
-pub(super) const GOT_TYPE: Part<'static> = Part::Value(Tag::Type, Field::Got as u32);
+pub(super) const GOT: Piece<'static> = Piece::Text(", got ");
+pub(super) const GOT_NUMBER: Piece<'static> = Piece::Value(Directive::Number, Field::Got as u32);
+pub(super) const EXPECTED_NUMBER: Piece<'static> = Piece::Value(Directive::Number, Field::Expected as u32);
+pub(super) const EXPECTED_TEXT: Piece<'static> = Piece::Value(Directive::String, Field::Text as u32);
+pub(super) const GOT_TYPE: Piece<'static> = Piece::Value(Directive::Type, Field::Got as u32);
 
 impl Binder<'_, '_> {
-    pub(super) fn has(&self, feature: impl Into<Feature>) -> bool {
-        self.features.has(feature)
+    pub(super) fn has(&self, feature: impl CapabilityBit) -> bool {
+        self.capabilities.has(feature)
     }
 
     pub(super) fn finish(mut self) {
-        if let Some((fail, row)) = self.fail {
+        if let Some((fail, template)) = self.fail {
             self.b.switch_to(fail);
             let own = self.own(0);
-            if let Some(code) = self.b.call(self.routines.report, &[own, row, self.state]) {
+            if let Some(code) = self.b.call(self.helpers.report, &[own, template, self.state]) {
                 self.leave(code);
             }
         }
@@ -123,7 +123,7 @@ impl Binder<'_, '_> {
         self.b.finish();
     }
 
-    /// An address in the table that has the routines' own texts.
+    /// An address in the table that has the helpers' own pool.
     pub(super) fn own(&mut self, offset: u32) -> Value {
         self.b.data_addr(self.own, offset)
     }
@@ -138,7 +138,7 @@ impl Binder<'_, '_> {
     }
 
     /// Goes on where `cond` holds, else raises.
-    pub(super) fn require(&mut self, cond: impl Into<Condition>, kind: &str, parts: &[Part<'_>]) {
+    pub(super) fn require(&mut self, cond: impl Into<Condition>, kind: &str, parts: &[Piece<'_>]) {
         self.require_telling(cond, kind, parts, |_| {});
     }
 
@@ -147,10 +147,10 @@ impl Binder<'_, '_> {
         &mut self,
         cond: impl Into<Condition>,
         kind: &str,
-        parts: &[Part<'_>],
+        parts: &[Piece<'_>],
         tell: impl FnOnce(&mut Self),
     ) {
-        let row = self.texts.row(kind, parts);
+        let template = self.pool.template(kind, parts);
         let (ok, bad) = (self.b.block(), self.b.cold_block());
         self.branch_likely(cond.into(), ok, bad);
         self.b.switch_to(bad);
@@ -159,8 +159,8 @@ impl Binder<'_, '_> {
             let fail = self.b.cold_block();
             (fail, self.b.block_param(fail, Type::I32))
         });
-        let row = self.b.iconst(Type::I32, i64::from(row));
-        self.b.jump(fail, &[row]);
+        let template = self.b.iconst(Type::I32, i64::from(template));
+        self.b.jump(fail, &[template]);
         self.b.switch_to(ok);
     }
 
@@ -169,8 +169,8 @@ impl Binder<'_, '_> {
         &mut self,
         cond: impl Into<Condition>,
         kind: &str,
-        what: &[Part<'_>],
-        expected: &[Part<'_>],
+        what: &[Piece<'_>],
+        expected: &[Piece<'_>],
     ) {
         self.require_of_telling(cond, kind, what, expected, |_| {});
     }
@@ -180,22 +180,22 @@ impl Binder<'_, '_> {
         &mut self,
         cond: impl Into<Condition>,
         kind: &str,
-        what: &[Part<'_>],
-        expected: &[Part<'_>],
+        what: &[Piece<'_>],
+        expected: &[Piece<'_>],
         tell: impl FnOnce(&mut Self),
     ) {
-        let parts = [&[Part::Text("Mismatched ")][..], what, &ON, expected].concat();
+        let parts = [&[Piece::Text("Mismatched ")][..], what, &ON, expected].concat();
         self.require_telling(cond, kind, &parts, tell);
     }
 
     /// Requires a type: `Mismatched type of {path} on argument ..., expected {expected}`.
-    pub(super) fn require_type(&mut self, cond: impl Into<Condition>, expected: &[Part<'_>]) {
-        self.require_of(cond, TYPE_ERROR, &[Part::Text("type of "), PATH], expected);
+    pub(super) fn require_type(&mut self, cond: impl Into<Condition>, expected: &[Piece<'_>]) {
+        self.require_of(cond, TYPE_ERROR, &[Piece::Text("type of "), PATH], expected);
     }
 
     /// Requires a value: `Mismatched value of {path} on argument ..., expected {expected}`.
-    pub(super) fn require_value(&mut self, cond: Value, expected: &[Part<'_>]) {
-        self.require_of(cond, VALUE_ERROR, &[Part::Text("value of "), PATH], expected);
+    pub(super) fn require_value(&mut self, cond: Value, expected: &[Piece<'_>]) {
+        self.require_of(cond, VALUE_ERROR, &[Piece::Text("value of "), PATH], expected);
     }
 
     /// Requires that what came has a type that will do.
@@ -204,20 +204,20 @@ impl Binder<'_, '_> {
     }
 
     /// Requires that an object or string is there.
-    pub(super) fn require_there(&mut self, payload: Value) {
+    pub(super) fn require_non_null(&mut self, payload: Value) {
         let there = self.is_not(payload, 0);
-        self.require_type(there, &[EXPECTED_TEXT, Part::Text(", got a NULL pointer to one")]);
+        self.require_type(there, &[EXPECTED_TEXT, Piece::Text(", got a NULL pointer to one")]);
     }
 
     /// Inside a container, requires a type that needs no conversion.
     pub(super) fn require_as_it_is(&mut self, ok: Value) {
-        if !self.has(Aspect::Elements) {
+        if !self.has(Capability::Elements) {
             return;
         }
         let strict = self.field(Field::Strict);
         let free = self.is(strict, 0);
         let ok = self.or(free, ok);
-        self.require_type(ok, &[EXPECTED_TEXT, Part::Text(" (elements are not converted), got "), GOT_TYPE]);
+        self.require_type(ok, &[EXPECTED_TEXT, Piece::Text(" (elements are not converted), got "), GOT_TYPE]);
     }
 
     /// Calls a routine that has raised where it doesn't return 0, and goes on where it does.
@@ -239,8 +239,8 @@ impl Binder<'_, '_> {
     /// Two ways, of which `one` holds for the first; where programs go only one of them, nothing is asked.
     pub(super) fn either(
         &mut self,
-        first: Aspect,
-        second: Aspect,
+        first: Capability,
+        second: Capability,
         one: Value,
         then: impl FnOnce(&mut Self),
         otherwise: impl FnOnce(&mut Self),

@@ -4,7 +4,7 @@ use super::expr::{Expr, Operand};
 use super::function::{Failure, Lowerer};
 use super::{Body, ir_type};
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
-use crate::lower::protocol::{Part, Tag};
+use crate::lower::protocol::{Directive, Piece};
 use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
@@ -229,11 +229,11 @@ impl Message {
     fn failure(&self, l: &mut Lowerer<'_>) -> Failure {
         let mut parts = Vec::new();
         for (i, piece) in (0..).zip(&self.pieces).take(MAX_VALUES + 1) {
-            parts.extend([Part::Text(piece), Part::Value(Tag::Number, i)]);
+            parts.extend([Piece::Text(piece), Piece::Value(Directive::Number, i)]);
         }
         // no value follows the last piece
         parts.pop();
-        let row = l.texts.row(&self.kind, &parts);
+        let row = l.texts.template(&self.kind, &parts);
         Failure { row, values: [self.values.first().copied(), self.values.get(1).copied()] }
     }
 }

@@ -1,35 +1,36 @@
-//! `int32_t report(const void* table, uint32_t row, const uint64_t* context)`: reads a [row](crate::lower::protocol), gathers C strings of
+//! `int32_t report(const void* table, uint32_t template, const uint64_t* context)`: reads a [template](crate::lower::protocol), gathers C strings of
 //! what its parts print, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and returns -1.
 //!
-//! A part may be a row of its own, with a context of its own: a place, or what a part has noted in the frame. `report` then [enters](Printer::enter)
-//! that row, and comes back at its end.
+//! A part may be a template of its own, with a context of its own: a place, or what a part has noted in the frame. `report` then [enters](Printer::enter)
+//! that template, and comes back at its end.
 
 mod names;
-mod places;
+mod paths;
 mod printer;
 mod values;
 
-use super::emit::{Emit, Var};
+use super::structured::{StructuredCode, Var};
 use crate::ir::{DataRef, FunctionBuilder, Linkage, Module, Type};
 use crate::lower::capi;
-use crate::lower::constants::Messages;
+use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::helpers::{self, REPORT_SYMBOL};
-use crate::lower::protocol::{Aspect, MAX_STRINGS, Tag};
-use printer::{CAPACITY, CELL, DEPTH, FRAME, MAX_NOTES, Printer};
+use crate::lower::protocol::{Capability, Directive, MAX_STRINGS};
+use printer::{CAPACITY, CELL, DEPTH, FRAME, MAX_OPERANDS, Printer};
 
-/// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
+/// Defines the routine where it is imported; `table` will hold `pool`, in which all rows are.
+pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, pool: &mut ConstantPool) {
     let Some(report) = helpers::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised = capi::import(module, capi::ERROR_SET_RAISED_FROM_C_STR_PARTS);
-    let features = texts.features;
+    let capabilities = pool.capabilities();
     let mut b = FunctionBuilder::new(module, report);
     // only lists of symbols and steps into containers may be long
-    let long = [Tag::Bindings, Tag::Unknown].into_iter().any(|tag| features.has(tag)) || features.has(Aspect::Elements);
+    let long = [Directive::Bindings, Directive::Unknown].into_iter().any(|tag| capabilities.has(tag))
+        || capabilities.has(Capability::Elements);
     let capacity = if long { CAPACITY } else { MAX_STRINGS };
-    // numbers of a row may come when there is no room for strings any more
+    // numbers of a template may come when there is no room for strings any more
     let cells_size = CELL * (capacity + if long { MAX_STRINGS } else { 0 });
-    let [notes, rows, strings, cells] =
-        [8 * MAX_NOTES, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
+    let [operands, rows, strings, cells] =
+        [8 * MAX_OPERANDS, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
     let mut printer = Printer {
         at: Var::new(&mut b, Type::Ptr),
         context: Var::new(&mut b, Type::Ptr),
@@ -45,11 +46,11 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, text
         strings,
         capacity: long.then_some(CAPACITY),
         rows,
-        notes,
+        operands,
         table: b.data_addr(table, 0),
         b,
-        texts,
-        features,
+        pool,
+        capabilities,
     };
     let cells = printer.b.stack_addr(cells);
     let free = printer.b.ptr_add_imm(cells, cells_size as i64);

@@ -1,8 +1,8 @@
-//! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
+//! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support helpers are cold, so
 //! they are written for reading; no value is carried through a block parameter.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
-use crate::lower::protocol::Number;
+use crate::lower::protocol::{Descriptor, DescriptorField};
 
 /// A 64-bit variable in the frame.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ impl From<Value> for Condition {
 }
 
 /// Structured code, for whatever has a builder.
-pub(super) trait Emit<'m>: Sized {
+pub(super) trait StructuredCode<'m>: Sized {
     /// The builder.
     fn builder(&mut self) -> &mut FunctionBuilder<'m>;
 
@@ -171,20 +171,33 @@ pub(super) trait Emit<'m>: Sized {
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
     }
 
-    /// A number of a program, of less than a word.
-    fn number(&mut self, base: Value, number: Number) -> Value {
-        self.number_as(Type::I64, base, number)
+    /// A field of the descriptor at an address, as an `I64`.
+    fn read(&mut self, descriptor: Value, field: DescriptorField) -> Value {
+        self.read_as(Type::I64, descriptor, field)
     }
 
-    /// The same, as wide as a word.
-    fn number32(&mut self, base: Value, number: Number) -> Value {
-        self.number_as(Type::I32, base, number)
+    /// The same, as an `I32`.
+    fn read32(&mut self, descriptor: Value, field: DescriptorField) -> Value {
+        self.read_as(Type::I32, descriptor, field)
     }
 
-    fn number_as(&mut self, ty: Type, base: Value, number: Number) -> Value {
-        let value = self.builder().load(number.ty, base, number.offset, MemFlags::ALIGNED);
-        let widen = if number.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
+    fn read_as(&mut self, ty: Type, descriptor: Value, field: DescriptorField) -> Value {
+        let value = self.builder().load(field.ty, descriptor, field.offset, MemFlags::ALIGNED);
+        if field.ty == ty {
+            return value;
+        }
+        let widen = if field.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
         self.builder().convert(widen, ty, value)
+    }
+
+    /// The address behind the `D` at an address.
+    fn behind<D: Descriptor>(&mut self, descriptor: Value) -> Value {
+        self.builder().ptr_add_imm(descriptor, D::SIZE as i64)
+    }
+
+    /// Descriptor `index` of those from an address on.
+    fn nth_descriptor<D: Descriptor>(&mut self, first: Value, index: Value) -> Value {
+        self.nth(first, index, D::SIZE as i32)
     }
 
     /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and
@@ -197,7 +210,7 @@ pub(super) trait Emit<'m>: Sized {
         b.convert(ConvertOp::IntToPtr, Type::Ptr, address)
     }
 
-    /// Entry `index` of those behind `base`, each of so many bytes.
+    /// DimKind `index` of those behind `base`, each of so many bytes.
     fn nth(&mut self, base: Value, index: Value, size: i32) -> Value {
         let size = self.builder().i64(i64::from(size));
         self.nth_of(base, index, size)
