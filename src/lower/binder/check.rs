@@ -1,6 +1,6 @@
 //! `check`: one argument, or what is inside of one.
 
-use super::routine::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, VALUE_ERROR};
+use super::helper::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, VALUE_ERROR};
 use super::state::BinderState;
 use super::structured::{Condition, StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
@@ -16,43 +16,44 @@ use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
 /// An argument that is looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Arg {
+    /// The address of the type's descriptor.
     pub ty: Value,
     /// Where it is.
     pub from: Value,
-    /// Where what the fast path accepts goes.
+    /// Where the argument goes that the fast path accepts.
     pub to: Value,
-    /// What it is, an rvalue reference seen through.
+    /// The type index of the argument, or of the object that an rvalue reference refers to (C9.9).
     pub index: Value,
     pub payload: Value,
 }
 
 pub(super) fn check(r: &mut Binder<'_, '_>) {
-    let (named, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
-    r.look_at_argument(named, from, to);
+    let (param, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
+    r.look_at_argument(param, from, to);
     r.succeed();
 }
 
 impl Binder<'_, '_> {
     /// Checks an argument, or what is inside of one.
-    pub(super) fn check(&mut self, named: Value, from: Value, to: Value) {
+    pub(super) fn check(&mut self, param: Value, from: Value, to: Value) {
         match self.helpers.check {
-            Some(check) => self.call_or_fail(check, &[self.state, named, from, to]),
-            None => self.look_at_argument(named, from, to),
+            Some(check) => self.call_or_fail(check, &[self.state, param, from, to]),
+            None => self.look_at_argument(param, from, to),
         }
     }
 
-    fn look_at_argument(&mut self, named: Value, from: Value, to: Value) {
+    fn look_at_argument(&mut self, param: Value, from: Value, to: Value) {
         let (index, payload) = seen_through(self, from);
-        let (table, ty) = (self.field_ptr(Field::Pool), self.read(named, field!(ParamDescriptor, ty)));
+        let (table, ty) = (self.field_ptr(Field::Pool), self.read(param, field!(ParamDescriptor, ty)));
         let ty = self.base(table, ty);
         let arg = Arg { ty, from, to, index, payload };
         self.set_field(Field::Got, index);
         self.set_field(Field::Payload, payload);
-        let name = self.pool_text(named, field!(ParamDescriptor, name));
-        self.set_here(offset!(Path, name), name);
+        let name = self.pool_text(param, field!(ParamDescriptor, name));
+        self.set_path(offset!(Path, name), name);
         if self.has(Capability::IntSymbol) {
             let nothing = self.b.ptr_const(0);
-            self.set_here(offset!(Path, member), nothing);
+            self.set_path(offset!(Path, member), nothing);
         }
         let text = self.pool_text(ty, field!(TypeDescriptor, expected));
         self.set_field(Field::Text, text);
@@ -80,7 +81,7 @@ impl Binder<'_, '_> {
 
 type CheckFn = fn(&mut Binder<'_, '_>, Arg);
 
-/// What is done with a record of each kind.
+/// The check of each kind of type.
 const CHECKS: [(TypeKind, CheckFn); 21] = [
     (TypeKind::Tensor, |r, arg| r.tensor(arg)),
     (TypeKind::Optional, |r, arg| {
@@ -211,7 +212,7 @@ impl Binder<'_, '_> {
         self.require_as_it_is(carrier);
     }
 
-    // Contract 6, by upstream's converters (`tvm/ffi/type_traits.h`).
+    // C8, by upstream's converters (`tvm/ffi/type_traits.h`).
 
     fn float(&mut self, arg: Arg) {
         self.require_carrier(arg, &[TypeIndex::FLOAT, TypeIndex::INT, TypeIndex::BOOL]);
@@ -280,9 +281,9 @@ impl Binder<'_, '_> {
                 let value = r.b.load(Type::I64, binding, offset!(Binding, value), MemFlags::ALIGNED);
                 let same = r.b.icmp(IntCC::Eq, arg.payload, value);
                 let expected = super::dims::expected_symbol();
-                let parts = [&expected[..], &[GOT, GOT_NUMBER]].concat();
-                let what = [Piece::Text("value of "), super::routine::PATH];
-                r.require_of_telling(same, VALUE_ERROR, &what, &parts, |r| r.tell_symbol(dim, binding, value));
+                let pieces = [&expected[..], &[GOT, GOT_NUMBER]].concat();
+                let what = [Piece::Text("value of "), super::helper::PATH];
+                r.require_of_telling(same, VALUE_ERROR, &what, &pieces, |r| r.tell_symbol(dim, binding, value));
             },
             |r| r.bind(binding, arg.payload),
         );

@@ -1,7 +1,7 @@
 //! Tuples, Arrays and Lists, Maps and Dicts.
 
 use super::check::Arg;
-use super::routine::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, TYPE_ERROR};
+use super::helper::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, TYPE_ERROR};
 use super::state::BinderState;
 use super::strings::STR;
 use super::structured::{StructuredCode, Var};
@@ -31,7 +31,7 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, count);
         let same = self.b.icmp(IntCC::Eq, size, count);
-        let length = [Piece::Text("length of "), super::routine::PATH];
+        let length = [Piece::Text("length of "), super::helper::PATH];
         self.require_of(same, TYPE_ERROR, &length, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
         let from = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);
@@ -52,7 +52,7 @@ impl Binder<'_, '_> {
 
     /// Runs `inside` one container deeper; gives the step into it.
     fn enter(&mut self, inside: impl FnOnce(&mut Self, Value)) {
-        let here = self.here();
+        let here = self.path();
         let depth = self.b.load(Type::I64, here, offset!(Path, depth), MemFlags::ALIGNED);
         let steps = self.b.ptr_add_imm(here, i64::from(STEPS));
         let step = self.nth(steps, depth, STEP_SIZE);
@@ -60,12 +60,12 @@ impl Binder<'_, '_> {
         self.b.store(name, step, offset!(Step, name), MemFlags::ALIGNED);
         let one = self.b.i64(1);
         let deeper = self.b.binary(BinaryOp::Add, depth, one);
-        self.set_here(offset!(Path, depth), deeper);
+        self.set_path(offset!(Path, depth), deeper);
         let strict = self.field(Field::Strict);
         self.set_field(Field::Strict, one);
         inside(self, step);
         self.set_field(Field::Strict, strict);
-        self.set_here(offset!(Path, depth), depth);
+        self.set_path(offset!(Path, depth), depth);
     }
 
     /// Checks an element. What it becomes is thrown away: elements are not converted.
@@ -131,8 +131,8 @@ impl Binder<'_, '_> {
         let ok = self.b.icmp(IntCC::Eq, arg.index, wanted);
         self.require_accepted(ok);
         self.require_non_null(arg.payload);
-        let key_rec = self.b.ptr_add_imm(arg.ty, i64::from(offset!(MapDescriptor, keys)));
-        let value_rec = self.b.ptr_add_imm(key_rec, ParamDescriptor::SIZE as i64);
+        let keys = self.b.ptr_add_imm(arg.ty, i64::from(offset!(MapDescriptor, keys)));
+        let values = self.b.ptr_add_imm(keys, ParamDescriptor::SIZE as i64);
         let container = ffi_call::any_slot(&mut self.b);
         self.accept_raw(container, arg.index, arg.payload);
         let (size, iterator) = (ffi_call::any_slot(&mut self.b), ffi_call::any_slot(&mut self.b));
@@ -157,7 +157,7 @@ impl Binder<'_, '_> {
             r.set(code, zero);
             r.enter(|r, step| {
                 r.for_up(size, |r, index| {
-                    r.unless_failed(code, |r| r.pair(iterator, key_rec, value_rec, step, index, code));
+                    r.unless_failed(code, |r| r.pair(iterator, keys, values, step, index, code));
                     // the last has none behind it
                     let one = r.b.i64(1);
                     let behind = r.b.binary(BinaryOp::Add, index, one);
@@ -173,17 +173,17 @@ impl Binder<'_, '_> {
         self.accept_raw(arg.to, arg.index, arg.payload);
     }
 
-    fn pair(&mut self, iterator: Value, key_rec: Value, value_rec: Value, step: Value, index: Value, code: Var) {
+    fn pair(&mut self, iterator: Value, keys: Value, values: Value, step: Value, index: Value, code: Var) {
         let key = self.iterate(iterator, KEY, code);
         self.unless_failed(code, |r| {
             r.set_step(step, StepKind::Key, index);
-            let checked = r.element(key_rec, key);
+            let checked = r.element(keys, key);
             r.set(code, checked);
             r.unless_failed(code, |r| {
                 let value = r.iterate(iterator, VALUE, code);
                 r.unless_failed(code, |r| {
                     r.set_key_step(step, key);
-                    let checked = r.element(value_rec, value);
+                    let checked = r.element(values, value);
                     r.set(code, checked);
                     r.release_any(value);
                 });
@@ -192,7 +192,7 @@ impl Binder<'_, '_> {
         });
     }
 
-    /// Tells a value's place by its key.
+    /// Makes a value's step of its key (C7.6).
     fn set_key_step(&mut self, step: Value, key: Value) {
         let index = self.signed_word(key, TYPE_INDEX / 4);
         let payload = self.b.load(Type::I64, key, PAYLOAD, MemFlags::ALIGNED);

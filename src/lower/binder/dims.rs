@@ -1,7 +1,7 @@
 //! `dim`: a size or stride against its descriptor (C5.9 to C5.15, C5.17, C10.9 to C10.15, C10.18).
 
 use super::eval::{HAS_VALUE, NO_VALUE, ZERO_DIVISOR};
-use super::routine::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, VALUE_ERROR, piece};
+use super::helper::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, VALUE_ERROR, piece};
 use super::state::BinderState;
 use super::structured::{StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
@@ -11,9 +11,9 @@ use crate::lower::protocol::{
     ExprDim, Field, Path, Piece, Step, StepKind, SymbolDim, TermDescriptor, field, offset,
 };
 
-/// Flags of a dimension: it is a size, and so not negative.
+/// A flag of a dimension: the dimension is a size, and so not negative.
 pub(super) const IS_SIZE: i64 = 1;
-/// It need not be what it should be.
+/// A flag of a dimension: the dimension need not have the expected value (C10.18).
 pub(super) const EXCUSED: i64 = 2;
 
 /// `.shape[0]`
@@ -49,9 +49,9 @@ pub(super) fn dim(r: &mut Binder<'_, '_>) {
 struct Dim {
     dim: Value,
     got: Value,
-    /// Whether it is a size; surely where there is nothing.
+    /// Whether the dimension is a size; `None` for a dimension that always is.
     size: Option<Value>,
-    /// Whether it need not be what it should be; surely not where there is nothing.
+    /// Whether the dimension need not have the expected value; `None` for a dimension that always has to.
     excused: Option<Value>,
 }
 
@@ -82,7 +82,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// Calls the routine, which there is for programs with more than one kind of dimensions.
+    /// Calls the function, which is there for descriptors that have dimensions of more than one kind.
     pub(super) fn dim(&mut self, dim: Value, got: Value, flags: Value) {
         if let Some(helper) = self.helpers.dim {
             self.call_or_fail(helper, &[self.state, dim, got, flags]);
@@ -94,14 +94,14 @@ impl Binder<'_, '_> {
         self.accept_dim(got);
         let kind = self.read(dim, field!(DimDescriptor, kind));
         let is_const = self.is(kind, DimKind::Const as i64);
-        let named = self.has(Capability::Symbol) || self.has(Capability::Expr);
+        let computed_dims = self.has(Capability::Symbol) || self.has(Capability::Expr);
         if self.has(Capability::Const) {
-            match named {
+            match computed_dims {
                 true => self.when(is_const, |r| r.constant(d)),
                 false => self.constant(d),
             }
         }
-        if !named {
+        if !computed_dims {
             return;
         }
         let natural = |r: &mut Self| {
@@ -134,7 +134,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// Whether a number will do for the dimension: that of a size is not negative.
+    /// Whether the dimension may have a number: a size is not negative.
     fn natural(&mut self, d: Dim, number: Value) -> Value {
         let natural = self.b.icmp_imm(IntCC::SGe, number, 0);
         let Some(size) = d.size else { return natural };
@@ -142,7 +142,7 @@ impl Binder<'_, '_> {
         self.or(natural, stride)
     }
 
-    /// Whether what came is what should be, or need not be.
+    /// Whether the dimension has the expected value, or need not have it.
     fn is_expected(&mut self, d: Dim, expected: Value) -> Value {
         let same = self.b.icmp(IntCC::Eq, d.got, expected);
         d.excused.map_or(same, |excused| self.or(same, excused))
@@ -152,14 +152,14 @@ impl Binder<'_, '_> {
         self.set_field(Field::Got, d.got);
     }
 
-    /// What the fast path expects in place of the dimension, which only strides may be other than.
+    /// Sets the number that the fast path expects in place of the dimension. Only a stride may differ from it.
     fn accept_dim(&mut self, value: Value) {
         if self.has(Capability::Strided) {
             self.set_field(Field::Accepted, value);
         }
     }
 
-    /// Copies a place. Where there are no containers it has no steps.
+    /// Copies a path. Where there are no containers it has no steps.
     pub(super) fn copy_path(&mut self, from: Value, to: Value) {
         match self.helpers.copy_path {
             Some(copy_path) => _ = self.b.call(copy_path, &[from, to]),
@@ -202,7 +202,7 @@ impl Binder<'_, '_> {
         );
     }
 
-    /// Sets what a message tells as [`expected_symbol`]: a symbol that has a value.
+    /// Sets the fields that [`expected_symbol`] shows, for a symbol that has a value.
     pub(super) fn tell_symbol(&mut self, dim: Value, binding: Value, value: Value) {
         self.set_field(Field::Expected, value);
         let name = self.pool_text(dim, field!(SymbolDim, name));
@@ -211,15 +211,15 @@ impl Binder<'_, '_> {
         self.set_field(Field::Origin, origin);
     }
 
-    /// Gives a symbol its value, from the present place.
+    /// Gives a symbol its value, from the present path.
     pub(super) fn bind(&mut self, binding: Value, value: Value) {
         self.b.store(value, binding, offset!(Binding, value), MemFlags::ALIGNED);
-        let here = self.here();
+        let here = self.path();
         let to = self.b.ptr_add_imm(binding, i64::from(offset!(Binding, path)));
         self.copy_path(here, to);
     }
 
-    /// Looks at an expression: how many of its symbols have no value, and the last of these.
+    /// How many symbols of an expression have no value, and the last of these.
     pub(super) fn unknown(&mut self, expr: Value) -> (Value, Value) {
         let (count, last) = (Var::new(&mut self.b, Type::I64), Var::new(&mut self.b, Type::Ptr));
         let zero = self.b.i64(0);
@@ -266,7 +266,7 @@ impl Binder<'_, '_> {
         self.when(solvable, |r| r.solve(d, expr, last));
         let decided = self.or(none, solvable);
         let undecided = self.b.unary(UnaryOp::Not, decided);
-        self.when(undecided, |r| r.wait(d));
+        self.when(undecided, |r| r.defer(d));
     }
 
     fn compare(&mut self, d: Dim, expr: Value) {
@@ -277,9 +277,9 @@ impl Binder<'_, '_> {
         self.require_dim(has_value, &in_64_bits, |_| {});
         self.accept_dim(value);
         let same = self.b.icmp(IntCC::Eq, value, d.got);
-        let parts =
+        let pieces =
             [EXPECTED_NUMBER, Piece::Text(" ("), text, Piece::Text(", "), bindings, Piece::Text("), got "), GOT_NUMBER];
-        self.require_dim(same, &parts, |r| r.set_field(Field::Expected, value));
+        self.require_dim(same, &pieces, |r| r.set_field(Field::Expected, value));
     }
 
     fn solve(&mut self, d: Dim, expr: Value, term: Value) {
@@ -288,13 +288,13 @@ impl Binder<'_, '_> {
         let symbol = self.read(term, field!(TermDescriptor, symbol));
         let binding = self.binding(symbol);
         let (candidate, solved) = self.value_of(term, field!(TermDescriptor, solve), d.got);
-        // a factor of 0 says nothing of the other
+        // a factor of 0 says nothing about the other (C10.13)
         let status = self.field(Field::HasValue);
         let open = self.is(status, ZERO_DIVISOR);
-        self.when_else(open, |r| r.wait(d), |r| r.solved(d, expr, binding, candidate, solved));
+        self.when_else(open, |r| r.defer(d), |r| r.solved(d, expr, binding, candidate, solved));
     }
 
-    /// The symbol's value, if the expression then has what came.
+    /// Binds the symbol to a value, if the expression then has the value that came.
     fn solved(&mut self, d: Dim, expr: Value, binding: Value, candidate: Value, solved: Value) {
         self.b.store(candidate, binding, offset!(Binding, value), MemFlags::ALIGNED);
         let (value, has_value) = self.value_of(expr, field!(ExprDescriptor, code), d.got);
@@ -314,11 +314,11 @@ impl Binder<'_, '_> {
         self.bind(binding, candidate);
     }
 
-    /// Puts the dimension off, or says that it has no value.
-    fn wait(&mut self, d: Dim) {
+    /// Defers the dimension, or raises that it has no value (C10.14, C10.15).
+    fn defer(&mut self, d: Dim) {
         let pass = self.field(Field::Pass);
         let last = self.is(pass, Pass::Last as i64);
-        let here = self.here();
+        let here = self.path();
         let never = if self.has(Capability::Elements) {
             let depth = self.b.load(Type::I64, here, offset!(Path, depth), MemFlags::ALIGNED);
             let inside = self.is_not(depth, 0);
@@ -326,7 +326,7 @@ impl Binder<'_, '_> {
         } else {
             last
         };
-        let may_wait = self.b.unary(UnaryOp::Not, never);
+        let may_defer = self.b.unary(UnaryOp::Not, never);
         let text = piece(Directive::String, Field::Text);
         // "of which n has", "of which n and k have"
         let expr = self.field_ptr(Field::Expr);
@@ -335,9 +335,9 @@ impl Binder<'_, '_> {
         let several = self.b.unary(UnaryOp::Not, one);
         let names = piece(Directive::Unknown, Field::Expr);
         let no_value = |verb| [text, Piece::Text(", of which "), names, Piece::Text(verb), GOT, GOT_NUMBER];
-        let ok = self.or(may_wait, several);
+        let ok = self.or(may_defer, several);
         self.require_dim(ok, &no_value(" has no value"), |_| {});
-        self.require_dim(may_wait, &no_value(" have no value"), |_| {});
+        self.require_dim(may_defer, &no_value(" have no value"), |_| {});
         let first = self.is(pass, Pass::First as i64);
         self.when(first, |r| {
             let (all, count, size) =
@@ -352,8 +352,8 @@ impl Binder<'_, '_> {
                 None => r.b.i64(IS_SIZE),
             };
             r.b.store(size, to, offset!(Deferred, is_size), MemFlags::ALIGNED);
-            let place = r.b.ptr_add_imm(to, i64::from(offset!(Deferred, path)));
-            r.copy_path(here, place);
+            let to = r.b.ptr_add_imm(to, i64::from(offset!(Deferred, path)));
+            r.copy_path(here, to);
             let one = r.b.i64(1);
             let count = r.b.binary(BinaryOp::Add, count, one);
             r.set_field(Field::DeferredCount, count);
@@ -362,7 +362,8 @@ impl Binder<'_, '_> {
     }
 }
 
-/// `void copy_path(const Place* from, Place* to)`. A key that is a text may not outlive the check, so that it is told by `[...]`.
+/// `void copy_path(const Path* from, Path* to)`. A key that is a text may not outlive the check: the copy shows
+/// it as `[...]` (C7.7).
 pub(super) fn copy_path(r: &mut Binder<'_, '_>) {
     let (from, to) = (r.b.param(0), r.b.param(1));
     copy_words(r, from, to);
@@ -387,7 +388,7 @@ pub(super) fn copy_path(r: &mut Binder<'_, '_>) {
     r.b.ret(None);
 }
 
-/// Copies all of a place but the steps; their number only where there are some.
+/// Copies all of a path but the steps; their number only where there are some.
 fn copy_words(r: &mut Binder<'_, '_>, from: Value, to: Value) {
     let words = [offset!(Path, name), offset!(Path, member), offset!(Path, dim), offset!(Path, depth)];
     let words = if r.has(Capability::Elements) { &words[..] } else { &words[..3] };

@@ -1,6 +1,6 @@
 //! `eval`: computes an expression in 64 bits.
 
-use super::routine::Binder;
+use super::helper::Binder;
 use super::state::BinderState;
 use super::structured::{StructuredCode, Var};
 use crate::ir::{Hint, IntCC, MemFlags, Type, Value};

@@ -1,7 +1,7 @@
-//! What is decided once all parameters have been looked at: dimensions that wait, constraints, the sizes of a returned tensor.
+//! The checks after the parameters: deferred dimensions, constraints, the sizes of a returned tensor (C6, C10.14).
 
 use super::dims;
-use super::routine::{Binder, EXPECTED_TEXT, GOT_NUMBER, VALUE_ERROR};
+use super::helper::{Binder, EXPECTED_TEXT, GOT_NUMBER, VALUE_ERROR};
 use super::state::BinderState;
 use super::structured::{StructuredCode, Var};
 use crate::ir::{IntCC, MemFlags, Type, Value};
@@ -15,27 +15,27 @@ const CALLING: Piece<'static> = Piece::Value(Directive::String, Field::Calling a
 const BINDINGS: Piece<'static> = Piece::Value(Directive::Bindings, Field::Expr as u32);
 const UNKNOWN: Piece<'static> = Piece::Value(Directive::Unknown, Field::Expr as u32);
 
-pub(super) fn finish(r: &mut Binder<'_, '_>, program: Value) {
+pub(super) fn finish(r: &mut Binder<'_, '_>, signature: Value) {
     if r.has(Capability::Expr) {
-        wait(r);
+        deferred(r);
     }
     if !r.has(Capability::Constraint) && !r.has(Capability::ResultDim) {
         return;
     }
-    let has_rest = r.read(program, field!(SignatureDescriptor, has_extension));
-    let has_rest = r.is_not(has_rest, 0);
-    r.when(has_rest, |r| {
+    let has_extension = r.read(signature, field!(SignatureDescriptor, has_extension));
+    let has_extension = r.is_not(has_extension, 0);
+    r.when(has_extension, |r| {
         if r.has(Capability::Constraint) {
-            constraints(r, program);
+            constraints(r, signature);
         }
         if r.has(Capability::ResultDim) {
-            result(r, program);
+            result(r, signature);
         }
     });
 }
 
-/// Goes through what waits, as often as there is something that does: each time the first of them may get its value.
-fn wait(r: &mut Binder<'_, '_>) {
+/// Goes through the deferred dimensions, as often as there are deferred dimensions: each time the first of them may get its value.
+fn deferred(r: &mut Binder<'_, '_>) {
     let count = r.field(Field::DeferredCount);
     r.set_number(Field::Pass, Pass::Again as i64);
     r.for_up(count, |r, _| look(r, count));
@@ -47,19 +47,19 @@ fn look(r: &mut Binder<'_, '_>, count: Value) {
     r.for_up(count, |r, index| {
         let (all, size) = (r.field_ptr(Field::Deferred), r.field(Field::DeferredSize));
         let dim = r.nth_of(all, index, size);
-        let entry = r.b.load(Type::Ptr, dim, offset!(Deferred, dim), MemFlags::ALIGNED);
-        let waits = r.is_not(entry, 0);
-        r.when(waits, |r| {
-            let place = r.b.ptr_add_imm(dim, i64::from(offset!(Deferred, path)));
-            let here = r.here();
-            r.copy_path(place, here);
+        let descriptor = r.b.load(Type::Ptr, dim, offset!(Deferred, dim), MemFlags::ALIGNED);
+        let undecided = r.is_not(descriptor, 0);
+        r.when(undecided, |r| {
+            let path = r.b.ptr_add_imm(dim, i64::from(offset!(Deferred, path)));
+            let here = r.path();
+            r.copy_path(path, here);
             let arg = r.b.load(Type::I64, dim, offset!(Deferred, arg), MemFlags::ALIGNED);
             r.set_field(Field::Arg, arg);
             let got = r.b.load(Type::I64, dim, offset!(Deferred, got), MemFlags::ALIGNED);
             // the flag is 1, so that it is all flags of a size
             const _: () = assert!(dims::IS_SIZE == 1);
             let is_size = r.b.load(Type::I64, dim, offset!(Deferred, is_size), MemFlags::ALIGNED);
-            r.dim(entry, got, is_size);
+            r.dim(descriptor, got, is_size);
             let decided = r.field(Field::HasValue);
             let decided = r.is(decided, super::eval::HAS_VALUE);
             r.when(decided, |r| {
@@ -80,9 +80,9 @@ fn look_at(r: &mut Binder<'_, '_>, expr: Value, no_value: &[Piece<'_>]) {
     r.require(ok, VALUE_ERROR, no_value);
 }
 
-fn constraints(r: &mut Binder<'_, '_>, program: Value) {
-    let count = r.read(program, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
-    let first = r.pool_text(program, field!(SignatureExtension, first_constraint).of_ending::<SignatureExtension>());
+fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
+    let count = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
+    let first = r.pool_text(signature, field!(SignatureExtension, first_constraint).of_ending::<SignatureExtension>());
     r.for_up(count, |r, index| {
         let constraint = r.nth_descriptor::<ConstraintDescriptor>(first, index);
         let expr = r.pool_text(constraint, field!(ConstraintDescriptor, expr));
@@ -106,9 +106,9 @@ fn constraints(r: &mut Binder<'_, '_>, program: Value) {
 }
 
 /// Sizes are not negative, and every product of the last ones fits.
-fn result(r: &mut Binder<'_, '_>, program: Value) {
-    let rank = r.read(program, field!(SignatureExtension, result_dims).of_ending::<SignatureExtension>());
-    let first = r.pool_text(program, field!(SignatureExtension, first_result_dim).of_ending::<SignatureExtension>());
+fn result(r: &mut Binder<'_, '_>, signature: Value) {
+    let rank = r.read(signature, field!(SignatureExtension, result_dims).of_ending::<SignatureExtension>());
+    let first = r.pool_text(signature, field!(SignatureExtension, first_result_dim).of_ending::<SignatureExtension>());
     let size_of = |r: &mut Binder<'_, '_>, d: Value| {
         let at = r.b.element(first, d, Type::I32);
         r.pool_text(at, field!(ResultDimDescriptor, expr))

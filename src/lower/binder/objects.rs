@@ -1,7 +1,7 @@
 //! Objects by their type, and `ffi.Shape`.
 
 use super::check::Arg;
-use super::routine::{Binder, EXPECTED_TEXT, GOT, GOT_TYPE, VALUE_ERROR};
+use super::helper::{Binder, EXPECTED_TEXT, GOT, GOT_TYPE, VALUE_ERROR};
 use super::state::BinderState;
 use super::structured::{StructuredCode, Var};
 use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
@@ -136,17 +136,17 @@ impl Binder<'_, '_> {
         self.set_field(Field::Expected, rank);
         let same = self.b.icmp(IntCC::Eq, size, rank);
         let length_ok = self.or(any, same);
-        let length = [Piece::Text("length of "), super::routine::PATH];
+        let length = [Piece::Text("length of "), super::helper::PATH];
         self.require_of(
             length_ok,
             VALUE_ERROR,
             &length,
-            &[super::routine::EXPECTED_NUMBER, GOT, super::routine::GOT_NUMBER],
+            &[super::helper::EXPECTED_NUMBER, GOT, super::helper::GOT_NUMBER],
         );
         let few = self.b.icmp_imm(IntCC::SLe, size, MAX_RANK as i64);
         let few = self.or(few, is_shape);
         let most = format!("at most {MAX_RANK}");
-        self.require_of(few, VALUE_ERROR, &length, &[Piece::Text(&most), GOT, super::routine::GOT_NUMBER]);
+        self.require_of(few, VALUE_ERROR, &length, &[Piece::Text(&most), GOT, super::helper::GOT_NUMBER]);
         let object = Var::new(&mut self.b, Type::Ptr);
         self.set(object, base);
         self.when_else(
@@ -189,18 +189,18 @@ impl Binder<'_, '_> {
         self.b.store(size, object, CELL_SIZE, MemFlags::ALIGNED);
         let elements = self.b.load(Type::Ptr, sequence, CELL_DATA, MemFlags::ALIGNED);
         let bracket = self.own_text("[");
-        self.set_here(offset!(Path, member), bracket);
+        self.set_path(offset!(Path, member), bracket);
         self.for_up(size, |r, index| {
             let element = r.nth(elements, index, ANY_SIZE);
             let type_index = r.signed_word(element, TYPE_INDEX / 4);
             let value = r.b.load(Type::I64, element, PAYLOAD, MemFlags::ALIGNED);
-            r.set_here(offset!(Path, dim), index);
+            r.set_path(offset!(Path, dim), index);
             r.set_field(Field::Got, type_index);
             r.set_field(Field::Payload, value);
             let ok = r.is_one_of(type_index, &[TypeIndex::INT, TypeIndex::BOOL]);
             let what =
                 [Piece::Text("type of "), Piece::Value(crate::lower::protocol::Directive::DimPath, Field::Path as u32)];
-            r.require_of(ok, super::routine::TYPE_ERROR, &what, &[Piece::Text("int"), GOT, GOT_TYPE]);
+            r.require_of(ok, super::helper::TYPE_ERROR, &what, &[Piece::Text("int"), GOT, GOT_TYPE]);
             let to = r.b.element(data, index, Type::I64);
             r.b.store(value, to, 0, MemFlags::ALIGNED);
         });
@@ -213,10 +213,10 @@ impl Binder<'_, '_> {
         let count = self.b.select(any, zero, rank);
         let data = self.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
         let bracket = self.own_text("[");
-        self.set_here(offset!(Path, member), bracket);
+        self.set_path(offset!(Path, member), bracket);
         let first = self.behind::<ShapeDescriptor>(arg.ty);
         self.for_up(count, |r, d| {
-            r.set_here(offset!(Path, dim), d);
+            r.set_path(offset!(Path, dim), d);
             let at = r.b.element(data, d, Type::I64);
             let got = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
             let entry = r.nth_descriptor::<DimDescriptor>(first, d);

@@ -1,7 +1,7 @@
-//! `take_result`: what a kernel has written as its result has to be of the stated type, and owned.
+//! `take_result`: the result that a kernel has written has to be of the stated type, and owned (C11.29 to C11.31).
 
 use super::check::Arg;
-use super::routine::{Binder, EXPECTED_TEXT, GOT_TYPE, TYPE_ERROR, piece};
+use super::helper::{Binder, EXPECTED_TEXT, GOT_TYPE, TYPE_ERROR, piece};
 use super::state::BinderState;
 use super::structured::{StructuredCode, Var};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
@@ -20,9 +20,11 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.set_field(Field::Pool, table);
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
-    let ty = r.b.ptr_add(table, offset);
-    let (calling, text) =
-        (r.pool_text(ty, field!(ResultDescriptor, calling)), r.pool_text(ty, field!(ResultDescriptor, expected)));
+    let descriptor = r.b.ptr_add(table, offset);
+    let (calling, text) = (
+        r.pool_text(descriptor, field!(ResultDescriptor, calling)),
+        r.pool_text(descriptor, field!(ResultDescriptor, expected)),
+    );
     r.set_field(Field::Calling, calling);
     r.set_field(Field::Text, text);
     own(r, from);
@@ -31,7 +33,7 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.set_field(Field::Got, index);
     r.set_field(Field::Payload, payload);
     let borrowed = r.is_one_of(index, &BORROWED);
-    let right = r.right_type(ty, index, payload);
+    let right = r.right_type(descriptor, index, payload);
     let object = r.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
     let null = r.is(payload, 0);
     let missing = r.and(object, null);
@@ -58,7 +60,7 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.b.ret(code);
     r.b.switch_to(no);
     refuse(r, missing, &[Piece::Text(", got a NULL pointer to one")]);
-    // the length of a small string is in the padding; else it is zero, and a truth value is 0 or 1 (contract 6)
+    // the length of a small string is in the padding; else it is zero, and a truth value is 0 or 1 (C12.2, C12.6)
     let small = r.is_one_of(index, &[TypeIndex::SMALL_STR, TypeIndex::SMALL_BYTES]);
     let is_bool = r.is(index, i64::from(TypeIndex::BOOL.0));
     let truth = r.is_not(payload, 0);
@@ -102,8 +104,8 @@ fn own(r: &mut Binder<'_, '_>, value: Value) {
 
 impl Binder<'_, '_> {
     /// 1 where the result is of the stated type, else 0.
-    fn right_type(&mut self, ty: Value, index: Value, payload: Value) -> Value {
-        let kind = self.read(ty, field!(ResultDescriptor, kind));
+    fn right_type(&mut self, descriptor: Value, index: Value, payload: Value) -> Value {
+        let kind = self.read(descriptor, field!(ResultDescriptor, kind));
         let right = Var::new(&mut self.b, Type::I64);
         let zero = self.b.i64(0);
         self.set(right, zero);
@@ -117,8 +119,10 @@ impl Binder<'_, '_> {
         };
         decide(self, ResultKind::Any, &|r| r.b.bconst(true));
         decide(self, ResultKind::OneOf, &|r| {
-            let (one, other) =
-                (r.read(ty, field!(ResultDescriptor, index)), r.read(ty, field!(ResultDescriptor, other_index)));
+            let (one, other) = (
+                r.read(descriptor, field!(ResultDescriptor, index)),
+                r.read(descriptor, field!(ResultDescriptor, other_index)),
+            );
             let (one, other) = (r.b.icmp(IntCC::Eq, index, one), r.b.icmp(IntCC::Eq, index, other));
             r.or(one, other)
         });
@@ -126,8 +130,10 @@ impl Binder<'_, '_> {
             return self.get(right);
         }
         decide(self, ResultKind::Key, &|r| {
-            let (key, len) =
-                (r.pool_text(ty, field!(ResultDescriptor, key.text)), r.read(ty, field!(ResultDescriptor, key.len)));
+            let (key, len) = (
+                r.pool_text(descriptor, field!(ResultDescriptor, key.text)),
+                r.read(descriptor, field!(ResultDescriptor, key.len)),
+            );
             let (registered, wanted) = r.type_index_of(key, len);
             let derived = r.is_of_type(index, payload, wanted);
             r.and(registered, derived)

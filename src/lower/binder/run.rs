@@ -1,7 +1,7 @@
 //! `bind` itself.
 
 use super::finish;
-use super::routine::{Binder, GOT, TYPE_ERROR, piece};
+use super::helper::{Binder, GOT, TYPE_ERROR, piece};
 use super::state::BinderState;
 use super::structured::{Condition, StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
@@ -16,16 +16,16 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     let (table, args, num_args, scratch) = (r.b.param(0), r.b.param(2), r.b.param(3), r.b.param(4));
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
-    let program = r.b.ptr_add(table, offset);
-    let count = r.read(program, field!(SignatureDescriptor, params));
+    let signature = r.b.ptr_add(table, offset);
+    let count = r.read(signature, field!(SignatureDescriptor, params));
     let any_size = r.b.i64(i64::from(ANY_SIZE));
     let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
     r.state = r.base(scratch, args_size);
     r.set_field(Field::Pool, table);
-    arity(r, program, args, num_args, count);
-    lay_out(r, program);
+    arity(r, signature, args, num_args, count);
+    lay_out(r, signature);
 
-    let first = r.behind::<SignatureDescriptor>(program);
+    let first = r.behind::<SignatureDescriptor>(signature);
     let defaults = r.has(Capability::Default).then(|| {
         let filled = r.b.slot(ANY_SIZE as u32, 8);
         (r.b.stack_addr(filled), Var::new(&mut r.b, Type::Ptr))
@@ -33,22 +33,22 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     r.for_up(count, |r, index| {
         r.set_field(Field::Arg, index);
         let mut from = r.nth(args, index, ANY_SIZE);
-        if let Some((filled, place)) = defaults {
+        if let Some((filled, chosen)) = defaults {
             let given = r.b.icmp(IntCC::SLt, index, num_args);
             r.when_else(
                 given,
-                |r| r.set(place, from),
+                |r| r.set(chosen, from),
                 |r| {
-                    fill(r, program, index, filled);
-                    r.set(place, filled);
+                    fill(r, signature, index, filled);
+                    r.set(chosen, filled);
                 },
             );
-            from = r.get(place);
+            from = r.get(chosen);
         }
-        let (named, to) = (r.nth_descriptor::<ParamDescriptor>(first, index), r.nth(scratch, index, ANY_SIZE));
-        r.check(named, from, to);
+        let (param, to) = (r.nth_descriptor::<ParamDescriptor>(first, index), r.nth(scratch, index, ANY_SIZE));
+        r.check(param, from, to);
         if r.has(Capability::ForwardArgs) {
-            let forward = r.read(program, field!(SignatureDescriptor, forward_args));
+            let forward = r.read(signature, field!(SignatureDescriptor, forward_args));
             let forward = r.is_not(forward, 0);
             r.when(forward, |r| {
                 for offset in [TYPE_INDEX, PAYLOAD] {
@@ -58,23 +58,23 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
             });
         }
     });
-    finish::finish(r, program);
+    finish::finish(r, signature);
     r.succeed();
 }
 
 /// The call as such.
-fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, count: Value) {
-    let calling = r.pool_text(program, field!(SignatureDescriptor, calling));
+fn arity(r: &mut Binder<'_, '_>, signature: Value, args: Value, num_args: Value, count: Value) {
+    let calling = r.pool_text(signature, field!(SignatureDescriptor, calling));
     r.set_field(Field::Calling, calling);
     let calling = piece(Directive::String, Field::Calling);
-    let least = r.read(program, field!(SignatureDescriptor, least));
+    let least = r.read(signature, field!(SignatureDescriptor, least));
     let enough = r.b.icmp(IntCC::SGe, num_args, least);
     let not_more = r.b.icmp(IntCC::SLe, num_args, count);
     let ok = Condition::All(vec![enough, not_more]);
     let (expected, got) = (piece(Directive::String, Field::Text), piece(Directive::Number, Field::Got));
-    let parts = [Piece::Text("Mismatched number of arguments"), calling, expected, GOT, got];
-    r.require_telling(ok, TYPE_ERROR, &parts, |r| {
-        let expected = r.pool_text(program, field!(SignatureDescriptor, arity));
+    let pieces = [Piece::Text("Mismatched number of arguments"), calling, expected, GOT, got];
+    r.require_telling(ok, TYPE_ERROR, &pieces, |r| {
+        let expected = r.pool_text(signature, field!(SignatureDescriptor, arity));
         r.set_field(Field::Text, expected);
         r.set_field(Field::Got, num_args);
     });
@@ -86,19 +86,19 @@ fn arity(r: &mut Binder<'_, '_>, program: Value, args: Value, num_args: Value, c
 }
 
 /// Finds room for bindings and what else is needed behind the state, and clears the bindings.
-fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
-    let here = r.here();
+fn lay_out(r: &mut Binder<'_, '_>, signature: Value) {
+    let here = r.path();
     r.set_field(Field::Path, here);
     let zero = r.b.i64(0);
     if r.has(Capability::Elements) {
-        r.set_here(offset!(Path, depth), zero);
+        r.set_path(offset!(Path, depth), zero);
     }
-    for (field, aspect) in [
+    for (field, capability) in [
         (Field::DeferredCount, Capability::Expr),
         (Field::Strict, Capability::Elements),
         (Field::Pass, Capability::Expr),
     ] {
-        if r.has(aspect) {
+        if r.has(capability) {
             r.set_field(field, zero);
         }
     }
@@ -111,15 +111,15 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
         r.advance(end, bytes);
         start
     };
-    // bindings and what comes behind them in the order of the program's own count of bytes, `program::encode`
-    let symbols = r.read(program, field!(SignatureDescriptor, symbols));
+    // bindings and what comes behind them in the order in which `encode` counts the bytes
+    let symbols = r.read(signature, field!(SignatureDescriptor, symbols));
     if r.has(Capability::Elements) {
-        let binding_size = r.read(program, field!(SignatureDescriptor, binding_size));
+        let binding_size = r.read(signature, field!(SignatureDescriptor, binding_size));
         r.set_field(Field::BindingSize, binding_size);
     }
     let binding_size = r.binding_size();
     room(r, symbols, binding_size);
-    let devices = r.read(program, field!(SignatureDescriptor, devices));
+    let devices = r.read(signature, field!(SignatureDescriptor, devices));
     let device_bindings = room(r, devices, binding_size);
     r.set_field(Field::DeviceBindings, device_bindings);
     // those of devices come right behind those of symbols
@@ -132,11 +132,11 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
     });
 
     if r.has(Capability::Expr) {
-        // both have a place in them
+        // both end with a path
         let difference = r.b.i64(i64::from(offset!(Deferred, path) - offset!(Binding, path)));
         let deferred_size = r.b.binary(BinaryOp::Add, binding_size, difference);
         r.set_field(Field::DeferredSize, deferred_size);
-        let many = r.read(program, field!(SignatureDescriptor, deferred));
+        let many = r.read(signature, field!(SignatureDescriptor, deferred));
         let deferred = room(r, many, deferred_size);
         r.set_field(Field::Deferred, deferred);
     }
@@ -145,11 +145,11 @@ fn lay_out(r: &mut Binder<'_, '_>, program: Value) {
 }
 
 /// Writes the default of a parameter that was left out.
-fn fill(r: &mut Binder<'_, '_>, program: Value, index: Value, to: Value) {
+fn fill(r: &mut Binder<'_, '_>, signature: Value, index: Value, to: Value) {
     let table = r.field_ptr(Field::Pool);
-    let first = r.read(program, field!(SignatureExtension, defaults).of_ending::<SignatureExtension>());
+    let first = r.read(signature, field!(SignatureExtension, defaults).of_ending::<SignatureExtension>());
     let first = r.b.ptr_add(table, first);
-    let least = r.read(program, field!(SignatureDescriptor, least));
+    let least = r.read(signature, field!(SignatureDescriptor, least));
     let number = r.b.binary(BinaryOp::Sub, index, least);
     let from = r.nth_descriptor::<DefaultDescriptor>(first, number);
     let type_index = r.read(from, field!(DefaultDescriptor, type_index));

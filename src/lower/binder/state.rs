@@ -11,7 +11,7 @@ pub(super) trait BinderState<'m>: StructuredCode<'m> {
     /// Its address.
     fn state(&self) -> Value;
 
-    /// Whether programs have containers whose elements are checked. Places have no steps where there are none.
+    /// Whether descriptors have containers whose elements are checked. Paths have no steps where there are none.
     fn has_containers(&self) -> bool;
 
     fn set_field(&mut self, field: Field, value: Value) {
@@ -39,14 +39,14 @@ pub(super) trait BinderState<'m>: StructuredCode<'m> {
         self.builder().load(Type::Ptr, state, 8 * field as i32, MemFlags::ALIGNED)
     }
 
-    /// The address of the present place.
-    fn here(&mut self) -> Value {
+    /// The address of the present path.
+    fn path(&mut self) -> Value {
         let state = self.state();
         self.builder().ptr_add_imm(state, i64::from(PATH))
     }
 
-    /// Writes a word of the present place.
-    fn set_here(&mut self, word: i32, value: Value) {
+    /// Writes a word of the present path.
+    fn set_path(&mut self, word: i32, value: Value) {
         let state = self.state();
         self.builder().store(value, state, PATH + word, MemFlags::ALIGNED);
     }

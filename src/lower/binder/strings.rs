@@ -1,7 +1,7 @@
 //! Strings in their three forms, and dtypes, which a string may name.
 
 use super::check::Arg;
-use super::routine::{Binder, GOT, VALUE_ERROR, piece};
+use super::helper::{Binder, GOT, VALUE_ERROR, piece};
 use super::state::BinderState;
 use super::structured::{StructuredCode, Var};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
@@ -168,7 +168,7 @@ impl Binder<'_, '_> {
         self.when_else(known, |_| {}, |r| r.drop_raised());
         let got = piece(Directive::Quoted, Field::Got);
         let name = [Piece::Text("the name of a dtype"), GOT, got];
-        self.require_of(known, VALUE_ERROR, &[Piece::Text("value of "), super::routine::PATH], &name);
+        self.require_of(known, VALUE_ERROR, &[Piece::Text("value of "), super::helper::PATH], &name);
         let value = self.get(dtype);
         self.accept(arg.to, TypeIndex::DATA_TYPE, value);
     }

@@ -1,4 +1,4 @@
-//! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support helpers are cold, so
+//! Structured code on top of the IR builder: variables in memory, loops and conditionals. Runtime helpers are cold, so
 //! they are written for reading; no value is carried through a block parameter.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
@@ -68,12 +68,12 @@ pub(super) trait StructuredCode<'m>: Sized {
     /// Goes to `yes` where the condition holds, as it nearly always does, else to `no`.
     fn branch_likely(&mut self, cond: Condition, yes: Block, no: Block) {
         let b = self.builder();
-        let (parts, any) = match cond {
+        let (pieces, any) = match cond {
             Condition::One(value) => (vec![value], true),
             Condition::Any(values) => (values, true),
             Condition::All(values) => (values, false),
         };
-        let Some((last, others)) = parts.split_last() else { return };
+        let Some((last, others)) = pieces.split_last() else { return };
         for &part in others {
             let next = b.block();
             match any {
@@ -201,7 +201,7 @@ pub(super) trait StructuredCode<'m>: Sized {
     }
 
     /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and
-    /// keep both parts in registers until the last.
+    /// keep both pieces in registers until the last.
     fn base(&mut self, pointer: Value, bytes: Value) -> Value {
         let b = self.builder();
         let negated = b.unary(UnaryOp::Neg, bytes);

@@ -1,7 +1,7 @@
-//! Tensors: contract 1 to 5 and 7.
+//! Tensors (C5, C10).
 
 use super::check::Arg;
-use super::routine::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, PATH, VALUE_ERROR, piece};
+use super::helper::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, PATH, VALUE_ERROR, piece};
 use super::state::BinderState;
 use super::structured::{Condition, StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, UnaryOp, Value};
@@ -59,8 +59,8 @@ impl Binder<'_, '_> {
         let there = self.is_not(shape, 0);
         let scalar = self.is(rank, 0);
         let ok = Condition::Any(vec![there, scalar]);
-        let parts = [Piece::Text("a non-NULL pointer for ndim "), EXPECTED_NUMBER, Piece::Text(", got NULL")];
-        self.require_member(ok, ".shape", &parts, |r| r.set_field(Field::Expected, rank));
+        let pieces = [Piece::Text("a non-NULL pointer for ndim "), EXPECTED_NUMBER, Piece::Text(", got NULL")];
+        self.require_member(ok, ".shape", &pieces, |r| r.set_field(Field::Expected, rank));
         self.sizes(t);
         let count = self.strides(t);
         self.b.store(shape, copy, SHAPE, MemFlags::ALIGNED);
@@ -74,15 +74,15 @@ impl Binder<'_, '_> {
         self.b.ptr_add_imm(t.copy, size_of::<DLTensor>() as i64)
     }
 
-    /// Requires something of a part of the tensor: `Mismatched x.dtype on ...`; `tell` sets what only this message tells.
+    /// Requires something of a member of the tensor: `Mismatched x.dtype on ...`; `tell` sets the fields that only this message shows.
     pub(super) fn require_member(
         &mut self,
         ok: impl Into<Condition>,
-        part: &str,
+        member: &str,
         expected: &[Piece<'_>],
         tell: impl FnOnce(&mut Self),
     ) {
-        self.require_of_telling(ok, VALUE_ERROR, &[PATH, Piece::Text(part)], expected, tell);
+        self.require_of_telling(ok, VALUE_ERROR, &[PATH, Piece::Text(member)], expected, tell);
     }
 
     pub(super) fn has_flag(&mut self, flags: Value, flag: TensorFlags) -> Value {
@@ -110,8 +110,8 @@ impl Binder<'_, '_> {
         let in_range = self.b.icmp_imm(IntCC::ULe, ndim, MAX_RANK as i64);
         let stated = self.b.unary(UnaryOp::Not, any);
         let ok = self.or(in_range, stated);
-        let parts = [Piece::Text(&format!("0 to {MAX_RANK}")), GOT, GOT_NUMBER];
-        self.require_member(ok, ".ndim", &parts, |r| r.set_field(Field::Got, ndim));
+        let pieces = [Piece::Text(&format!("0 to {MAX_RANK}")), GOT, GOT_NUMBER];
+        self.require_member(ok, ".ndim", &pieces, |r| r.set_field(Field::Got, ndim));
         ndim
     }
 
@@ -223,14 +223,14 @@ impl Binder<'_, '_> {
                 |r| {
                     let first = r.b.load(Type::I64, binding, offset!(Binding, value), MemFlags::ALIGNED);
                     let ok = r.b.icmp(IntCC::Eq, device, first);
-                    let parts = [
+                    let pieces = [
                         piece(Directive::NumberedDevice, Field::Expected),
                         Piece::Text(" (from "),
                         piece(Directive::ValuePath, Field::Origin),
                         Piece::Text(".device), got "),
                         got,
                     ];
-                    r.require_member(ok, ".device", &parts, |r| {
+                    r.require_member(ok, ".device", &pieces, |r| {
                         r.set_field(Field::Got, device);
                         r.set_field(Field::Expected, first);
                         let origin = r.b.ptr_add_imm(binding, i64::from(offset!(Binding, path)));
@@ -246,13 +246,13 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// Gives the tensors of a slot their device. Of its place the path alone is told.
+    /// Gives the tensors of a slot their device. Messages show the tensor's path without a dimension.
     fn bind_device(&mut self, binding: Value, device: Value) {
         if self.has(Capability::Elements) {
             return self.bind(binding, device);
         }
         self.b.store(device, binding, offset!(Binding, value), MemFlags::ALIGNED);
-        let here = self.here();
+        let here = self.path();
         let name = self.b.load(Type::Ptr, here, offset!(Path, name), MemFlags::ALIGNED);
         self.b.store(name, binding, offset!(Binding, path.name), MemFlags::ALIGNED);
     }
@@ -263,21 +263,21 @@ impl Binder<'_, '_> {
         self.nth_of(bindings, slot, size)
     }
 
-    pub(super) fn set_member(&mut self, part: &str) {
-        let part = self.own_text(part);
-        self.set_here(offset!(Path, member), part);
+    pub(super) fn set_member(&mut self, member: &str) {
+        let member = self.own_text(member);
+        self.set_path(offset!(Path, member), member);
     }
 
-    /// Contract 2: the first element's address is there and aligned, unless there are no elements; then the fast path gets
-    /// an aligned address that nobody may read.
+    /// The first element's address is not NULL and aligned, unless there are no elements; then the fast path gets an aligned address that
+    /// nobody may read (C10.19, C10.20).
     fn data(&mut self, t: Tensor, count: Value) {
         let data = self.b.load(Type::I64, t.from, DATA, MemFlags::ALIGNED);
         let byte_offset = self.b.load(Type::I64, t.from, BYTE_OFFSET, MemFlags::ALIGNED);
         let empty = self.is(count, 0);
         let there = self.is_not(data, 0);
         let ok = Condition::Any(vec![there, empty]);
-        let parts = [Piece::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Piece::Text(" elements, got NULL")];
-        self.require_member(ok, ".data", &parts, |r| r.set_field(Field::Expected, count));
+        let pieces = [Piece::Text("a non-NULL pointer to "), EXPECTED_NUMBER, Piece::Text(" elements, got NULL")];
+        self.require_member(ok, ".data", &pieces, |r| r.set_field(Field::Expected, count));
 
         let sum = self.b.binary(BinaryOp::Add, data, byte_offset);
         let opaque = self.may_be_opaque().then(|| self.is_opaque(t));
@@ -288,14 +288,14 @@ impl Binder<'_, '_> {
         let rest = self.and(address, mask);
         let aligned = self.is(rest, 0);
         let ok = Condition::Any(vec![aligned, empty]);
-        let parts = [
+        let pieces = [
             EXPECTED_TEXT,
             Piece::Text(" to be a multiple of "),
             EXPECTED_NUMBER,
             Piece::Text(", got one that is off by "),
             GOT_NUMBER,
         ];
-        self.require_member(ok, ".data", &parts, |r| {
+        self.require_member(ok, ".data", &pieces, |r| {
             r.set_field(Field::Expected, align);
             r.set_field(Field::Got, rest);
             let mut text = r.own_text("data + byte_offset");

@@ -130,3 +130,115 @@ fn of_wrapper(signature: &Signature, devices: &Devices) -> Capabilities {
     }
     asked
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::protocol::{CapabilityBit, TypeKind};
+    use target_lexicon::Endianness;
+
+    /// The capabilities that a signature's descriptors ask for, for a target of either byte order.
+    fn asked(signature: &str, forward_args: bool) -> Capabilities {
+        let signature: Signature = signature.parse().expect(signature);
+        let [little, big] = [Endianness::Little, Endianness::Big].map(|order| {
+            let mut pool = ConstantPool::new(order);
+            let options = Options { fold_all: false, forward_args };
+            encode(&mut pool, &signature, &Devices::of(&signature), options).expect("every symbol has a number");
+            if let Some(ret) = signature.ret() {
+                encode_result(&mut pool, &signature, ret).expect("the result has a kind");
+            }
+            pool.capabilities()
+        });
+        assert_eq!(little, big);
+        little
+    }
+
+    fn add_all(set: &mut Capabilities, capabilities: &[impl CapabilityBit]) {
+        capabilities.iter().for_each(|capability| set.add(*capability));
+    }
+
+    /// The walk over the descriptors finds exactly the kinds of types and the other capabilities.
+    #[test]
+    fn descriptors_ask_for_what_they_say() {
+        use Capability::*;
+        use TypeKind as K;
+        // a tensor on the CPU, compact and of a stated dtype
+        let plain = [Ranked, Compact, DeviceType, SameDevice];
+        let cases: &[(&str, &[TypeKind], &[Capability])] = &[
+            ("f()", &[], &[]),
+            ("f(x: int64, y: float64, b: bool, h: handle)", &[K::Signed, K::Float, K::Bool, K::Handle], &[]),
+            ("f(x: uint8, y: float32)", &[K::Unsigned, K::Float], &[Narrow, Float32]),
+            ("f(n: int64, x: Tensor([n, 4], float32))", &[K::Signed, K::Tensor], &[IntSymbol, Symbol, Const]),
+            ("f(x: Tensor([n], float32), y: Tensor([2 * n], float32))", &[K::Tensor], &[Symbol, Expr]),
+            ("f(x: Tensor([n], float32)) -> Tensor([n + 1], float32)", &[K::Tensor], &[Symbol, ResultDim]),
+            ("f(x: Tensor([n], float32)) where n % 16 == 0", &[K::Tensor], &[Symbol, Constraint]),
+            ("f(x: Optional[Tensor([4], float32)])", &[K::Optional, K::Tensor], &[Const]),
+            (
+                "f(xs: Array[Tuple[str, Tensor([n], float32)]])",
+                &[K::Sequence, K::Tuple, K::Str, K::Tensor],
+                &[Elements, Symbol],
+            ),
+            ("f(m: Map[str, int8])", &[K::Map, K::Str, K::Signed], &[Elements, Narrow]),
+            ("f(s: Shape([n, 4]), t: Shape)", &[K::Shape], &[ShapeRank, Symbol, Const]),
+            ("f(g: Function)", &[K::Object], &[ObjectIndex]),
+            (r#"f(o: Object("my.Type"))"#, &[K::Object], &[ObjectKey]),
+            (
+                r#"f(a: int64 = 3, s: str = "x", b: bytes = "y")"#,
+                &[K::Signed, K::Str, K::Bytes],
+                &[Default, DefaultStr, DefaultBytes],
+            ),
+            (
+                "f(a: Int(3), t: Bool(True), n: None, d: dtype, v: device, z: Any)",
+                &[K::Int, K::True, K::None, K::DType, K::Device, K::Any],
+                &[],
+            ),
+            (r#"f(x: Any) -> Object("my.Type")"#, &[K::Any], &[ResultKey]),
+        ];
+        for (signature, kinds, others) in cases {
+            let mut expected = Capabilities::default();
+            add_all(&mut expected, kinds);
+            add_all(&mut expected, others);
+            if kinds.contains(&K::Tensor) {
+                add_all(&mut expected, &plain);
+            }
+            assert_eq!(asked(signature, false), expected, "{signature}");
+        }
+    }
+
+    /// The words of a tensor's descriptor: rank, strides, dtype, device.
+    #[test]
+    fn tensors_ask_for_what_their_descriptors_say() {
+        use Capability::*;
+        let cases: &[(&str, &[Capability])] = &[
+            ("Tensor([...], float32)", &[AnyRank, Compact, DeviceType, SameDevice, Fold]),
+            ("Tensor([4], any)", &[Ranked, Const, Compact, AnyDType, DeviceType, SameDevice, Fold]),
+            ("Tensor([4], float32, strides=[1])", &[Ranked, Const, Strided, DeviceType, SameDevice]),
+            ("Tensor([4], float32, strides=any)", &[Ranked, Const, AnyStrides, DeviceType, SameDevice, Fold]),
+            ("Tensor([4], float32, device=any)", &[Ranked, Const, Compact, AnyDevice, SameDevice, Fold]),
+            (r#"Tensor([4], float32, device="cuda:1")"#, &[Ranked, Const, Compact, DeviceType, DeviceId]),
+            (r#"Tensor([4], float32, device="cuda:any")"#, &[Ranked, Const, Compact, DeviceType, AnyDeviceId]),
+            (r#"Tensor([4], float32, device="opencl")"#, &[Ranked, Const, Compact, DeviceType, SameDevice, Opaque]),
+        ];
+        for (tensor, others) in cases {
+            let mut expected = Capabilities::default();
+            expected.add(TypeKind::Tensor);
+            add_all(&mut expected, others);
+            assert_eq!(asked(&format!("f(x: {tensor})"), false), expected, "{tensor}");
+        }
+    }
+
+    /// A capability that a convention asks for.
+    #[test]
+    fn forwarded_arguments_are_a_capability() {
+        assert!(!asked("f(x: int64)", false).has(Capability::ForwardArgs));
+        assert!(asked("f(x: int64)", true).has(Capability::ForwardArgs));
+    }
+
+    /// A symbol without a number is told by its name, and no number stands for it.
+    #[test]
+    fn a_symbol_without_a_number_is_missing() {
+        let symbols = Symbols::new(vec!["n", "m"]);
+        assert_eq!(symbols.number("m"), Ok(1));
+        assert_eq!(symbols.number("k"), Err("the number of the symbol k".to_owned()));
+    }
+}

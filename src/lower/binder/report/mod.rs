@@ -1,8 +1,8 @@
-//! `int32_t report(const void* table, uint32_t template, const uint64_t* context)`: reads a [template](crate::lower::protocol), gathers C strings of
-//! what its parts print, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and returns -1.
+//! `int32_t report(const void* pool, uint32_t template, const uint64_t* context)`: reads a [template](crate::lower::protocol::template), makes the C
+//! strings that its pieces print, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and returns -1.
 //!
-//! A part may be a template of its own, with a context of its own: a place, or what a part has noted in the frame. `report` then [enters](Printer::enter)
-//! that template, and comes back at its end.
+//! A directive may stand for an inner template, whose context is a path or the directive's operands in the frame. `report` then
+//! [enters](Printer::enter) the inner template, and comes back at its end.
 
 mod names;
 mod paths;
@@ -17,19 +17,19 @@ use crate::lower::protocol::helpers::{self, REPORT_SYMBOL};
 use crate::lower::protocol::{Capability, Directive, MAX_STRINGS};
 use printer::{CAPACITY, CELL, DEPTH, FRAME, MAX_OPERANDS, Printer};
 
-/// Defines the routine where it is imported; `table` will hold `pool`, in which all rows are.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, pool: &mut ConstantPool) {
+/// Defines `report` where it is imported; `data` will hold the pool, which has all templates.
+pub(super) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut ConstantPool) {
     let Some(report) = helpers::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised = capi::import(module, capi::ERROR_SET_RAISED_FROM_C_STR_PARTS);
     let capabilities = pool.capabilities();
     let mut b = FunctionBuilder::new(module, report);
     // only lists of symbols and steps into containers may be long
-    let long = [Directive::Bindings, Directive::Unknown].into_iter().any(|tag| capabilities.has(tag))
+    let long = [Directive::Bindings, Directive::Unknown].into_iter().any(|directive| capabilities.has(directive))
         || capabilities.has(Capability::Elements);
     let capacity = if long { CAPACITY } else { MAX_STRINGS };
     // numbers of a template may come when there is no room for strings any more
     let cells_size = CELL * (capacity + if long { MAX_STRINGS } else { 0 });
-    let [operands, rows, strings, cells] =
+    let [operands, frames, strings, cells] =
         [8 * MAX_OPERANDS, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
     let mut printer = Printer {
         at: Var::new(&mut b, Type::Ptr),
@@ -45,9 +45,9 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, pool
         named: None,
         strings,
         capacity: long.then_some(CAPACITY),
-        rows,
+        frames,
         operands,
-        table: b.data_addr(table, 0),
+        base: b.data_addr(data, 0),
         b,
         pool,
         capabilities,

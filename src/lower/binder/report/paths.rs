@@ -1,4 +1,4 @@
-//! What [`report`](super) prints of places, and of symbols and where they come from.
+//! The directives of [`report`](super) that print paths, and symbols with their values and paths.
 
 use super::printer::Printer;
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, UnaryOp, Value};
@@ -21,12 +21,12 @@ impl<'m> BinderState<'m> for Printer<'m, '_> {
     }
 }
 
-/// The value at so many bytes in a place or step that is a template's context.
-const fn at(tag: Directive, offset: i32) -> Piece<'static> {
-    Piece::Value(tag, offset as u32 / 8)
+/// The value at so many bytes in a path or step that is a template's context.
+const fn at(directive: Directive, offset: i32) -> Piece<'static> {
+    Piece::Value(directive, offset as u32 / 8)
 }
 
-/// What is noted of a symbol for the template that prints it.
+/// The operands of a symbol's inner template.
 mod symbol {
     pub const NAME: u32 = 0;
     pub const VALUE: u32 = 1;
@@ -36,20 +36,20 @@ mod symbol {
 const SYMBOL: Piece<'static> = Piece::Value(Directive::String, symbol::NAME);
 
 impl Printer<'_, '_> {
-    /// The tags of which this is about.
-    pub(super) fn places(&mut self, byte: Value) {
+    /// The directives for symbols and steps.
+    pub(super) fn symbols_and_steps(&mut self, byte: Value) {
         self.on_either(byte, [Directive::Bindings, Directive::Unknown], |p, unknown| p.symbols(unknown));
         if self.has(Capability::Elements) {
-            self.on_tag_there(byte, Directive::Steps, |p| p.steps());
+            self.on_known_directive(byte, Directive::Steps, |p| p.steps());
         }
     }
 
-    /// A place in a field: the last that a byte may be.
-    pub(super) fn place(&mut self, byte: Value, place: Value) {
+    /// A path in a field: the last directives that a byte may be.
+    pub(super) fn path_directive(&mut self, byte: Value, path: Value) {
         // `xs[3][1]`
-        let mut path = vec![at(Directive::String, offset!(Path, name))];
+        let mut value_path = vec![at(Directive::String, offset!(Path, name))];
         if self.has(Capability::Elements) {
-            path.insert(0, Piece::Value(Directive::Steps, 0));
+            value_path.insert(0, Piece::Value(Directive::Steps, 0));
         }
         // `xs[3].shape[0]`; there is no dimension where there is nothing before it
         const _: () = assert!(offset!(Path, member) == 8);
@@ -60,18 +60,18 @@ impl Printer<'_, '_> {
             at(Directive::Number, offset!(Path, dim)),
             Piece::Text("]"),
         ];
-        let whole = [&path[..], &dimension].concat();
-        let go_through = |p: &mut Self, parts: &[Piece<'_>]| {
-            let template = p.own_template(parts);
-            p.enter(template, place);
+        let whole = [&value_path[..], &dimension].concat();
+        let go_through = |p: &mut Self, pieces: &[Piece<'_>]| {
+            let template = p.own_template(pieces);
+            p.enter(template, path);
         };
         match (self.has(Directive::ValuePath), self.has(Directive::DimPath)) {
             (true, true) => {
                 let is_path = self.b.icmp_imm(IntCC::ULt, byte, i64::from(Directive::DimPath.code(0)));
-                self.on(is_path, |p| go_through(p, &path));
+                self.on(is_path, |p| go_through(p, &value_path));
                 go_through(self, &whole);
             }
-            (true, false) => go_through(self, &path),
+            (true, false) => go_through(self, &value_path),
             (false, true) => go_through(self, &whole),
             (false, false) => self.go_on(),
         }
@@ -79,14 +79,14 @@ impl Printer<'_, '_> {
 
     /// Goes through the template of the next step into a container, and comes back for the one behind it, if there is one.
     fn steps(&mut self) {
-        let place = self.get(self.context);
-        let depth = self.b.load(Type::I64, place, offset!(Path, depth), MemFlags::ALIGNED);
+        let path = self.get(self.context);
+        let depth = self.b.load(Type::I64, path, offset!(Path, depth), MemFlags::ALIGNED);
         let index = self.get(self.step);
         let more = self.b.icmp(IntCC::SLt, index, depth);
         self.on(more, |p| {
             p.advance_imm(p.step, 1);
             p.advance_imm(p.at, -1);
-            let step = p.nth(place, index, STEP_SIZE);
+            let step = p.nth(path, index, STEP_SIZE);
             let step = p.b.ptr_add_imm(step, i64::from(STEPS));
             let template = p.step_template(step);
             p.enter(template, step);
@@ -102,7 +102,7 @@ impl Printer<'_, '_> {
             return template;
         }
         let kind = self.b.load(Type::I64, step, offset!(Step, kind), MemFlags::ALIGNED);
-        for (which, parts) in [
+        for (which, pieces) in [
             (StepKind::Key, &[name, Piece::Text(".keys()["), value, Piece::Text("]")][..]),
             (StepKind::Other, &[name, Piece::Text("[...]")]),
             (
@@ -111,7 +111,7 @@ impl Printer<'_, '_> {
             ),
         ] {
             let is = self.is(kind, which as i64);
-            let its = self.own_template(parts);
+            let its = self.own_template(pieces);
             template = self.b.select(is, its, template);
         }
         template
@@ -178,15 +178,16 @@ impl Printer<'_, '_> {
         let (comma, and) = (Piece::Text(", "), Piece::Text(" and "));
         let (value, origin) =
             (Piece::Value(Directive::Number, symbol::VALUE), Piece::Value(Directive::DimPath, symbol::ORIGIN));
-        let binding = self.own_template(&[comma, SYMBOL, Piece::Text(" = "), value, Piece::Text(" from "), origin]);
+        let bound_template =
+            self.own_template(&[comma, SYMBOL, Piece::Text(" = "), value, Piece::Text(" from "), origin]);
         let (name, last) = (self.own_template(&[comma, SYMBOL]), self.own_template(&[and, SYMBOL]));
         let is_last = self.is(count, 1);
         let unknown = self.b.select(is_last, last, name);
-        let template = self.b.select(bound, binding, unknown);
+        let template = self.b.select(bound, bound_template, unknown);
         // the first has nothing before it
-        let binding = self.b.ptr_add_imm(binding, TEXT_LEN);
+        let bound_template = self.b.ptr_add_imm(bound_template, TEXT_LEN);
         let name = self.b.ptr_add_imm(name, TEXT_LEN);
-        let first = self.b.select(bound, binding, name);
+        let first = self.b.select(bound, bound_template, name);
         self.b.select(is_first, first, template)
     }
 }

@@ -1,4 +1,4 @@
-//! The routine under construction: what is gone through, and where its strings go.
+//! `report` under construction: the template that it reads, and the strings that it makes.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::binder::structured::{StructuredCode, Var};
@@ -10,20 +10,20 @@ pub(super) const CAPACITY: usize = 1 + 160;
 const _: () = assert!(CAPACITY > 2 * MAX_STRINGS);
 /// Room for a 64-bit number in decimal, its sign and a NUL.
 pub(super) const CELL: usize = 24;
-/// Rows inside of each other: of symbols, their places, steps.
+/// Templates inside each other: of symbols, their paths, steps.
 pub(super) const DEPTH: usize = 4;
-/// Bytes of a template that has been left for one inside: where it goes on, and its context.
+/// Bytes of a frame, of a template that has been left for an inner one: where it goes on, and its context.
 pub(super) const FRAME: i64 = 16;
 
-/// The most words that a part operands for a template of its own.
+/// The most operands of an inner template.
 pub(super) const MAX_OPERANDS: usize = 8;
 
 pub(super) struct Printer<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
     pub(super) pool: &'t mut ConstantPool,
     pub(super) capabilities: Capabilities,
-    /// Where the table begins that has the routine's own pool.
-    pub(super) table: Value,
+    /// The beginning of the constant pool that has `report`'s own texts.
+    pub(super) base: Value,
     /// The next byte of the template.
     pub(super) at: Var,
     /// What its fields are of.
@@ -34,7 +34,7 @@ pub(super) struct Printer<'m, 't> {
     pub(super) next: Var,
     /// The end of what is left of the room for numbers.
     pub(super) free: Var,
-    /// The next symbol of a list, the next step of a place.
+    /// The next symbol of a list, the next step of a path.
     pub(super) index: Var,
     pub(super) step: Var,
     /// Reads the next byte; goes back to the template that was left, or out of the last.
@@ -43,9 +43,9 @@ pub(super) struct Printer<'m, 't> {
     /// Where another template is entered, where names are looked for; once something does.
     pub(super) enter: Option<Block>,
     pub(super) named: Option<Block>,
-    /// The message's strings, the rows that have been left, what a part has noted for its own template.
+    /// The message's strings, the templates that have been left, the operands of inner templates.
     pub(super) strings: StackSlot,
-    pub(super) rows: StackSlot,
+    pub(super) frames: StackSlot,
     pub(super) operands: StackSlot,
     /// The most strings, where they may be more.
     pub(super) capacity: Option<usize>,
@@ -63,12 +63,12 @@ impl Printer<'_, '_> {
         let (base, template, context) = (self.b.param(0), self.b.param(1), self.b.param(2));
         let template = self.b.convert(ConvertOp::ZExt, Type::I64, template);
         let template = self.b.ptr_add(base, template);
-        let [rows, strings] = [self.rows, self.strings].map(|slot| self.b.stack_addr(slot));
+        let [frames, strings] = [self.frames, self.strings].map(|slot| self.b.stack_addr(slot));
         let none = self.b.i64(0);
         for (var, value) in [
             (self.at, template),
             (self.context, context),
-            (self.left, rows),
+            (self.left, frames),
             (self.next, strings),
             (self.index, none),
             (self.step, none),
@@ -97,20 +97,20 @@ impl Printer<'_, '_> {
         let (end, value) = (self.end, self.b.block());
         self.b.branch(is_end, end, value, Hint::None);
         self.b.switch_to(value);
-        self.on_tag(byte, Directive::Text, |p| {
+        self.on_directive(byte, Directive::Text, |p| {
             let start = p.get(p.at);
             p.text(start);
         });
-        self.on_tag(byte, Directive::Quoted, |p| {
+        self.on_directive(byte, Directive::Quoted, |p| {
             let (data, size) = (p.context_field(Field::Got), p.context_field(Field::Payload));
             let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, data);
             p.push_copy(data, size);
         });
         if self.has(Directive::DimPath) || self.has(Directive::Device) || self.has(Directive::DType) {
-            self.on_tag_there(byte, Directive::Unless, |p| p.unless());
+            self.on_known_directive(byte, Directive::Unless, |p| p.unless());
         }
         self.values(byte);
-        self.places(byte);
+        self.symbols_and_steps(byte);
         self.fields(byte);
         self.leave();
     }
@@ -129,7 +129,7 @@ impl Printer<'_, '_> {
         let address = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
         let is_string = self.b.icmp_imm(IntCC::ULt, byte, 0x20);
         self.on(is_string, |p| p.push(address));
-        self.place(byte, address);
+        self.path_directive(byte, address);
     }
 
     /// Goes on with the template.
@@ -157,24 +157,24 @@ impl Printer<'_, '_> {
         self.b.switch_to(no);
     }
 
-    /// The same where the byte is a tag, if rows have it.
-    pub(super) fn on_tag(&mut self, byte: Value, tag: Directive, then: impl FnOnce(&mut Self)) {
-        if self.has(tag) {
-            self.on_tag_there(byte, tag, then);
+    /// The same where the byte is a directive, if templates have it.
+    pub(super) fn on_directive(&mut self, byte: Value, directive: Directive, then: impl FnOnce(&mut Self)) {
+        if self.has(directive) {
+            self.on_known_directive(byte, directive, then);
         }
     }
 
-    /// The same for a tag that rows have.
-    pub(super) fn on_tag_there(&mut self, byte: Value, tag: Directive, then: impl FnOnce(&mut Self)) {
-        let is = self.is(byte, i64::from(tag.own_code()));
+    /// The same for a directive that templates have.
+    pub(super) fn on_known_directive(&mut self, byte: Value, directive: Directive, then: impl FnOnce(&mut Self)) {
+        let is = self.is(byte, i64::from(directive.own_code()));
         self.on(is, then);
     }
 
-    /// The same where the byte is one of two tags in a template, for as many of them as rows have; `then` gets whether it is the second.
-    pub(super) fn on_either(&mut self, byte: Value, tags: [Directive; 2], then: impl FnOnce(&mut Self, Value)) {
-        match tags.map(|tag| self.has(tag)) {
+    /// The same where the byte is one of two directives with codes in a row, for as many of them as templates have; `then` gets whether it is the second.
+    pub(super) fn on_either(&mut self, byte: Value, directives: [Directive; 2], then: impl FnOnce(&mut Self, Value)) {
+        match directives.map(|directive| self.has(directive)) {
             [true, true] => {
-                let first = self.b.iconst(Type::I8, i64::from(tags[0].own_code()));
+                let first = self.b.iconst(Type::I8, i64::from(directives[0].own_code()));
                 let number = self.b.binary(BinaryOp::Sub, byte, first);
                 let is_either = self.b.icmp_imm(IntCC::ULe, number, 1);
                 self.on(is_either, |p| {
@@ -183,8 +183,8 @@ impl Printer<'_, '_> {
                 });
             }
             [first, second] => {
-                let tag = if first { tags[0] } else { tags[1] };
-                self.on_tag(byte, tag, |p| {
+                let directive = if first { directives[0] } else { directives[1] };
+                self.on_directive(byte, directive, |p| {
                     let number = p.b.i64(i64::from(second));
                     then(p, number);
                 });
@@ -248,8 +248,8 @@ impl Printer<'_, '_> {
     /// The end of a template.
     pub(super) fn leave(&mut self) {
         self.b.switch_to(self.end);
-        let (left, rows) = (self.get(self.left), self.b.stack_addr(self.rows));
-        let inside = self.b.icmp(IntCC::Ne, left, rows);
+        let (left, frames) = (self.get(self.left), self.b.stack_addr(self.frames));
+        let inside = self.b.icmp(IntCC::Ne, left, frames);
         self.on(inside, |p| {
             p.advance_imm(p.left, -FRAME);
             let left = p.get(p.left);
@@ -265,13 +265,13 @@ impl Printer<'_, '_> {
         let strings = self.b.stack_addr(self.strings);
         let next = self.get(self.next);
         let kind = self.b.load(Type::Ptr, strings, 0, MemFlags::ALIGNED);
-        let parts = self.b.ptr_add_imm(strings, 8);
-        let [from, to] = [parts, next].map(|address| self.b.convert(ConvertOp::PtrToInt, Type::I64, address));
+        let pieces = self.b.ptr_add_imm(strings, 8);
+        let [from, to] = [pieces, next].map(|address| self.b.convert(ConvertOp::PtrToInt, Type::I64, address));
         let bytes = self.b.binary(BinaryOp::Sub, to, from);
         let three = self.b.i64(3);
         let count = self.b.binary(BinaryOp::LShr, bytes, three);
         let count = self.b.convert(ConvertOp::Truncate, Type::I32, count);
-        self.b.call(set_raised, &[kind, parts, count]);
+        self.b.call(set_raised, &[kind, pieces, count]);
         let failed = self.b.iconst(Type::I32, -1);
         self.b.ret(Some(failed));
     }
@@ -284,7 +284,7 @@ impl Printer<'_, '_> {
         Some(self.b.icmp(IntCC::Ne, next, end))
     }
 
-    /// Where a part operands what its own template prints.
+    /// The address of the operands of an inner template.
     pub(super) fn operands(&mut self) -> Value {
         self.b.stack_addr(self.operands)
     }
@@ -302,14 +302,14 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// An address in the table that has the routine's own pool.
+    /// An address in the constant pool that has `report`'s own texts.
     pub(super) fn own(&mut self, offset: u32) -> Value {
-        self.b.ptr_add_imm(self.table, i64::from(offset))
+        self.b.ptr_add_imm(self.base, i64::from(offset))
     }
 
-    /// A template that a part is made of.
-    pub(super) fn own_template(&mut self, parts: &[Piece<'_>]) -> Value {
-        let template = self.pool.inner_template(parts);
+    /// An inner template: the template that a directive stands for.
+    pub(super) fn own_template(&mut self, pieces: &[Piece<'_>]) -> Value {
+        let template = self.pool.inner_template(pieces);
         self.own(template)
     }
 

@@ -15,7 +15,7 @@ const COPY_ROOM: i64 = 160;
 /// No object lies below: a payload under it is a number, not a pointer.
 const LEAST_ADDRESS: i64 = 4096;
 
-/// What is noted of a dtype or a device for the rows that print them.
+/// The operands of a dtype's or a device's inner template.
 mod operand {
     /// What is between a dtype's element and its lanes.
     pub const BY: u32 = 0;
@@ -39,13 +39,13 @@ const LANES: [Piece<'static>; 3] = [UNLESS, Piece::Value(Directive::String, oper
 const ID: [Piece<'static>; 3] = [UNLESS, Piece::Text(":"), number(operand::COUNT)];
 
 impl Printer<'_, '_> {
-    /// The tags of which this is about.
+    /// The directives for dtypes, devices and types.
     pub(super) fn values(&mut self, byte: Value) {
-        self.on_tag(byte, Directive::DType, |p| p.dtype());
+        self.on_directive(byte, Directive::DType, |p| p.dtype());
         self.on_either(byte, [Directive::Device, Directive::NumberedDevice], |p, numbered| p.device(numbered));
         if self.has(Directive::Type) {
-            self.on_tag(byte, Directive::Type, |p| p.type_name());
-            self.on_tag_there(byte, Directive::TypeKey, |p| p.type_key());
+            self.on_directive(byte, Directive::Type, |p| p.type_name());
+            self.on_known_directive(byte, Directive::TypeKey, |p| p.type_key());
         }
     }
 
@@ -86,7 +86,7 @@ impl Printer<'_, '_> {
         let template = self.own_template(&[&[number(operand::BITS)][..], &LANES].concat());
         let template = self.b.ptr_add(template, silent);
         let names = names::dtypes(self.pool);
-        let named = [
+        let unnamed = [
             Piece::Text("code "),
             number(operand::KIND),
             Piece::Text(", "),
@@ -103,7 +103,7 @@ impl Printer<'_, '_> {
             p.push(text);
         });
         let (operands, list) = (self.operands(), self.own(names.list));
-        self.push_name_or(list, code, &[&named[..], &apart, &LANES].concat(), template, operands);
+        self.push_name_or(list, code, &[&unnamed[..], &apart, &LANES].concat(), template, operands);
     }
 
     /// The text of both, or the second alone.
@@ -200,12 +200,12 @@ impl Printer<'_, '_> {
         // an index between the two is far behind the last object
         let is_few = self.b.icmp_imm(IntCC::ULt, index, names::FEW);
         let names = self.b.select(is_few, few, objects);
-        let place = self.b.select(is_few, index, object);
+        let index_in_list = self.b.select(is_few, index, object);
         let key = Piece::Value(Directive::TypeKey, 0);
         let (template, context) = (self.own_template(&[]), self.get(self.context));
         self.push_name_or(
             names,
-            place,
+            index_in_list,
             &[key, Piece::Text("type index "), number(Field::Got as u32)],
             template,
             context,

@@ -1,4 +1,4 @@
-//! One routine under construction: its checks, its way out, its messages.
+//! One runtime helper under construction: its checks, its way out, its messages.
 
 use super::state::BinderState;
 use super::structured::{Condition, StructuredCode};
@@ -11,24 +11,25 @@ use crate::lower::protocol::{Capabilities, Capability, CapabilityBit, Directive,
 pub(super) const TYPE_ERROR: &str = "TypeError";
 pub(super) const VALUE_ERROR: &str = "ValueError";
 
-/// The helpers. Those that would be called in one place are part of their caller, and those that nothing needs aren't there.
+/// The functions that `bind` calls. A function that would be called from one place alone is part of its caller; a function that nothing
+/// needs isn't there.
 #[derive(Clone, Copy)]
 pub(super) struct LocalHelpers {
     pub(super) report: FuncRef,
-    /// `int32_t check(BinderState*, const uint32_t* named, const TVMFFIAny* from, TVMFFIAny* to)`
+    /// `int32_t check(State*, const ParamDescriptor* param, const TVMFFIAny* from, TVMFFIAny* to)`
     pub(super) check: Option<FuncRef>,
     /// `int32_t dim(State*, const DimDescriptor* dim, int64_t got, int64_t flags)`; see [`dims`].
     pub(super) dim: Option<FuncRef>,
-    /// `int64_t eval(BinderState*, const uint32_t* code, int64_t target)`: sets [`Field::HasValue`].
+    /// `int64_t eval(State*, const uint32_t* code, int64_t target)`: sets [`Field::HasValue`].
     pub(super) eval: Option<FuncRef>,
-    /// `void copy_path(const Place* from, Place* to)`
+    /// `void copy_path(const Path* from, Path* to)`
     pub(super) copy_path: Option<FuncRef>,
 }
 
 impl LocalHelpers {
     pub(super) fn declare(module: &mut Module, capabilities: Capabilities, report: FuncRef) -> Self {
         use Type::{I32, I64, Ptr};
-        let count = |aspects: &[Capability]| aspects.iter().filter(|aspect| capabilities.has(**aspect)).count();
+        let count = |asked: &[Capability]| asked.iter().filter(|capability| capabilities.has(**capability)).count();
         let recurses = [TypeKind::Optional, TypeKind::Tuple].into_iter().any(|kind| capabilities.has(kind));
         let check = capabilities.has(Capability::Elements) || recurses;
         let dim = count(&[Capability::Ranked, Capability::Strided, Capability::ShapeRank, Capability::Expr]) > 1;
@@ -52,17 +53,17 @@ impl LocalHelpers {
     }
 }
 
-/// One routine under construction.
+/// One runtime helper under construction.
 pub(super) struct Binder<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
     pub(super) pool: &'t mut ConstantPool,
-    /// What there is in programs.
+    /// The capabilities that the descriptors ask for.
     pub(super) capabilities: Capabilities,
-    /// The support's own table.
+    /// The constant pool that has the helpers' own texts.
     pub(super) own: DataRef,
     pub(super) state: Value,
     pub(super) helpers: LocalHelpers,
-    /// Takes a template, and raises it.
+    /// Takes a template, and raises its error.
     pub(super) fail: Option<(Block, Value)>,
     /// Takes a code, and returns it.
     pub(super) exit: Option<(Block, Value)>,
@@ -84,12 +85,12 @@ impl<'m> BinderState<'m> for Binder<'m, '_> {
     }
 }
 
-/// A part of a message that is a field of the state.
-pub(super) fn piece(tag: Directive, field: Field) -> Piece<'static> {
-    Piece::Value(tag, field as u32)
+/// A piece of a message that is a field of the state.
+pub(super) fn piece(directive: Directive, field: Field) -> Piece<'static> {
+    Piece::Value(directive, field as u32)
 }
 
-/// The parameter, or what it is inside.
+/// The path of the parameter, or of the value inside it.
 pub(super) const PATH: Piece<'static> = Piece::Value(Directive::ValuePath, Field::Path as u32);
 /// ` on argument #1 when calling: ..., expected `
 pub(super) const ON: [Piece<'static>; 3] = [
@@ -123,7 +124,7 @@ impl Binder<'_, '_> {
         self.b.finish();
     }
 
-    /// An address in the table that has the helpers' own pool.
+    /// An address in the constant pool that has the helpers' own texts.
     pub(super) fn own(&mut self, offset: u32) -> Value {
         self.b.data_addr(self.own, offset)
     }
@@ -138,8 +139,8 @@ impl Binder<'_, '_> {
     }
 
     /// Goes on where `cond` holds, else raises.
-    pub(super) fn require(&mut self, cond: impl Into<Condition>, kind: &str, parts: &[Piece<'_>]) {
-        self.require_telling(cond, kind, parts, |_| {});
+    pub(super) fn require(&mut self, cond: impl Into<Condition>, kind: &str, pieces: &[Piece<'_>]) {
+        self.require_telling(cond, kind, pieces, |_| {});
     }
 
     /// The same; `tell` sets what only this message tells.
@@ -147,10 +148,10 @@ impl Binder<'_, '_> {
         &mut self,
         cond: impl Into<Condition>,
         kind: &str,
-        parts: &[Piece<'_>],
+        pieces: &[Piece<'_>],
         tell: impl FnOnce(&mut Self),
     ) {
-        let template = self.pool.template(kind, parts);
+        let template = self.pool.template(kind, pieces);
         let (ok, bad) = (self.b.block(), self.b.cold_block());
         self.branch_likely(cond.into(), ok, bad);
         self.b.switch_to(bad);
@@ -184,8 +185,8 @@ impl Binder<'_, '_> {
         expected: &[Piece<'_>],
         tell: impl FnOnce(&mut Self),
     ) {
-        let parts = [&[Piece::Text("Mismatched ")][..], what, &ON, expected].concat();
-        self.require_telling(cond, kind, &parts, tell);
+        let pieces = [&[Piece::Text("Mismatched ")][..], what, &ON, expected].concat();
+        self.require_telling(cond, kind, &pieces, tell);
     }
 
     /// Requires a type: `Mismatched type of {path} on argument ..., expected {expected}`.
@@ -198,18 +199,18 @@ impl Binder<'_, '_> {
         self.require_of(cond, VALUE_ERROR, &[Piece::Text("value of "), PATH], expected);
     }
 
-    /// Requires that what came has a type that will do.
+    /// Requires that the argument has a type that the parameter accepts.
     pub(super) fn require_accepted(&mut self, ok: impl Into<Condition>) {
         self.require_type(ok, &[EXPECTED_TEXT, GOT, GOT_TYPE]);
     }
 
-    /// Requires that an object or string is there.
+    /// Requires that the pointer to an object or string is not NULL (C4.4, C5.1).
     pub(super) fn require_non_null(&mut self, payload: Value) {
         let there = self.is_not(payload, 0);
         self.require_type(there, &[EXPECTED_TEXT, Piece::Text(", got a NULL pointer to one")]);
     }
 
-    /// Inside a container, requires a type that needs no conversion.
+    /// Inside a container, requires a type that needs no conversion (C9.8).
     pub(super) fn require_as_it_is(&mut self, ok: Value) {
         if !self.has(Capability::Elements) {
             return;
@@ -220,9 +221,9 @@ impl Binder<'_, '_> {
         self.require_type(ok, &[EXPECTED_TEXT, Piece::Text(" (elements are not converted), got "), GOT_TYPE]);
     }
 
-    /// Calls a routine that has raised where it doesn't return 0, and goes on where it does.
-    pub(super) fn call_or_fail(&mut self, routine: FuncRef, args: &[Value]) {
-        let Some(code) = self.b.call(routine, args) else { return };
+    /// Calls a function that has raised where it doesn't return 0; goes on where it returns 0.
+    pub(super) fn call_or_fail(&mut self, function: FuncRef, args: &[Value]) {
+        let Some(code) = self.b.call(function, args) else { return };
         let ok = self.b.icmp_imm(IntCC::Eq, code, 0);
         self.pass_up_unless(ok, code);
     }
@@ -236,17 +237,17 @@ impl Binder<'_, '_> {
         self.b.switch_to(next);
     }
 
-    /// Two ways, of which `one` holds for the first; where programs go only one of them, nothing is asked.
+    /// Runs `then` where `cond` holds, else `otherwise`; where descriptors ask only for one of the two capabilities, no branch is made.
     pub(super) fn either(
         &mut self,
         first: Capability,
         second: Capability,
-        one: Value,
+        cond: Value,
         then: impl FnOnce(&mut Self),
         otherwise: impl FnOnce(&mut Self),
     ) {
         match (self.has(first), self.has(second)) {
-            (true, true) => self.when_else(one, then, otherwise),
+            (true, true) => self.when_else(cond, then, otherwise),
             (true, false) => then(self),
             (false, true) => otherwise(self),
             (false, false) => {}
