@@ -48,7 +48,8 @@ impl LocalHelpers {
             check: local(check, "check", &[Ptr, Ptr, Ptr, Ptr], Some(I32)),
             dim: local(dim, "dim", &[Ptr, Ptr, I64, I64], Some(I32)),
             eval: local(eval, "eval", &[Ptr, Ptr, I64], Some(I64)),
-            copy_path: local(copy_path, "copy_path", &[Ptr, Ptr], None),
+            // objects have this symbol
+            copy_path: local(copy_path, "copy_place", &[Ptr, Ptr], None),
         }
     }
 }
