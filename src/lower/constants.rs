@@ -1,51 +1,62 @@
-//! The constant pool of a module: texts, message rows and runs of words, each stored once.
+//! The constant pool of a module: texts, message templates and descriptors, each stored once.
 
 use std::collections::HashMap;
 
 use target_lexicon::Endianness;
 
-use super::protocol::{Features, MAX_FIELDS, MAX_STRINGS, Part, SHARED, SHARED_TEXT, TEXT, Tag};
+use super::protocol::layout::POOL_ALIGN;
+use super::protocol::{
+    Capabilities, Descriptors, Directive, Encode, MAX_FIELDS, MAX_STRINGS, Piece, ResultDescriptor, SHARED,
+    SHARED_TEXT, TEXT, derive,
+};
 
-/// The most parts that a row may have: a message of a body may print each field, with a text before it and behind it.
-const MAX_PARTS: usize = 2 * MAX_FIELDS as usize + 1;
-const _: () = assert!(MAX_PARTS < MAX_STRINGS);
+/// The most pieces that a template may have: a message of a body may print each field, with a text before it and behind it.
+const MAX_PIECES: usize = 2 * MAX_FIELDS as usize + 1;
+const _: () = assert!(MAX_PIECES < MAX_STRINGS);
 
-/// The most bytes of a table.
+/// The most bytes of a pool.
 pub(super) const MAX_BYTES: u32 = (1 << 24) - 1;
 
-/// More than the texts and rows of the shared routines take.
-const ROOM_FOR_ROUTINES: usize = 1 << 16;
+/// More than the texts and templates of the runtime helpers take.
+const ROOM_FOR_HELPERS: usize = 1 << 16;
 
 #[derive(Debug)]
-pub(super) struct Messages {
-    /// The byte order of words.
-    endianness: Endianness,
+pub(super) struct ConstantPool {
+    /// The byte order of descriptors.
+    order: Endianness,
     bytes: Vec<u8>,
     texts: HashMap<String, u32>,
-    /// Runs of words.
-    runs: HashMap<Box<[u32]>, u32>,
-    rows: HashMap<Box<[u8]>, u32>,
+    /// Descriptors and code of expressions.
+    descriptors: HashMap<Box<[u8]>, u32>,
+    templates: HashMap<Box<[u8]>, u32>,
     /// Where shared texts are, once they are there.
     shared: Option<u32>,
-    /// What all that is written here makes use of.
-    pub features: Features,
+    /// The capabilities that the pool's signatures, results and templates ask of the runtime helpers.
+    capabilities: Capabilities,
 }
 
-impl Messages {
-    pub(super) fn new(endianness: Endianness) -> Self {
-        Messages {
-            endianness,
+impl ConstantPool {
+    /// An empty pool of a module whose target has this byte order.
+    pub(super) fn new(order: Endianness) -> Self {
+        ConstantPool {
+            order,
             bytes: Vec::new(),
             texts: HashMap::new(),
-            runs: HashMap::new(),
-            rows: HashMap::new(),
+            descriptors: HashMap::new(),
+            templates: HashMap::new(),
             shared: None,
-            features: Features::default(),
+            capabilities: Capabilities::default(),
         }
     }
 
-    pub(super) fn endianness(&self) -> Endianness {
-        self.endianness
+    /// The byte order of descriptors.
+    pub(super) fn order(&self) -> Endianness {
+        self.order
+    }
+
+    /// The capabilities that the pool asks of the runtime helpers so far.
+    pub(super) fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
     /// The offset of a NUL-terminated text, stored once. Never 0, which stands for no text.
@@ -70,23 +81,58 @@ impl Messages {
         offset
     }
 
-    /// The offset of words, aligned; equal runs of them are stored once.
-    pub(super) fn words(&mut self, words: &[u32]) -> u32 {
-        if let Some(offset) = self.runs.get(words) {
+    /// The bytes of a value, as the pool has them.
+    pub(super) fn encoded(&self, value: &impl Encode) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        value.write(self.order, &mut bytes);
+        bytes
+    }
+
+    /// The offset of a descriptor or of an expression's code, aligned; equal bytes are stored once.
+    pub(super) fn descriptor(&mut self, bytes: &[u8]) -> u32 {
+        if let Some(offset) = self.descriptors.get(bytes) {
             return *offset;
         }
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(POOL_ALIGN), 0);
         let offset = self.bytes.len() as u32;
-        let bytes = match self.endianness {
-            Endianness::Little => u32::to_le_bytes,
-            Endianness::Big => u32::to_be_bytes,
-        };
-        self.bytes.extend(words.iter().copied().flat_map(bytes));
-        self.runs.insert(words.into(), offset);
+        self.bytes.extend_from_slice(bytes);
+        self.descriptors.insert(bytes.into(), offset);
         offset
     }
 
-    /// The offset of the shared texts, which rows refer to from now on. Only the routines' own may: `report` finds them in its own table.
+    /// The offset of a signature's descriptor, which begins `start` bytes into `bytes`, behind its extension. All descriptors that it
+    /// refers to are in the pool.
+    ///
+    /// # Errors
+    /// One of these descriptors isn't in the pool; the text says which.
+    pub(super) fn signature(&mut self, bytes: &[u8], start: u32) -> Result<u32, String> {
+        let offset = self.descriptor(bytes) + start;
+        self.capabilities.add_all(derive::of_signature(self.descriptors(), offset)?);
+        Ok(offset)
+    }
+
+    /// The offset of a result's descriptor.
+    ///
+    /// # Errors
+    /// The descriptor has no kind; the text says so.
+    pub(super) fn result(&mut self, descriptor: &ResultDescriptor) -> Result<u32, String> {
+        let offset = self.descriptor(&self.encoded(descriptor));
+        self.capabilities.add_all(derive::of_result(self.descriptors(), offset)?);
+        Ok(offset)
+    }
+
+    /// Adds capabilities that no descriptor tells.
+    pub(super) fn ask(&mut self, capabilities: Capabilities) {
+        self.capabilities.add_all(capabilities);
+    }
+
+    /// What the pool has, to be read.
+    pub(super) fn descriptors(&self) -> Descriptors<'_> {
+        Descriptors { bytes: &self.bytes, order: self.order }
+    }
+
+    /// The offset of the shared texts, which templates refer to from now on. Only the runtime helpers' own templates may: `report` finds the
+    /// texts in its own pool.
     pub(super) fn shared(&mut self) -> u32 {
         *self.shared.get_or_insert_with(|| {
             let offset = self.bytes.len() as u32;
@@ -95,52 +141,54 @@ impl Messages {
         })
     }
 
-    /// Adds a row and gives its offset; equal ones are stored once. Parts past [`MAX_PARTS`] are left out: the routines and bodies
-    /// have no more.
-    pub(super) fn row(&mut self, kind: &str, parts: &[Part<'_>]) -> u32 {
-        let mut row = Vec::new();
-        self.push_part(&mut row, Part::Text(kind));
-        self.finish_row(row, parts)
+    /// Adds a template and gives its offset; equal ones are stored once. Pieces past [`MAX_PIECES`] are left out: the runtime helpers and
+    /// bodies have no more.
+    pub(super) fn template(&mut self, kind: &str, pieces: &[Piece<'_>]) -> u32 {
+        let mut template = Vec::new();
+        self.push_piece(&mut template, Piece::Text(kind));
+        self.finish_template(template, pieces)
     }
 
-    /// The same without a kind: what a row's part is made of.
-    pub(super) fn part_of_row(&mut self, parts: &[Part<'_>]) -> u32 {
-        self.finish_row(Vec::new(), parts)
+    /// The same without an error's kind: the template that a directive of another template stands for.
+    pub(super) fn inner_template(&mut self, pieces: &[Piece<'_>]) -> u32 {
+        self.finish_template(Vec::new(), pieces)
     }
 
-    fn finish_row(&mut self, mut row: Vec<u8>, parts: &[Part<'_>]) -> u32 {
-        let strings = |part: &Part<'_>| if let Part::Value(tag, _) = part { tag.strings() } else { 1 };
-        debug_assert!(parts.iter().map(strings).sum::<usize>() < MAX_STRINGS, "{parts:?}");
-        parts.iter().take(MAX_PARTS).for_each(|part| self.push_part(&mut row, *part));
-        row.push(0);
-        if let Some(offset) = self.rows.get(row.as_slice()) {
+    fn finish_template(&mut self, mut template: Vec<u8>, pieces: &[Piece<'_>]) -> u32 {
+        let strings = |piece: &Piece<'_>| if let Piece::Value(directive, _) = piece { directive.strings() } else { 1 };
+        debug_assert!(pieces.iter().map(strings).sum::<usize>() < MAX_STRINGS, "{pieces:?}");
+        pieces.iter().take(MAX_PIECES).for_each(|piece| self.push_piece(&mut template, *piece));
+        template.push(0);
+        if let Some(offset) = self.templates.get(template.as_slice()) {
             return *offset;
         }
+        self.capabilities.add_all(derive::of_template(&template));
         let offset = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(&row);
-        self.rows.insert(row.into(), offset);
+        self.bytes.extend_from_slice(&template);
+        self.templates.insert(template.into(), offset);
         offset
     }
 
-    fn push_part(&mut self, row: &mut Vec<u8>, part: Part<'_>) {
-        match part {
-            Part::Text("") => {}
-            Part::Text(text) => match self.shared_code(text) {
-                Some(code) => row.push(code),
+    fn push_piece(&self, template: &mut Vec<u8>, piece: Piece<'_>) {
+        match piece {
+            Piece::Text("") => {}
+            Piece::Text(text) => match self.shared_code(text) {
+                Some(code) => template.push(code),
                 None => {
                     if !text.as_bytes().first().is_some_and(|first| TEXT.contains(first)) {
-                        self.features.add(Tag::Text);
-                        row.push(Tag::Text.own_code());
+                        template.push(Directive::Text.own_code());
                     }
-                    push_text(row, text);
+                    push_text(template, text);
                 }
             },
-            Part::Value(tag, field) => {
-                self.features.add(tag);
-                debug_assert!(tag.field().is_none_or(|its| its as u32 == field), "{tag:?} of field {field}");
-                match tag {
-                    Tag::Quoted => row.extend([b'"', 0, tag.own_code(), b'"', 0]),
-                    _ => row.push(tag.code(field)),
+            Piece::Value(directive, field) => {
+                debug_assert!(
+                    directive.field().is_none_or(|its| its as u32 == field),
+                    "{directive:?} of field {field}"
+                );
+                match directive {
+                    Directive::Quoted => template.extend([b'"', 0, directive.own_code(), b'"', 0]),
+                    _ => template.push(directive.code(field)),
                 }
             }
         }
@@ -154,9 +202,9 @@ impl Messages {
         u8::try_from(before).ok().and_then(|before| SHARED_TEXT.checked_add(before))
     }
 
-    /// Whether offsets reach all of it, the shared routines' own texts with it.
+    /// Whether offsets reach all of the pool, the runtime helpers' own texts with it.
     pub(super) fn is_in_reach(&self) -> bool {
-        self.bytes.len() <= MAX_BYTES as usize - ROOM_FOR_ROUTINES
+        self.bytes.len() <= MAX_BYTES as usize - ROOM_FOR_HELPERS
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {
@@ -175,73 +223,62 @@ mod tests {
     use super::*;
     use crate::lower::protocol::FIRST_FIXED;
 
-    fn row(texts: &mut Messages, kind: &str, parts: &[Part<'_>]) -> Vec<u8> {
-        let before = texts.bytes.len();
-        let offset = texts.row(kind, parts) as usize;
+    fn template(pool: &mut ConstantPool, kind: &str, pieces: &[Piece<'_>]) -> Vec<u8> {
+        let before = pool.bytes.len();
+        let offset = pool.template(kind, pieces) as usize;
         assert_eq!(offset, before);
-        texts.bytes[offset..].to_vec()
+        pool.bytes[offset..].to_vec()
     }
 
     #[test]
-    fn a_row_has_its_texts_inside() {
-        let mut texts = Messages::new(Endianness::Little);
-        let parts = [Part::Text("at "), Part::Value(Tag::Number, 1), Part::Text(""), Part::Text(", got ")];
-        assert_eq!(row(&mut texts, "ValueError", &parts), b"ValueError\0at \0\x02, got \0\0");
+    fn a_template_has_its_texts_inside() {
+        let mut pool = ConstantPool::new(Endianness::Little);
+        let pieces = [Piece::Text("at "), Piece::Value(Directive::Number, 1), Piece::Text(""), Piece::Text(", got ")];
+        assert_eq!(template(&mut pool, "ValueError", &pieces), b"ValueError\0at \0\x02, got \0\0");
         // stored once
-        assert_eq!(texts.row("ValueError", &parts), 0);
-        assert_eq!(texts.part_of_row(&[]), texts.part_of_row(&[]));
+        assert_eq!(pool.template("ValueError", &pieces), 0);
+        assert_eq!(pool.inner_template(&[]), pool.inner_template(&[]));
     }
 
     #[test]
-    fn the_routines_rows_share_texts() {
-        let mut texts = Messages::new(Endianness::Little);
-        let shared = texts.shared() as usize;
-        assert_eq!(texts.shared() as usize, shared);
+    fn the_helpers_templates_share_texts() {
+        let mut pool = ConstantPool::new(Endianness::Little);
+        let shared = pool.shared() as usize;
+        assert_eq!(pool.shared() as usize, shared);
         for text in SHARED {
-            let code = texts.shared_code(text).expect(text);
+            let code = pool.shared_code(text).expect(text);
             let at = shared + usize::from(code - SHARED_TEXT);
-            assert!(texts.bytes[at..].starts_with(text.as_bytes()) && texts.bytes[at + text.len()] == 0);
-            assert_eq!(row(&mut texts, text, &[]), [code, 0]);
+            assert!(pool.bytes[at..].starts_with(text.as_bytes()) && pool.bytes[at + text.len()] == 0);
+            assert_eq!(template(&mut pool, text, &[]), [code, 0]);
         }
     }
 
     /// What no text can begin with stands behind a byte that says so.
     #[test]
     fn texts_may_begin_with_any_character() {
-        let mut texts = Messages::new(Endianness::Little);
-        let bytes = row(&mut texts, "É", &[Part::Text("\u{1}a"), Part::Text("ü"), Part::Text("aü\n")]);
-        let code = Tag::Text.own_code();
+        let mut pool = ConstantPool::new(Endianness::Little);
+        let bytes = template(&mut pool, "É", &[Piece::Text("\u{1}a"), Piece::Text("ü"), Piece::Text("aü\n")]);
+        let code = Directive::Text.own_code();
         let expected = [&[code][..], "É\0".as_bytes(), &[code], b"\x01a\0", &[code], "ü\0aü\n\0\0".as_bytes()].concat();
         assert_eq!(bytes, expected);
-        assert!(texts.features.has(Tag::Text));
+        assert!(pool.capabilities.has(Directive::Text));
     }
 
     #[test]
-    fn no_two_parts_have_the_same_byte() {
-        const TAGS: [Tag; 15] = [
-            Tag::Number,
-            Tag::String,
-            Tag::Path,
-            Tag::Place,
-            Tag::Type,
-            Tag::DType,
-            Tag::Device,
-            Tag::NumberedDevice,
-            Tag::Quoted,
-            Tag::Bindings,
-            Tag::Unknown,
-            Tag::Text,
-            Tag::Unless,
-            Tag::Steps,
-            Tag::TypeKey,
-        ];
+    fn no_two_directives_have_the_same_byte() {
         let mut seen = HashMap::new();
-        for (tag, field) in TAGS.into_iter().flat_map(|tag| (0..MAX_FIELDS).map(move |field| (tag, field))) {
-            let code = tag.code(field);
-            assert!(code != 0 && code < SHARED_TEXT && !TEXT.contains(&code), "{tag:?} of field {field}");
-            let operand = (tag as u8) < FIRST_FIXED as u8;
-            let before = seen.insert(code, (tag, operand.then_some(field)));
-            assert!(before.is_none_or(|before| before == (tag, None)), "{tag:?} of field {field}: {before:?}");
+        for (directive, field) in
+            Directive::ALL.into_iter().flat_map(|directive| (0..MAX_FIELDS).map(move |field| (directive, field)))
+        {
+            let code = directive.code(field);
+            assert!(code != 0 && code < SHARED_TEXT && !TEXT.contains(&code), "{directive:?} of field {field}");
+            assert_eq!(Directive::of_code(code), Some(directive));
+            let operand = (directive as u8) < FIRST_FIXED as u8;
+            let before = seen.insert(code, (directive, operand.then_some(field)));
+            assert!(
+                before.is_none_or(|before| before == (directive, None)),
+                "{directive:?} of field {field}: {before:?}"
+            );
         }
     }
 }

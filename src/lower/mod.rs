@@ -31,7 +31,7 @@ mod prototype;
 mod unit;
 mod wrapper;
 
-pub use binder::{Capabilities, helpers_module};
+pub use binder::helpers_module;
 pub use body::{Body, Expr, Operand, ParamRef, TensorRef};
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::{Convention, KernelReturn, flat_signature};
@@ -40,5 +40,6 @@ pub use kernel::Kernel;
 pub use library::LibraryLowering;
 pub use metadata::{metadata, type_schema};
 pub use module::{Lowering, RuntimeHelpers, lower};
+pub use protocol::Capabilities;
 pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype};

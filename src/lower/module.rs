@@ -1,8 +1,8 @@
 //! Wrappers of one module, put together.
 
-use super::binder::Capabilities;
 use super::error::LowerError;
 use super::kernel::Kernel;
+use super::protocol::Capabilities;
 use super::unit::{OWN_SYMBOLS, Unit};
 use super::{binder, constants, wrapper};
 use crate::ir;
@@ -69,7 +69,7 @@ impl Lowering {
 
     /// The capabilities that the wrappers so far need of the runtime helpers.
     pub fn capabilities(&self) -> Capabilities {
-        Capabilities::used_by(&self.unit.texts)
+        self.unit.texts.capabilities()
     }
 
     /// Whether a wrapper so far calls `bind` in every call, and not only on its slow path.

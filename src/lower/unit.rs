@@ -1,6 +1,6 @@
 //! The module under construction, with its constant pool: what wrappers, bodies and the binder are lowered into.
 
-use super::constants::Messages;
+use super::constants::ConstantPool;
 use crate::ir::{self, FuncSig};
 use crate::spec::Signature;
 use target_lexicon::Endianness;
@@ -11,7 +11,7 @@ pub(super) const OWN_SYMBOLS: &str = "__tvm_ffi_codegen_";
 
 /// The constant pool of a module under construction, with the data that it will be.
 pub(super) struct Pool<'a> {
-    pub texts: &'a mut Messages,
+    pub texts: &'a mut ConstantPool,
     pub data: ir::DataRef,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Unit {
     pub module: ir::Module,
     /// The data that the pool will be.
     pub messages: ir::DataRef,
-    pub texts: Messages,
+    pub texts: ConstantPool,
     /// What stands before each function's name in its symbol.
     pub prefix: String,
     /// A wrapper calls `bind` in every call.
@@ -33,7 +33,7 @@ impl Unit {
     pub(super) fn new(endianness: Endianness) -> Self {
         let mut module = ir::Module::for_endianness(endianness);
         let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        Unit { module, messages, texts: Messages::new(endianness), prefix: String::new(), always_binds: false }
+        Unit { module, messages, texts: ConstantPool::new(endianness), prefix: String::new(), always_binds: false }
     }
 
     /// The symbol of a wrapper.

@@ -14,25 +14,6 @@ pub(in crate::lower) fn pair(order: Endianness, first: u32, second: u32) -> i64 
     (u64::from(low) | u64::from(high) << 32) as i64
 }
 
-/// The word that has these bytes in memory.
-pub(in crate::lower) fn bytes(order: Endianness, bytes: [u8; 4]) -> u32 {
-    match order {
-        Endianness::Little => u32::from_le_bytes(bytes),
-        Endianness::Big => u32::from_be_bytes(bytes),
-    }
-}
-
-/// The words that have these halves in memory, two each.
-pub(in crate::lower) fn halves(order: Endianness, [first, second, third, fourth]: [u16; 4]) -> [u32; 2] {
-    [[first, second], [third, fourth]].map(|[first, second]| {
-        let (low, high) = match order {
-            Endianness::Little => (first, second),
-            Endianness::Big => (second, first),
-        };
-        u32::from(low) | u32::from(high) << 16
-    })
-}
-
 /// The first field of a [`pair`], an `I32`.
 pub(in crate::lower) fn first(b: &mut FunctionBuilder<'_>, pair: Value) -> Value {
     half(b, pair, Endianness::Little)
@@ -141,9 +122,6 @@ mod tests {
         ] {
             let [low, high] = u16s(dtype.lanes);
             assert_eq!(dtype_word(order, dtype), u32s([2, 32, low, high]));
-            let [[a, b], [c, d]] = [0x0102, 0xf304].map(u16s);
-            assert_eq!(halves(order, [0x0102, 0xf304, 0xf304, 0x0102]), [u32s([a, b, c, d]), u32s([c, d, a, b])]);
-            assert_eq!(bytes(order, [1, 2, 3, 0xf4]), u32s([1, 2, 3, 0xf4]));
             let (first, second) = (u32s([1, 2, 3, 4]), u32s([5, 6, 7, 0x88]));
             assert_eq!(pair(order, first, second) as u64, u64s([1, 2, 3, 4, 5, 6, 7, 0x88]));
         }

@@ -1,63 +1,65 @@
 //! `check`: one argument, or what is inside of one.
 
-use super::emit::{Condition, Emit, Var};
-use super::routine::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, VALUE_ERROR};
-use super::state::State;
+use super::helper::{Binder, EXPECTED_NUMBER, EXPECTED_TEXT, GOT, GOT_NUMBER, VALUE_ERROR};
+use super::state::BinderState;
+use super::structured::{Condition, StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::before_zeros;
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_any, store_none};
-use crate::lower::protocol::Field;
-use crate::lower::protocol::Part;
-use crate::lower::protocol::{Aspect, Kind, constant, entry, named, note, place, record, scalar};
+use crate::lower::protocol::{
+    Binding, Capability, ConstantDescriptor, Encode, Field, IntRange, OptionalDescriptor, ParamDescriptor, Path, Piece,
+    ScalarDescriptor, SymbolDim, TypeDescriptor, TypeKind, field, offset,
+};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TypeIndex};
 
 /// An argument that is looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Arg {
-    pub rec: Value,
+    /// The address of the type's descriptor.
+    pub ty: Value,
     /// Where it is.
     pub from: Value,
-    /// Where what the good path accepts goes.
+    /// Where the argument goes that the fast path accepts.
     pub to: Value,
-    /// What it is, an rvalue reference seen through.
+    /// The type index of the argument, or of the object that an rvalue reference refers to (C9.9).
     pub index: Value,
     pub payload: Value,
 }
 
 pub(super) fn check(r: &mut Binder<'_, '_>) {
-    let (named, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
-    r.look_at_argument(named, from, to);
+    let (param, from, to) = (r.b.param(1), r.b.param(2), r.b.param(3));
+    r.look_at_argument(param, from, to);
     r.succeed();
 }
 
 impl Binder<'_, '_> {
     /// Checks an argument, or what is inside of one.
-    pub(super) fn check(&mut self, named: Value, from: Value, to: Value) {
-        match self.routines.check {
-            Some(check) => self.call_or_fail(check, &[self.state, named, from, to]),
-            None => self.look_at_argument(named, from, to),
+    pub(super) fn check(&mut self, param: Value, from: Value, to: Value) {
+        match self.helpers.check {
+            Some(check) => self.call_or_fail(check, &[self.state, param, from, to]),
+            None => self.look_at_argument(param, from, to),
         }
     }
 
-    fn look_at_argument(&mut self, named: Value, from: Value, to: Value) {
+    fn look_at_argument(&mut self, param: Value, from: Value, to: Value) {
         let (index, payload) = seen_through(self, from);
-        let (table, rec) = (self.field_ptr(Field::Table), self.word(named, named::TYPE));
-        let rec = self.base(table, rec);
-        let arg = Arg { rec, from, to, index, payload };
+        let (table, ty) = (self.field_ptr(Field::Pool), self.read(param, field!(ParamDescriptor, ty)));
+        let ty = self.base(table, ty);
+        let arg = Arg { ty, from, to, index, payload };
         self.set_field(Field::Got, index);
         self.set_field(Field::Payload, payload);
-        let name = self.table_text(named, named::NAME);
-        self.set_here(place::NAME, name);
-        if self.has(Aspect::IntSymbol) {
+        let name = self.pool_text(param, field!(ParamDescriptor, name));
+        self.set_path(offset!(Path, name), name);
+        if self.has(Capability::IntSymbol) {
             let nothing = self.b.ptr_const(0);
-            self.set_here(place::PART, nothing);
+            self.set_path(offset!(Path, member), nothing);
         }
-        let text = self.table_text(rec, record::TEXT);
+        let text = self.pool_text(ty, field!(TypeDescriptor, expected));
         self.set_field(Field::Text, text);
-        let kind = self.number(rec, record::KIND);
+        let kind = self.read(ty, field!(TypeDescriptor, kind));
         let done = self.b.block();
-        let kinds: Vec<_> = KINDS.iter().filter(|(kind, _)| self.has(*kind)).collect();
+        let kinds: Vec<_> = CHECKS.iter().filter(|(kind, _)| self.has(*kind)).collect();
         for (i, (which, then)) in kinds.iter().enumerate() {
             // the last is what it is if it is no other
             if i + 1 < kinds.len() {
@@ -77,51 +79,51 @@ impl Binder<'_, '_> {
     }
 }
 
-type Look = fn(&mut Binder<'_, '_>, Arg);
+type CheckFn = fn(&mut Binder<'_, '_>, Arg);
 
-/// What is done with a record of each kind.
-const KINDS: [(Kind, Look); 21] = [
-    (Kind::Tensor, |r, arg| r.tensor(arg)),
-    (Kind::Optional, |r, arg| {
+/// The check of each kind of type.
+const CHECKS: [(TypeKind, CheckFn); 21] = [
+    (TypeKind::Tensor, |r, arg| r.tensor(arg)),
+    (TypeKind::Optional, |r, arg| {
         let none = r.is(arg.index, i64::from(TypeIndex::NONE.0));
         r.when_else(
             none,
             |r| store_none(&mut r.b, arg.to),
             |r| {
-                let inner = r.b.ptr_add_imm(arg.rec, i64::from(4 * record::OWN));
+                let inner = r.b.ptr_add_imm(arg.ty, i64::from(offset!(OptionalDescriptor, inner)));
                 r.check(inner, arg.from, arg.to);
             },
         );
     }),
-    (Kind::Signed, |r, arg| r.int(arg, true)),
-    (Kind::Unsigned, |r, arg| r.int(arg, false)),
-    (Kind::Float, |r, arg| r.float(arg)),
-    (Kind::Bool, |r, arg| r.bool(arg)),
-    (Kind::Handle, |r, arg| r.handle(arg)),
-    (Kind::Str, |r, arg| r.str(arg)),
-    (Kind::Bytes, |r, arg| r.bytes(arg)),
-    (Kind::DType, |r, arg| r.dtype(arg)),
-    (Kind::Device, |r, arg| {
+    (TypeKind::Signed, |r, arg| r.int(arg, true)),
+    (TypeKind::Unsigned, |r, arg| r.int(arg, false)),
+    (TypeKind::Float, |r, arg| r.float(arg)),
+    (TypeKind::Bool, |r, arg| r.bool(arg)),
+    (TypeKind::Handle, |r, arg| r.handle(arg)),
+    (TypeKind::Str, |r, arg| r.str(arg)),
+    (TypeKind::Bytes, |r, arg| r.bytes(arg)),
+    (TypeKind::DType, |r, arg| r.dtype(arg)),
+    (TypeKind::Device, |r, arg| {
         r.require_index(arg, &[TypeIndex::DEVICE]);
         r.accept_same(arg);
     }),
-    (Kind::Any, |r, arg| {
+    (TypeKind::Any, |r, arg| {
         let ok = r.is_not(arg.index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
         r.require_accepted(ok);
         r.accept_same(arg);
     }),
-    (Kind::None, |r, arg| {
+    (TypeKind::None, |r, arg| {
         r.require_index(arg, &[TypeIndex::NONE]);
         store_none(&mut r.b, arg.to);
     }),
-    (Kind::Int, |r, arg| r.constant_int(arg)),
-    (Kind::True, |r, arg| r.constant_bool(arg, true)),
-    (Kind::False, |r, arg| r.constant_bool(arg, false)),
-    (Kind::Shape, |r, arg| r.shape(arg)),
-    (Kind::Object, |r, arg| r.object(arg)),
-    (Kind::Tuple, |r, arg| r.tuple(arg)),
-    (Kind::Sequence, |r, arg| r.sequence(arg)),
-    (Kind::Map, |r, arg| r.map(arg)),
+    (TypeKind::Int, |r, arg| r.constant_int(arg)),
+    (TypeKind::True, |r, arg| r.constant_bool(arg, true)),
+    (TypeKind::False, |r, arg| r.constant_bool(arg, false)),
+    (TypeKind::Shape, |r, arg| r.shape(arg)),
+    (TypeKind::Object, |r, arg| r.object(arg)),
+    (TypeKind::Tuple, |r, arg| r.tuple(arg)),
+    (TypeKind::Sequence, |r, arg| r.sequence(arg)),
+    (TypeKind::Map, |r, arg| r.map(arg)),
 ];
 
 /// The type index and the payload; of an rvalue reference, those of the object behind it, if there is one.
@@ -210,16 +212,16 @@ impl Binder<'_, '_> {
         self.require_as_it_is(carrier);
     }
 
-    // Contract 6, by upstream's converters (`tvm/ffi/type_traits.h`).
+    // C8, by upstream's converters (`tvm/ffi/type_traits.h`).
 
     fn float(&mut self, arg: Arg) {
         self.require_carrier(arg, &[TypeIndex::FLOAT, TypeIndex::INT, TypeIndex::BOOL]);
         let mut converted = self.b.convert(ConvertOp::SIntToFloat, Type::F64, arg.payload);
-        if self.has(Aspect::Float32) {
+        if self.has(Capability::Float32) {
             // rounded once: a `float32` doesn't come by way of `float64`
             let single = self.b.convert(ConvertOp::SIntToFloat, Type::F32, arg.payload);
             let single = self.b.convert(ConvertOp::FPromote, Type::F64, single);
-            let unused = self.number(arg.rec, scalar::UNUSED_BITS);
+            let unused = self.read(arg.ty, field!(ScalarDescriptor, unused_bits));
             let is_double = self.is(unused, 0);
             converted = self.b.select(is_double, converted, single);
         }
@@ -247,20 +249,20 @@ impl Binder<'_, '_> {
 
     fn int(&mut self, arg: Arg, signed: bool) {
         self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
-        if self.has(Aspect::Narrow) {
+        if self.has(Capability::Narrow) {
             // a narrow integer fits where shifting its unused bits out and back changes nothing
-            let unused = self.number(arg.rec, scalar::UNUSED_BITS);
+            let unused = self.read(arg.ty, field!(ScalarDescriptor, unused_bits));
             let up = self.b.binary(BinaryOp::Shl, arg.payload, unused);
             let back = self.b.binary(if signed { BinaryOp::AShr } else { BinaryOp::LShr }, up, unused);
             let fits = self.b.icmp(IntCC::Eq, back, arg.payload);
-            let range = self.table_text(arg.rec, scalar::RANGE);
+            let range = self.pool_text(arg.ty, field!(IntRange, range).behind::<ScalarDescriptor>());
             self.set_field(Field::Text, range);
             self.set_field(Field::Got, arg.payload);
             self.require_value(fits, &[EXPECTED_TEXT, GOT, GOT_NUMBER]);
         }
-        if self.has(Aspect::IntSymbol) {
+        if self.has(Capability::IntSymbol) {
             self.set_field(Field::Got, arg.payload);
-            let is_symbol = self.number(arg.rec, scalar::HAS_SYMBOL);
+            let is_symbol = self.read(arg.ty, field!(ScalarDescriptor, has_symbol));
             let is_symbol = self.is_not(is_symbol, 0);
             self.when(is_symbol, |r| r.int_symbol(arg));
         }
@@ -269,27 +271,30 @@ impl Binder<'_, '_> {
 
     /// An integer that is a symbol of dimensions: binds it, or has to be what it is.
     fn int_symbol(&mut self, arg: Arg) {
-        let entry = self.b.ptr_add_imm(arg.rec, i64::from(4 * scalar::SYMBOL));
-        let symbol = self.word(entry, entry::VALUE);
-        let note = self.note(symbol);
-        let bound = self.is_bound(note);
+        let dim = self.b.ptr_add_imm(arg.ty, (ScalarDescriptor::SIZE + IntRange::SIZE) as i64);
+        let symbol = self.read(dim, field!(SymbolDim, symbol));
+        let binding = self.binding(symbol);
+        let bound = self.is_bound(binding);
         self.when_else(
             bound,
             |r| {
-                let value = r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+                let value = r.b.load(Type::I64, binding, offset!(Binding, value), MemFlags::ALIGNED);
                 let same = r.b.icmp(IntCC::Eq, arg.payload, value);
                 let expected = super::dims::expected_symbol();
-                let parts = [&expected[..], &[GOT, GOT_NUMBER]].concat();
-                let what = [Part::Text("value of "), super::routine::PATH];
-                r.require_of_telling(same, VALUE_ERROR, &what, &parts, |r| r.tell_symbol(entry, note, value));
+                let pieces = [&expected[..], &[GOT, GOT_NUMBER]].concat();
+                let what = [Piece::Text("value of "), super::helper::PATH];
+                r.require_of_telling(same, VALUE_ERROR, &what, &pieces, |r| r.tell_symbol(dim, binding, value));
             },
-            |r| r.bind_note(note, arg.payload),
+            |r| r.bind(binding, arg.payload),
         );
     }
 
     fn constant_int(&mut self, arg: Arg) {
         self.require_carrier(arg, &[TypeIndex::INT, TypeIndex::BOOL]);
-        let (low, high) = (self.word(arg.rec, constant::VALUE), self.word(arg.rec, constant::VALUE + 1));
+        let (low, high) = (
+            self.read(arg.ty, field!(ConstantDescriptor, value.low)),
+            self.read(arg.ty, field!(ConstantDescriptor, value.high)),
+        );
         let value = self.halves(low, high);
         self.set_field(Field::Expected, value);
         self.set_field(Field::Got, arg.payload);
@@ -302,13 +307,13 @@ impl Binder<'_, '_> {
         self.require_carrier(arg, &[TypeIndex::BOOL, TypeIndex::INT]);
         let same = self.b.icmp_imm(if value { IntCC::Ne } else { IntCC::Eq }, arg.payload, 0);
         let text = if value { "True, got False" } else { "False, got True" };
-        self.require_value(same, &[Part::Text(text)]);
+        self.require_value(same, &[Piece::Text(text)]);
         let payload = self.b.i64(i64::from(value));
         self.accept(arg.to, TypeIndex::BOOL, payload);
     }
 
-    pub(super) fn is_bound(&mut self, note: Value) -> Value {
-        let name = self.b.load(Type::Ptr, note, note::PLACE + place::NAME, MemFlags::ALIGNED);
+    pub(super) fn is_bound(&mut self, binding: Value) -> Value {
+        let name = self.b.load(Type::Ptr, binding, offset!(Binding, path.name), MemFlags::ALIGNED);
         self.is_not(name, 0)
     }
 }

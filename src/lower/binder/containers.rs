@@ -1,15 +1,17 @@
 //! Tuples, Arrays and Lists, Maps and Dicts.
 
 use super::check::Arg;
-use super::emit::{Emit, Var};
-use super::routine::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, TYPE_ERROR};
-use super::state::State;
+use super::helper::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, TYPE_ERROR};
+use super::state::BinderState;
 use super::strings::STR;
+use super::structured::{StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX};
-use crate::lower::protocol::Field;
-use crate::lower::protocol::{Part, Tag};
-use crate::lower::protocol::{StepKind, map, named, place, sequence, step, tuple};
+use crate::lower::protocol::state::{STEP_SIZE, STEPS};
+use crate::lower::protocol::{
+    DescriptorField, Directive, Encode, Field, MapDescriptor, ParamDescriptor, Path, Piece, SequenceDescriptor, Step,
+    StepKind, TupleDescriptor, field, offset,
+};
 use crate::lower::{capi, ffi_call};
 use tvm_ffi_runtime::abi::{TVMFFISeqCell, TypeIndex};
 
@@ -22,14 +24,14 @@ impl Binder<'_, '_> {
     /// Becomes an Array of accepted items; nobody reads its header.
     pub(super) fn tuple(&mut self, arg: Arg) {
         self.require_index(arg, &[TypeIndex::ARRAY, TypeIndex::LIST]);
-        self.require_there(arg.payload);
+        self.require_non_null(arg.payload);
         let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
         let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
-        let count = self.word(arg.rec, tuple::COUNT);
+        let count = self.read(arg.ty, field!(TupleDescriptor, count));
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, count);
         let same = self.b.icmp(IntCC::Eq, size, count);
-        let length = [Part::Text("length of "), super::routine::PATH];
+        let length = [Piece::Text("length of "), super::helper::PATH];
         self.require_of(same, TYPE_ERROR, &length, &[EXPECTED_NUMBER, GOT, GOT_NUMBER]);
         let from = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
         let object = self.take_memory(i64::from(HEADER) + size_of::<TVMFFISeqCell>() as i64);
@@ -38,10 +40,10 @@ impl Binder<'_, '_> {
         self.set_field(Field::Memory, end);
         self.b.store(to, object, CELL_DATA, MemFlags::ALIGNED);
         self.b.store(count, object, CELL_SIZE, MemFlags::ALIGNED);
-        let first = self.b.ptr_add_imm(arg.rec, i64::from(4 * tuple::SIZE));
+        let first = self.behind::<TupleDescriptor>(arg.ty);
         self.for_up(count, |r, index| {
             let (from, to) = (r.nth(from, index, ANY_SIZE), r.nth(to, index, ANY_SIZE));
-            let item = r.nth(first, index, 4 * named::SIZE);
+            let item = r.nth_descriptor::<ParamDescriptor>(first, index);
             r.check(item, from, to);
         });
         let payload = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
@@ -50,57 +52,57 @@ impl Binder<'_, '_> {
 
     /// Runs `inside` one container deeper; gives the step into it.
     fn enter(&mut self, inside: impl FnOnce(&mut Self, Value)) {
-        let here = self.here();
-        let depth = self.b.load(Type::I64, here, place::DEPTH, MemFlags::ALIGNED);
-        let steps = self.b.ptr_add_imm(here, i64::from(place::STEPS));
-        let step = self.nth(steps, depth, step::SIZE);
-        let name = self.b.load(Type::Ptr, here, place::NAME, MemFlags::ALIGNED);
-        self.b.store(name, step, step::NAME, MemFlags::ALIGNED);
+        let here = self.path();
+        let depth = self.b.load(Type::I64, here, offset!(Path, depth), MemFlags::ALIGNED);
+        let steps = self.b.ptr_add_imm(here, i64::from(STEPS));
+        let step = self.nth(steps, depth, STEP_SIZE);
+        let name = self.b.load(Type::Ptr, here, offset!(Path, name), MemFlags::ALIGNED);
+        self.b.store(name, step, offset!(Step, name), MemFlags::ALIGNED);
         let one = self.b.i64(1);
         let deeper = self.b.binary(BinaryOp::Add, depth, one);
-        self.set_here(place::DEPTH, deeper);
+        self.set_path(offset!(Path, depth), deeper);
         let strict = self.field(Field::Strict);
         self.set_field(Field::Strict, one);
         inside(self, step);
         self.set_field(Field::Strict, strict);
-        self.set_here(place::DEPTH, depth);
+        self.set_path(offset!(Path, depth), depth);
     }
 
     /// Checks an element. What it becomes is thrown away: elements are not converted.
-    fn element(&mut self, rec: Value, from: Value) -> Value {
+    fn element(&mut self, ty: Value, from: Value) -> Value {
         let memory = self.field(Field::Memory);
         let to = self.b.slot(ANY_SIZE as u32, 8);
         let to = self.b.stack_addr(to);
-        let code = self.routines.check.and_then(|check| self.b.call(check, &[self.state, rec, from, to]));
+        let code = self.helpers.check.and_then(|check| self.b.call(check, &[self.state, ty, from, to]));
         self.set_field(Field::Memory, memory);
         code.unwrap_or_else(|| self.b.iconst(Type::I32, 0))
     }
 
     fn set_step(&mut self, step: Value, kind: StepKind, value: Value) {
         let kind = self.b.i64(kind as i64);
-        self.b.store(kind, step, step::KIND, MemFlags::ALIGNED);
-        self.b.store(value, step, step::VALUE, MemFlags::ALIGNED);
+        self.b.store(kind, step, offset!(Step, kind), MemFlags::ALIGNED);
+        self.b.store(value, step, offset!(Step, value), MemFlags::ALIGNED);
     }
 
     pub(super) fn sequence(&mut self, arg: Arg) {
-        let wanted = self.number(arg.rec, sequence::TYPE_INDEX);
+        let wanted = self.read(arg.ty, field!(SequenceDescriptor, type_index));
         let same = self.b.icmp(IntCC::Eq, arg.index, wanted);
-        let or_list = self.number(arg.rec, sequence::OR_LIST);
+        let or_list = self.read(arg.ty, field!(SequenceDescriptor, or_list));
         let or_list = self.is_not(or_list, 0);
         let list = self.is(arg.index, i64::from(TypeIndex::LIST.0));
         let list = self.and(or_list, list);
         let ok = self.or(same, list);
         self.require_accepted(ok);
-        self.require_there(arg.payload);
+        self.require_non_null(arg.payload);
         let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
         let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
         let elements = self.b.load(Type::Ptr, base, CELL_DATA, MemFlags::ALIGNED);
-        let rec = self.b.ptr_add_imm(arg.rec, i64::from(4 * sequence::SIZE));
+        let ty = self.b.ptr_add_imm(arg.ty, i64::from(offset!(SequenceDescriptor, elements)));
         self.enter(|r, step| {
             r.for_up(size, |r, index| {
                 r.set_step(step, StepKind::Index, index);
                 let from = r.nth(elements, index, ANY_SIZE);
-                let code = r.element(rec, from);
+                let code = r.element(ty, from);
                 let ok = r.b.icmp_imm(IntCC::Eq, code, 0);
                 r.pass_up_unless(ok, code);
             });
@@ -125,27 +127,37 @@ impl Binder<'_, '_> {
 
     /// Keys and values are read by the runtime's functions, which give references of our own.
     pub(super) fn map(&mut self, arg: Arg) {
-        let wanted = self.number(arg.rec, map::TYPE_INDEX);
+        let wanted = self.read(arg.ty, field!(MapDescriptor, type_index));
         let ok = self.b.icmp(IntCC::Eq, arg.index, wanted);
         self.require_accepted(ok);
-        self.require_there(arg.payload);
-        let key_rec = self.b.ptr_add_imm(arg.rec, i64::from(4 * map::SIZE));
-        let value_rec = self.b.ptr_add_imm(key_rec, i64::from(4 * named::SIZE));
+        self.require_non_null(arg.payload);
+        let keys = self.b.ptr_add_imm(arg.ty, i64::from(offset!(MapDescriptor, keys)));
+        let values = self.b.ptr_add_imm(keys, ParamDescriptor::SIZE as i64);
         let container = ffi_call::any_slot(&mut self.b);
         self.accept_raw(container, arg.index, arg.payload);
         let (size, iterator) = (ffi_call::any_slot(&mut self.b), ffi_call::any_slot(&mut self.b));
-        self.call_global(arg.rec, map::SIZE_FUNCTION, container, size);
+        self.call_global(
+            arg.ty,
+            [field!(MapDescriptor, size_function.text), field!(MapDescriptor, size_function.len)],
+            container,
+            size,
+        );
         let size = self.b.load(Type::I64, size, PAYLOAD, MemFlags::ALIGNED);
         let some = self.b.icmp_imm(IntCC::SGt, size, 0);
         self.when(some, |r| {
-            r.call_global(arg.rec, map::ITER_FUNCTION, container, iterator);
+            r.call_global(
+                arg.ty,
+                [field!(MapDescriptor, iter_function.text), field!(MapDescriptor, iter_function.len)],
+                container,
+                iterator,
+            );
             let iterator = r.b.load(Type::Ptr, iterator, PAYLOAD, MemFlags::ALIGNED);
             let code = Var::new(&mut r.b, Type::I32);
             let zero = r.b.iconst(Type::I32, 0);
             r.set(code, zero);
             r.enter(|r, step| {
                 r.for_up(size, |r, index| {
-                    r.unless_failed(code, |r| r.pair(iterator, key_rec, value_rec, step, index, code));
+                    r.unless_failed(code, |r| r.pair(iterator, keys, values, step, index, code));
                     // the last has none behind it
                     let one = r.b.i64(1);
                     let behind = r.b.binary(BinaryOp::Add, index, one);
@@ -161,17 +173,17 @@ impl Binder<'_, '_> {
         self.accept_raw(arg.to, arg.index, arg.payload);
     }
 
-    fn pair(&mut self, iterator: Value, key_rec: Value, value_rec: Value, step: Value, index: Value, code: Var) {
+    fn pair(&mut self, iterator: Value, keys: Value, values: Value, step: Value, index: Value, code: Var) {
         let key = self.iterate(iterator, KEY, code);
         self.unless_failed(code, |r| {
             r.set_step(step, StepKind::Key, index);
-            let checked = r.element(key_rec, key);
+            let checked = r.element(keys, key);
             r.set(code, checked);
             r.unless_failed(code, |r| {
                 let value = r.iterate(iterator, VALUE, code);
                 r.unless_failed(code, |r| {
                     r.set_key_step(step, key);
-                    let checked = r.element(value_rec, value);
+                    let checked = r.element(values, value);
                     r.set(code, checked);
                     r.release_any(value);
                 });
@@ -180,7 +192,7 @@ impl Binder<'_, '_> {
         });
     }
 
-    /// Tells a value's place by its key.
+    /// Makes a value's step of its key (C7.6).
     fn set_key_step(&mut self, step: Value, key: Value) {
         let index = self.signed_word(key, TYPE_INDEX / 4);
         let payload = self.b.load(Type::I64, key, PAYLOAD, MemFlags::ALIGNED);
@@ -208,9 +220,9 @@ impl Binder<'_, '_> {
         answer
     }
 
-    /// Calls the runtime's global function whose name and length are in words of the record; passes its error up.
-    fn call_global(&mut self, rec: Value, word: i32, arg: Value, result: Value) {
-        let (name, len) = (self.table_text(rec, word), self.word(rec, word + 1));
+    /// Calls the runtime's global function whose name and length a Map's descriptor tells; passes its error up.
+    fn call_global(&mut self, map: Value, [name, len]: [DescriptorField; 2], arg: Value, result: Value) {
+        let (name, len) = (self.pool_text(map, name), self.read(map, len));
         let array = self.byte_array(name, len);
         let function = Var::new(&mut self.b, Type::Ptr);
         let none = self.b.ptr_const(0);
@@ -220,8 +232,8 @@ impl Binder<'_, '_> {
         let function = self.get(function);
         let there = self.is_not(function, 0);
         self.set_field(Field::Text, name);
-        let text = Part::Value(Tag::String, Field::Text as u32);
-        self.require(there, "RuntimeError", &[Part::Text("The runtime has no function "), text]);
+        let text = Piece::Value(Directive::String, Field::Text as u32);
+        self.require(there, "RuntimeError", &[Piece::Text("The runtime has no function "), text]);
         let code = ffi_call::call(&mut self.b, function, arg, 1, result);
         self.release(function);
         if let Some(code) = code {

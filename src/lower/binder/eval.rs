@@ -1,12 +1,11 @@
 //! `eval`: computes an expression in 64 bits.
 
-use super::emit::{Emit, Var};
-use super::routine::Binder;
-use super::state::State;
+use super::helper::Binder;
+use super::state::BinderState;
+use super::structured::{StructuredCode, Var};
 use crate::ir::{Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::arithmetic::{Overflow, checked, total_division};
-use crate::lower::protocol::Field;
-use crate::lower::protocol::{Rpn, note};
+use crate::lower::protocol::{Binding, Field, Opcode, offset};
 use crate::spec::DimOp;
 
 /// What [`Field::HasValue`] says: bits for what went wrong.
@@ -23,7 +22,7 @@ const STATUS: i32 = 8;
 
 pub(super) fn eval(r: &mut Binder<'_, '_>) {
     let (code, target) = (r.b.param(1), r.b.param(2));
-    let stack = r.b.slot(CELL as u32 * Rpn::STACK, 8);
+    let stack = r.b.slot(CELL as u32 * Opcode::STACK, 8);
     let stack = r.b.stack_addr(stack);
     let mut m = Machine { at: Var::new(&mut r.b, Type::Ptr), top: Var::new(&mut r.b, Type::Ptr), r };
     m.r.set(m.at, code);
@@ -34,7 +33,7 @@ pub(super) fn eval(r: &mut Binder<'_, '_>) {
     let at = m.r.get(m.at);
     let op = m.r.word(at, 0);
     m.r.advance_imm(m.at, 4);
-    let end = m.r.is(op, Rpn::End as i64);
+    let end = m.r.is(op, Opcode::End as i64);
     m.r.b.branch(end, done, next, Hint::None);
     m.r.b.switch_to(next);
     m.leaves(op, target);
@@ -55,7 +54,7 @@ struct Machine<'r, 'm, 't> {
 }
 
 impl Machine<'_, '_, '_> {
-    fn on(&mut self, op: Value, which: Rpn, then: impl FnOnce(&mut Self)) {
+    fn on(&mut self, op: Value, which: Opcode, then: impl FnOnce(&mut Self)) {
         let is = self.r.is(op, which as i64);
         let (yes, join) = (self.r.b.block(), self.r.b.block());
         self.r.b.branch(is, yes, join, Hint::None);
@@ -87,22 +86,22 @@ impl Machine<'_, '_, '_> {
     }
 
     fn leaves(&mut self, op: Value, target: Value) {
-        self.on(op, Rpn::Const, |m| {
+        self.on(op, Opcode::Const, |m| {
             let at = m.r.get(m.at);
             let (low, high) = (m.r.word(at, 0), m.r.word(at, 1));
             let value = m.r.halves(low, high);
             m.r.advance_imm(m.at, 8);
             m.push(value);
         });
-        self.on(op, Rpn::Symbol, |m| {
+        self.on(op, Opcode::Symbol, |m| {
             let at = m.r.get(m.at);
             let symbol = m.r.word(at, 0);
-            let note = m.r.note(symbol);
-            let value = m.r.b.load(Type::I64, note, note::VALUE, MemFlags::ALIGNED);
+            let binding = m.r.binding(symbol);
+            let value = m.r.b.load(Type::I64, binding, offset!(Binding, value), MemFlags::ALIGNED);
             m.r.advance_imm(m.at, 4);
             m.push(value);
         });
-        self.on(op, Rpn::Target, |m| m.push(target));
+        self.on(op, Opcode::Target, |m| m.push(target));
     }
 
     /// The status with a bit more where `cond` holds.
@@ -116,7 +115,7 @@ impl Machine<'_, '_, '_> {
     fn operation(
         &mut self,
         op: Value,
-        which: Rpn,
+        which: Opcode,
         compute: impl FnOnce(&mut Binder<'_, '_>, Value, Value) -> (Value, Value),
     ) {
         self.on(op, which, |m| {
@@ -125,7 +124,7 @@ impl Machine<'_, '_, '_> {
             let status = m.r.or(of_x, of_y);
             let overflows = m.r.b.unary(UnaryOp::Not, ok);
             let mut status = m.mark(status, overflows, NO_VALUE);
-            if matches!(which, Rpn::FloorDiv | Rpn::Mod) {
+            if matches!(which, Opcode::FloorDiv | Opcode::Mod) {
                 let bits = m.r.or(y, of_y);
                 let zero = m.r.is(bits, 0);
                 status = m.mark(status, zero, ZERO_DIVISOR);
@@ -135,7 +134,7 @@ impl Machine<'_, '_, '_> {
     }
 
     fn operations(&mut self, op: Value) {
-        for (which, op_of_dim) in [(Rpn::Add, DimOp::Add), (Rpn::Sub, DimOp::Sub), (Rpn::Mul, DimOp::Mul)] {
+        for (which, op_of_dim) in [(Opcode::Add, DimOp::Add), (Opcode::Sub, DimOp::Sub), (Opcode::Mul, DimOp::Mul)] {
             self.operation(op, which, |r, x, y| {
                 let (value, overflow) = checked(&mut r.b, op_of_dim, x, y);
                 let fits = match overflow {
@@ -145,8 +144,8 @@ impl Machine<'_, '_, '_> {
                 (value, fits)
             });
         }
-        self.operation(op, Rpn::FloorDiv, |r, x, y| divide(r, DimOp::FloorDiv, x, y));
-        self.operation(op, Rpn::Mod, |r, x, y| divide(r, DimOp::Mod, x, y));
+        self.operation(op, Opcode::FloorDiv, |r, x, y| divide(r, DimOp::FloorDiv, x, y));
+        self.operation(op, Opcode::Mod, |r, x, y| divide(r, DimOp::Mod, x, y));
     }
 }
 

@@ -1,45 +1,45 @@
-//! Sizes and strides of tensors: contract 3 to 5.
+//! Sizes and strides of tensors (C5.9 to C5.17, C10.9 to C10.18).
 
-use super::emit::{Condition, Emit, Var};
-use super::routine::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, VALUE_ERROR};
-use super::state::State;
+use super::helper::{Binder, EXPECTED_NUMBER, GOT, GOT_NUMBER, VALUE_ERROR};
+use super::state::BinderState;
+use super::structured::{Condition, StructuredCode, Var};
 use super::tensors::Tensor;
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::tensor::STRIDES;
-use crate::lower::protocol::Field;
-use crate::lower::protocol::{Aspect, entry, flag, place, tensor};
-use crate::lower::protocol::{Part, Tag};
+use crate::lower::protocol::{
+    Capability, DimDescriptor, Directive, Field, Path, Piece, TensorDescriptor, TensorFlags, field, offset,
+};
 
 /// `.shape[0]`
-const PLACE: [Part<'static>; 1] = [Part::Value(Tag::Place, Field::Here as u32)];
+const DIM_PATH: [Piece<'static>; 1] = [Piece::Value(Directive::DimPath, Field::Path as u32)];
 
 impl Binder<'_, '_> {
-    /// Entry `index` of the record: the dimensions, then the strides.
-    fn entry(&mut self, rec: Value, index: Value) -> Value {
-        let first = self.b.ptr_add_imm(rec, i64::from(4 * tensor::SIZE));
-        self.nth(first, index, 4 * entry::SIZE)
+    /// Dimension `index` of the tensor's descriptor: the sizes, then the strides.
+    fn dimension(&mut self, ty: Value, index: Value) -> Value {
+        let first = self.behind::<TensorDescriptor>(ty);
+        self.nth_descriptor::<DimDescriptor>(first, index)
     }
 
     /// Sizes, one by one.
     pub(super) fn sizes(&mut self, t: Tensor) {
-        self.set_part(".shape[");
-        let stated = self.number32(t.rec, tensor::RANK);
+        self.set_member(".shape[");
+        let stated = self.read32(t.ty, field!(TensorDescriptor, rank));
         let stated = self.b.icmp_imm(IntCC::SGe, stated, 0);
         self.for_up(t.rank, |r, d| {
-            r.set_here(place::DIM, d);
+            r.set_path(offset!(Path, dim), d);
             let size = r.at(t.shape, d);
             r.either(
-                Aspect::Ranked,
-                Aspect::AnyRank,
+                Capability::Ranked,
+                Capability::AnyRank,
                 stated,
                 |r| {
-                    let entry = r.entry(t.rec, d);
-                    r.size(entry, size);
+                    let dim = r.dimension(t.ty, d);
+                    r.size(dim, size);
                 },
                 |r| {
                     let ok = r.b.icmp_imm(IntCC::SGe, size, 0);
-                    let parts = [Part::Text("a size of at least 0"), GOT, GOT_NUMBER];
-                    r.require_of_telling(ok, VALUE_ERROR, &PLACE, &parts, |r| r.set_field(Field::Got, size));
+                    let pieces = [Piece::Text("a size of at least 0"), GOT, GOT_NUMBER];
+                    r.require_of_telling(ok, VALUE_ERROR, &DIM_PATH, &pieces, |r| r.set_field(Field::Got, size));
                 },
             );
         });
@@ -67,8 +67,8 @@ impl Binder<'_, '_> {
         (lower, self.or(upper, sign))
     }
 
-    /// The number of elements, where every product of trailing sizes fits, and strides. Contract 3 and 4: no strides mean compact
-    /// ones; a size of 1 takes any stride, and an empty tensor any strides. Writes what the good path expects.
+    /// The number of elements, where every product of trailing sizes fits, and strides. NULL strides are compact;
+    /// a size of 1 takes any stride, and an empty tensor any strides (C10.16 to C10.18). Writes the strides that the fast path expects.
     pub(super) fn strides(&mut self, t: Tensor) -> Value {
         let given = self.b.load(Type::Ptr, t.from, STRIDES, MemFlags::ALIGNED);
         let has = self.is_not(given, 0);
@@ -86,7 +86,7 @@ impl Binder<'_, '_> {
             let to = r.b.element(strides, d, Type::I64);
             r.b.store(compact, to, 0, MemFlags::ALIGNED);
             let size = r.at(t.shape, d);
-            if r.has(Aspect::Compact) {
+            if r.has(Capability::Compact) {
                 let stride = r.at(given, d);
                 let other = r.b.icmp(IntCC::Ne, stride, compact);
                 let several = r.is_not(size, 1);
@@ -103,8 +103,8 @@ impl Binder<'_, '_> {
         });
         let overflow = self.get(overflow);
         let fits = self.is(overflow, 0);
-        let parts = [Part::Text("sizes whose product fits in 64 bits, got an overflow")];
-        self.require_part(fits, ".shape", &parts, |_| {});
+        let pieces = [Piece::Text("sizes whose product fits in 64 bits, got an overflow")];
+        self.require_member(fits, ".shape", &pieces, |_| {});
         let count = self.get(product);
         let empty = self.is(count, 0);
         let wrong = self.get(wrong);
@@ -114,10 +114,10 @@ impl Binder<'_, '_> {
             |r| {
                 let right = r.b.icmp_imm(IntCC::SLt, wrong, 0);
                 let ok = Condition::Any(vec![right, empty]);
-                let parts = [EXPECTED_NUMBER, Part::Text(" (contiguous)"), GOT, GOT_NUMBER];
-                r.require_of_telling(ok, VALUE_ERROR, &PLACE, &parts, |r| {
-                    r.set_part(".strides[");
-                    r.set_here(place::DIM, wrong);
+                let pieces = [EXPECTED_NUMBER, Piece::Text(" (contiguous)"), GOT, GOT_NUMBER];
+                r.require_of_telling(ok, VALUE_ERROR, &DIM_PATH, &pieces, |r| {
+                    r.set_member(".strides[");
+                    r.set_path(offset!(Path, dim), wrong);
                     let strides = r.compact_strides(t);
                     let (stride, compact) = (r.at(given, wrong), r.at(strides, wrong));
                     r.set_field(Field::Got, stride);
@@ -130,10 +130,10 @@ impl Binder<'_, '_> {
 
     /// Runs `other` where strides are stated or any, else `compact`.
     fn either_strides(&mut self, t: Tensor, other: impl FnOnce(&mut Self), compact: impl FnOnce(&mut Self)) {
-        let some = [Aspect::Strided, Aspect::AnyStrides].into_iter().any(|aspect| self.has(aspect));
-        match (some, self.has(Aspect::Compact)) {
+        let some = [Capability::Strided, Capability::AnyStrides].into_iter().any(|capability| self.has(capability));
+        match (some, self.has(Capability::Compact)) {
             (true, true) => {
-                let is_other = self.has_flag(t.flags, flag::STRIDED | flag::ANY_STRIDES);
+                let is_other = self.has_flag(t.flags, TensorFlags::STRIDED | TensorFlags::ANY_STRIDES);
                 self.when_else(is_other, other, compact);
             }
             (true, false) => other(self),
@@ -143,24 +143,24 @@ impl Binder<'_, '_> {
 
     /// Strides that are stated, or any.
     fn other_strides(&mut self, t: Tensor, given: Value, empty: Value) {
-        let stated = self.has_flag(t.flags, flag::STRIDED);
-        self.set_part(".strides[");
+        let stated = self.has_flag(t.flags, TensorFlags::STRIDED);
+        self.set_member(".strides[");
         self.for_up(t.rank, |r, d| {
             let stride = r.at(given, d);
             let strides = r.compact_strides(t);
             let to = r.b.element(strides, d, Type::I64);
             r.either(
-                Aspect::Strided,
-                Aspect::AnyStrides,
+                Capability::Strided,
+                Capability::AnyStrides,
                 stated,
                 |r| {
-                    r.set_here(place::DIM, d);
+                    r.set_path(offset!(Path, dim), d);
                     let size = r.at(t.shape, d);
                     let single = r.is(size, 1);
                     let excused = r.or(empty, single);
                     let index = r.b.binary(BinaryOp::Add, t.rank, d);
-                    let entry = r.entry(t.rec, index);
-                    r.stride(entry, stride, excused);
+                    let dim = r.dimension(t.ty, index);
+                    r.stride(dim, stride, excused);
                     let accepted = r.field(Field::Accepted);
                     r.b.store(accepted, to, 0, MemFlags::ALIGNED);
                 },

@@ -1,41 +1,42 @@
-//! What is decided once all parameters have been looked at: dimensions that wait, constraints, the sizes of a returned tensor.
+//! The checks after the parameters: deferred dimensions, constraints, the sizes of a returned tensor (C6, C10.14).
 
 use super::dims;
-use super::emit::{Emit, Var};
-use super::routine::{Binder, EXPECTED_TEXT, GOT_NUMBER, VALUE_ERROR};
-use super::state::State;
+use super::helper::{Binder, EXPECTED_TEXT, GOT_NUMBER, VALUE_ERROR};
+use super::state::BinderState;
+use super::structured::{StructuredCode, Var};
 use crate::ir::{IntCC, MemFlags, Type, Value};
-use crate::lower::protocol::Field;
 use crate::lower::protocol::state::Pass;
-use crate::lower::protocol::{Aspect, constraint, expr, header, note, rest, term, waiting};
-use crate::lower::protocol::{Part, Tag};
+use crate::lower::protocol::{
+    Binding, Capability, ConstraintDescriptor, Deferred, Directive, ExprDescriptor, Field, Piece, ResultDimDescriptor,
+    SignatureDescriptor, SignatureExtension, TermDescriptor, field, offset,
+};
 
-const CALLING: Part<'static> = Part::Value(Tag::String, Field::Calling as u32);
-const BINDINGS: Part<'static> = Part::Value(Tag::Bindings, Field::Expr as u32);
-const UNKNOWN: Part<'static> = Part::Value(Tag::Unknown, Field::Expr as u32);
+const CALLING: Piece<'static> = Piece::Value(Directive::String, Field::Calling as u32);
+const BINDINGS: Piece<'static> = Piece::Value(Directive::Bindings, Field::Expr as u32);
+const UNKNOWN: Piece<'static> = Piece::Value(Directive::Unknown, Field::Expr as u32);
 
-pub(super) fn finish(r: &mut Binder<'_, '_>, program: Value) {
-    if r.has(Aspect::Expr) {
-        wait(r);
+pub(super) fn finish(r: &mut Binder<'_, '_>, signature: Value) {
+    if r.has(Capability::Expr) {
+        deferred(r);
     }
-    if !r.has(Aspect::Constraint) && !r.has(Aspect::ResultDim) {
+    if !r.has(Capability::Constraint) && !r.has(Capability::ResultDim) {
         return;
     }
-    let has_rest = r.number(program, header::HAS_REST);
-    let has_rest = r.is_not(has_rest, 0);
-    r.when(has_rest, |r| {
-        if r.has(Aspect::Constraint) {
-            constraints(r, program);
+    let has_extension = r.read(signature, field!(SignatureDescriptor, has_extension));
+    let has_extension = r.is_not(has_extension, 0);
+    r.when(has_extension, |r| {
+        if r.has(Capability::Constraint) {
+            constraints(r, signature);
         }
-        if r.has(Aspect::ResultDim) {
-            result(r, program);
+        if r.has(Capability::ResultDim) {
+            result(r, signature);
         }
     });
 }
 
-/// Goes through what waits, as often as there is something that does: each time the first of them may get its value.
-fn wait(r: &mut Binder<'_, '_>) {
-    let count = r.field(Field::WaitingCount);
+/// Goes through the deferred dimensions, as often as there are deferred dimensions: each time the first of them may get its value.
+fn deferred(r: &mut Binder<'_, '_>) {
+    let count = r.field(Field::DeferredCount);
     r.set_number(Field::Pass, Pass::Again as i64);
     r.for_up(count, |r, _| look(r, count));
     r.set_number(Field::Pass, Pass::Last as i64);
@@ -44,103 +45,106 @@ fn wait(r: &mut Binder<'_, '_>) {
 
 fn look(r: &mut Binder<'_, '_>, count: Value) {
     r.for_up(count, |r, index| {
-        let (all, size) = (r.field_ptr(Field::Waiting), r.field(Field::WaitingSize));
+        let (all, size) = (r.field_ptr(Field::Deferred), r.field(Field::DeferredSize));
         let dim = r.nth_of(all, index, size);
-        let entry = r.b.load(Type::Ptr, dim, waiting::ENTRY, MemFlags::ALIGNED);
-        let waits = r.is_not(entry, 0);
-        r.when(waits, |r| {
-            let place = r.b.ptr_add_imm(dim, i64::from(waiting::PLACE));
-            let here = r.here();
-            r.copy_place(place, here);
-            let arg = r.b.load(Type::I64, dim, waiting::ARG, MemFlags::ALIGNED);
+        let descriptor = r.b.load(Type::Ptr, dim, offset!(Deferred, dim), MemFlags::ALIGNED);
+        let undecided = r.is_not(descriptor, 0);
+        r.when(undecided, |r| {
+            let path = r.b.ptr_add_imm(dim, i64::from(offset!(Deferred, path)));
+            let here = r.path();
+            r.copy_path(path, here);
+            let arg = r.b.load(Type::I64, dim, offset!(Deferred, arg), MemFlags::ALIGNED);
             r.set_field(Field::Arg, arg);
-            let got = r.b.load(Type::I64, dim, waiting::GOT, MemFlags::ALIGNED);
+            let got = r.b.load(Type::I64, dim, offset!(Deferred, got), MemFlags::ALIGNED);
             // the flag is 1, so that it is all flags of a size
             const _: () = assert!(dims::IS_SIZE == 1);
-            let is_size = r.b.load(Type::I64, dim, waiting::IS_SIZE, MemFlags::ALIGNED);
-            r.dim(entry, got, is_size);
+            let is_size = r.b.load(Type::I64, dim, offset!(Deferred, is_size), MemFlags::ALIGNED);
+            r.dim(descriptor, got, is_size);
             let decided = r.field(Field::HasValue);
             let decided = r.is(decided, super::eval::HAS_VALUE);
             r.when(decided, |r| {
                 let done = r.b.ptr_const(0);
-                r.b.store(done, dim, waiting::ENTRY, MemFlags::ALIGNED);
+                r.b.store(done, dim, offset!(Deferred, dim), MemFlags::ALIGNED);
             });
         });
     });
 }
 
 /// Sets the expression that is looked at, and requires that each of its symbols has a value.
-fn look_at(r: &mut Binder<'_, '_>, expr: Value, no_value: &[Part<'_>]) {
+fn look_at(r: &mut Binder<'_, '_>, expr: Value, no_value: &[Piece<'_>]) {
     r.set_field(Field::Expr, expr);
-    let text = r.table_text(expr, expr::TEXT);
+    let text = r.pool_text(expr, field!(ExprDescriptor, text));
     r.set_field(Field::Text, text);
     let (unknown, _) = r.unknown(expr);
     let ok = r.is(unknown, 0);
     r.require(ok, VALUE_ERROR, no_value);
 }
 
-fn constraints(r: &mut Binder<'_, '_>, program: Value) {
-    let count = r.word(program, rest::CONSTRAINTS);
-    let first = r.table_text(program, rest::FIRST_CONSTRAINT);
+fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
+    let count = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
+    let first = r.pool_text(signature, field!(SignatureExtension, first_constraint).of_ending::<SignatureExtension>());
     r.for_up(count, |r, index| {
-        let constraint = r.nth(first, index, 4 * constraint::SIZE);
-        let expr = r.table_text(constraint, constraint::EXPR);
-        let mismatch = [Part::Text("Mismatched constraint"), CALLING, EXPECTED_TEXT];
-        look_at(r, expr, &[&mismatch[..], &[Part::Text(", got no value of "), UNKNOWN]].concat());
+        let constraint = r.nth_descriptor::<ConstraintDescriptor>(first, index);
+        let expr = r.pool_text(constraint, field!(ConstraintDescriptor, expr));
+        let mismatch = [Piece::Text("Mismatched constraint"), CALLING, EXPECTED_TEXT];
+        look_at(r, expr, &[&mismatch[..], &[Piece::Text(", got no value of "), UNKNOWN]].concat());
         let zero = r.b.i64(0);
-        let (left, has_left) = r.value_of(expr, expr::CODE, zero);
-        let (right, has_right) = r.value_of(constraint, constraint::RIGHT, zero);
+        let (left, has_left) = r.value_of(expr, field!(ExprDescriptor, code), zero);
+        let (right, has_right) = r.value_of(constraint, field!(ConstraintDescriptor, right), zero);
         let (one, two, four) = (r.b.i64(1), r.b.i64(2), r.b.i64(4));
         let less = r.b.icmp(IntCC::SLt, left, right);
         let equal = r.b.icmp(IntCC::Eq, left, right);
         let order = r.b.select(equal, two, four);
         let order = r.b.select(less, one, order);
-        let accepts = r.word(constraint, constraint::ACCEPTS);
+        let accepts = r.read(constraint, field!(ConstraintDescriptor, accepts));
         let accepted = r.and(accepts, order);
         let ok = r.is_not(accepted, 0);
         let ok = r.and(ok, has_left);
         let ok = r.and(ok, has_right);
-        r.require(ok, VALUE_ERROR, &[&mismatch[..], &[Part::Text(", got "), BINDINGS]].concat());
+        r.require(ok, VALUE_ERROR, &[&mismatch[..], &[Piece::Text(", got "), BINDINGS]].concat());
     });
 }
 
 /// Sizes are not negative, and every product of the last ones fits.
-fn result(r: &mut Binder<'_, '_>, program: Value) {
-    let rank = r.word(program, rest::RESULT_DIMS);
-    let first = r.table_text(program, rest::FIRST_RESULT_DIM);
+fn result(r: &mut Binder<'_, '_>, signature: Value) {
+    let rank = r.read(signature, field!(SignatureExtension, result_dims).of_ending::<SignatureExtension>());
+    let first = r.pool_text(signature, field!(SignatureExtension, first_result_dim).of_ending::<SignatureExtension>());
     let size_of = |r: &mut Binder<'_, '_>, d: Value| {
         let at = r.b.element(first, d, Type::I32);
-        r.table_text(at, 0)
+        r.pool_text(at, field!(ResultDimDescriptor, expr))
     };
-    let dim = Part::Value(Tag::Number, Field::Expected as u32);
-    let mismatch = [Part::Text("Mismatched result.shape["), dim, Part::Text("]"), CALLING];
-    let with = |more: &[Part<'static>]| [&mismatch[..], more].concat();
+    let dim = Piece::Value(Directive::Number, Field::Expected as u32);
+    let mismatch = [Piece::Text("Mismatched result.shape["), dim, Piece::Text("]"), CALLING];
+    let with = |more: &[Piece<'static>]| [&mismatch[..], more].concat();
     r.for_up(rank, |r, d| {
         r.set_field(Field::Expected, d);
         let expr = size_of(r, d);
-        look_at(r, expr, &with(&[Part::Text("a size of at least 0, got no value of "), UNKNOWN]));
+        look_at(r, expr, &with(&[Piece::Text("a size of at least 0, got no value of "), UNKNOWN]));
         let zero = r.b.i64(0);
-        let (size, has_value) = r.value_of(expr, expr::CODE, zero);
-        let in_64_bits = [EXPECTED_TEXT, Part::Text(" in 64 bits ("), BINDINGS, Part::Text("), got none")];
+        let (size, has_value) = r.value_of(expr, field!(ExprDescriptor, code), zero);
+        let in_64_bits = [EXPECTED_TEXT, Piece::Text(" in 64 bits ("), BINDINGS, Piece::Text("), got none")];
         r.require(has_value, VALUE_ERROR, &with(&in_64_bits));
         r.set_field(Field::Got, size);
         let natural = r.b.icmp_imm(IntCC::SGe, size, 0);
-        // equal texts are stored once: an expression that is called as its symbol is that
-        let (text, name) = (r.word(expr, expr::TEXT), r.word(expr, expr::SIZE + term::NAME));
+        // equal pool are stored once: an expression that is called as its symbol is that
+        let (text, name) = (
+            r.read(expr, field!(ExprDescriptor, text)),
+            r.read(expr, field!(TermDescriptor, name).behind::<ExprDescriptor>()),
+        );
         let alone = r.b.icmp(IntCC::Eq, text, name);
-        let symbol = r.word(expr, expr::SIZE + term::SYMBOL);
-        let note = r.note(symbol);
-        let origin = r.b.ptr_add_imm(note, i64::from(note::PLACE));
+        let symbol = r.read(expr, field!(TermDescriptor, symbol).behind::<ExprDescriptor>());
+        let binding = r.binding(symbol);
+        let origin = r.b.ptr_add_imm(binding, i64::from(offset!(Binding, path)));
         r.set_field(Field::Origin, origin);
-        let negative = |more: [Part<'static>; 2]| {
+        let negative = |more: [Piece<'static>; 2]| {
             let [sep, what] = more;
-            let size = [Part::Text("a size of at least 0, got "), GOT_NUMBER, Part::Text(" ("), EXPECTED_TEXT];
-            with(&[&size[..], &[sep, what, Part::Text(")")]].concat())
+            let size = [Piece::Text("a size of at least 0, got "), GOT_NUMBER, Piece::Text(" ("), EXPECTED_TEXT];
+            with(&[&size[..], &[sep, what, Piece::Text(")")]].concat())
         };
         let fine_or_alone = r.or(natural, alone);
-        r.require(fine_or_alone, VALUE_ERROR, &negative([Part::Text(", "), BINDINGS]));
-        let from = Part::Value(Tag::Place, Field::Origin as u32);
-        r.require(natural, VALUE_ERROR, &negative([Part::Text(", from "), from]));
+        r.require(fine_or_alone, VALUE_ERROR, &negative([Piece::Text(", "), BINDINGS]));
+        let from = Piece::Value(Directive::DimPath, Field::Origin as u32);
+        r.require(natural, VALUE_ERROR, &negative([Piece::Text(", from "), from]));
     });
     let product = Var::new(&mut r.b, Type::I64);
     let one = r.b.i64(1);
@@ -150,7 +154,7 @@ fn result(r: &mut Binder<'_, '_>, program: Value) {
     r.for_down(rank, |r, d| {
         let expr = size_of(r, d);
         let zero = r.b.i64(0);
-        let (size, _) = r.value_of(expr, expr::CODE, zero);
+        let (size, _) = r.value_of(expr, field!(ExprDescriptor, code), zero);
         let before = r.get(product);
         let (next, ok) = r.product_fits(before, size);
         r.set(product, next);
@@ -160,6 +164,6 @@ fn result(r: &mut Binder<'_, '_>, program: Value) {
     });
     let fits = r.get(fits);
     let ok = r.is_not(fits, 0);
-    let text = Part::Text("sizes whose product fits in 64 bits, got an overflow");
-    r.require(ok, VALUE_ERROR, &[Part::Text("Mismatched result.shape"), CALLING, text]);
+    let text = Piece::Text("sizes whose product fits in 64 bits, got an overflow");
+    r.require(ok, VALUE_ERROR, &[Piece::Text("Mismatched result.shape"), CALLING, text]);
 }

@@ -1,29 +1,28 @@
-//! `int32_t bind(const void* table, uint32_t program, const TVMFFIAny* args, int64_t num_args, void* scratch)`: checks a call's
-//! arguments exactly, by the [program](crate::lower::protocol) of the signature and in the contract's order.
+//! `int32_t bind(const void* pool, uint32_t signature, const TVMFFIAny* args, int64_t num_args, void* scratch)`: checks a call's
+//! arguments exactly, by the signature's [descriptor](crate::lower::protocol::descriptor) and in the contract's order (C2).
 //!
-//! Where all are acceptable it writes an argument array to the scratch memory that the wrapper's good path
-//! accepts without a doubt, and returns 0: an int for a float parameter becomes a float, a `DLTensor*` or a tensor without
-//! strides becomes one with a header and compact strides, a default stands where the call left an argument out. Else it raises the first mismatch and returns -1.
+//! Where it accepts all arguments, it writes an argument array to the scratch memory that the wrapper's fast path accepts, and returns 0: an int for a float parameter becomes a float, a `DLTensor*` or a tensor without
+//! strides becomes one with a header and compact strides, a default stands where the call left an argument out. Else it raises the error of the first check that fails and returns -1.
 //!
-//! `bind` itself goes through the parameters; one is looked at by `check`, which calls itself for what is inside; a dimension
-//! by `dim`; an expression is computed by `eval`. `take_result` looks at what a kernel has written as its result.
+//! `bind` itself goes through the parameters. `check` checks one argument, and calls itself for the values inside. `dim` checks a
+//! dimension. `eval` computes an expression. `take_result` checks the result that a kernel has written.
 
 mod check;
 mod containers;
 mod define;
 mod dims;
-mod emit;
 mod eval;
 mod extents;
 mod finish;
+mod helper;
 mod objects;
 mod report;
 mod results;
-mod routine;
 mod run;
 mod state;
 mod strings;
+mod structured;
 mod tensors;
 
 pub(super) use define::define;
-pub use define::{Capabilities, helpers_module};
+pub use define::helpers_module;

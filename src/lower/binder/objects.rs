@@ -1,26 +1,26 @@
 //! Objects by their type, and `ffi.Shape`.
 
 use super::check::Arg;
-use super::emit::{Emit, Var};
-use super::routine::{Binder, EXPECTED_TEXT, GOT, GOT_TYPE, VALUE_ERROR};
-use super::state::State;
+use super::helper::{Binder, EXPECTED_TEXT, GOT, GOT_TYPE, VALUE_ERROR};
+use super::state::BinderState;
+use super::structured::{StructuredCode, Var};
 use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, CELL_SIZE, HEADER, PAYLOAD, TYPE_INDEX};
 use crate::lower::capi;
-use crate::lower::protocol::Field;
-use crate::lower::protocol::Part;
-use crate::lower::protocol::{Aspect, entry, object, place, shape};
+use crate::lower::protocol::{
+    Capability, DimDescriptor, Field, ObjectDescriptor, Path, Piece, ShapeDescriptor, SizedText, field, offset,
+};
 use crate::spec::MAX_RANK;
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIObject, TVMFFIShapeCell, TVMFFITypeInfo, TypeIndex};
 
 impl Binder<'_, '_> {
     pub(super) fn object(&mut self, arg: Arg) {
-        let wanted = self.number(arg.rec, object::TYPE_INDEX);
+        let wanted = self.read(arg.ty, field!(ObjectDescriptor, type_index));
         let known = self.b.icmp_imm(IntCC::SGe, wanted, 0);
         self.either(
-            Aspect::ObjectIndex,
-            Aspect::ObjectKey,
+            Capability::ObjectIndex,
+            Capability::ObjectKey,
             known,
             |r| {
                 let ok = r.b.icmp(IntCC::Eq, arg.index, wanted);
@@ -28,15 +28,18 @@ impl Binder<'_, '_> {
             },
             |r| r.object_by_key(arg),
         );
-        self.require_there(arg.payload);
+        self.require_non_null(arg.payload);
         self.accept_raw(arg.to, arg.index, arg.payload);
     }
 
     /// An object of the type of a key, or of one that is derived from it.
     fn object_by_key(&mut self, arg: Arg) {
-        let (key, len) = (self.table_text(arg.rec, object::KEY), self.word(arg.rec, object::KEY_LEN));
+        let (key, len) = (
+            self.pool_text(arg.ty, field!(SizedText, text).behind::<ObjectDescriptor>()),
+            self.read(arg.ty, field!(SizedText, len).behind::<ObjectDescriptor>()),
+        );
         let (registered, wanted) = self.type_index_of(key, len);
-        self.require_type(registered, &[EXPECTED_TEXT, Part::Text(" (not a registered type), got "), GOT_TYPE]);
+        self.require_type(registered, &[EXPECTED_TEXT, Piece::Text(" (not a registered type), got "), GOT_TYPE]);
         let ok = self.is_of_type(arg.index, arg.payload, wanted);
         self.require_accepted(ok);
     }
@@ -124,26 +127,26 @@ impl Binder<'_, '_> {
         self.require_index(arg, &[TypeIndex::SHAPE, TypeIndex::ARRAY, TypeIndex::LIST]);
         let is_shape = self.is(arg.index, i64::from(TypeIndex::SHAPE.0));
         self.require_as_it_is(is_shape);
-        self.require_there(arg.payload);
+        self.require_non_null(arg.payload);
         let base = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, arg.payload);
         let size = self.b.load(Type::I64, base, CELL_SIZE, MemFlags::ALIGNED);
-        let rank = self.number(arg.rec, shape::RANK);
+        let rank = self.read(arg.ty, field!(ShapeDescriptor, rank));
         let any = self.b.icmp_imm(IntCC::SLt, rank, 0);
         self.set_field(Field::Got, size);
         self.set_field(Field::Expected, rank);
         let same = self.b.icmp(IntCC::Eq, size, rank);
         let length_ok = self.or(any, same);
-        let length = [Part::Text("length of "), super::routine::PATH];
+        let length = [Piece::Text("length of "), super::helper::PATH];
         self.require_of(
             length_ok,
             VALUE_ERROR,
             &length,
-            &[super::routine::EXPECTED_NUMBER, GOT, super::routine::GOT_NUMBER],
+            &[super::helper::EXPECTED_NUMBER, GOT, super::helper::GOT_NUMBER],
         );
         let few = self.b.icmp_imm(IntCC::SLe, size, MAX_RANK as i64);
         let few = self.or(few, is_shape);
         let most = format!("at most {MAX_RANK}");
-        self.require_of(few, VALUE_ERROR, &length, &[Part::Text(&most), GOT, super::routine::GOT_NUMBER]);
+        self.require_of(few, VALUE_ERROR, &length, &[Piece::Text(&most), GOT, super::helper::GOT_NUMBER]);
         let object = Var::new(&mut self.b, Type::Ptr);
         self.set(object, base);
         self.when_else(
@@ -169,7 +172,7 @@ impl Binder<'_, '_> {
             },
         );
         let object = self.get(object);
-        if self.has(Aspect::ShapeRank) {
+        if self.has(Capability::ShapeRank) {
             self.entries(arg, any, rank, object);
         }
         let payload = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
@@ -186,17 +189,18 @@ impl Binder<'_, '_> {
         self.b.store(size, object, CELL_SIZE, MemFlags::ALIGNED);
         let elements = self.b.load(Type::Ptr, sequence, CELL_DATA, MemFlags::ALIGNED);
         let bracket = self.own_text("[");
-        self.set_here(place::PART, bracket);
+        self.set_path(offset!(Path, member), bracket);
         self.for_up(size, |r, index| {
             let element = r.nth(elements, index, ANY_SIZE);
             let type_index = r.signed_word(element, TYPE_INDEX / 4);
             let value = r.b.load(Type::I64, element, PAYLOAD, MemFlags::ALIGNED);
-            r.set_here(place::DIM, index);
+            r.set_path(offset!(Path, dim), index);
             r.set_field(Field::Got, type_index);
             r.set_field(Field::Payload, value);
             let ok = r.is_one_of(type_index, &[TypeIndex::INT, TypeIndex::BOOL]);
-            let what = [Part::Text("type of "), Part::Value(crate::lower::protocol::Tag::Place, Field::Here as u32)];
-            r.require_of(ok, super::routine::TYPE_ERROR, &what, &[Part::Text("int"), GOT, GOT_TYPE]);
+            let what =
+                [Piece::Text("type of "), Piece::Value(crate::lower::protocol::Directive::DimPath, Field::Path as u32)];
+            r.require_of(ok, super::helper::TYPE_ERROR, &what, &[Piece::Text("int"), GOT, GOT_TYPE]);
             let to = r.b.element(data, index, Type::I64);
             r.b.store(value, to, 0, MemFlags::ALIGNED);
         });
@@ -209,20 +213,20 @@ impl Binder<'_, '_> {
         let count = self.b.select(any, zero, rank);
         let data = self.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
         let bracket = self.own_text("[");
-        self.set_here(place::PART, bracket);
-        let first = self.b.ptr_add_imm(arg.rec, i64::from(4 * shape::SIZE));
+        self.set_path(offset!(Path, member), bracket);
+        let first = self.behind::<ShapeDescriptor>(arg.ty);
         self.for_up(count, |r, d| {
-            r.set_here(place::DIM, d);
+            r.set_path(offset!(Path, dim), d);
             let at = r.b.element(data, d, Type::I64);
             let got = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let entry = r.nth(first, d, 4 * entry::SIZE);
+            let entry = r.nth_descriptor::<DimDescriptor>(first, d);
             r.size(entry, got);
         });
     }
 
     /// The address of a text in the support's own table.
     pub(super) fn own_text(&mut self, text: &str) -> Value {
-        let offset = self.texts.text(text);
+        let offset = self.pool.text(text);
         self.own(offset)
     }
 }

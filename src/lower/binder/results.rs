@@ -1,16 +1,13 @@
-//! `take_result`: what a kernel has written as its result has to be of the stated type, and owned.
+//! `take_result`: the result that a kernel has written has to be of the stated type, and owned (C11.29 to C11.31).
 
 use super::check::Arg;
-use super::emit::{Emit, Var};
-use super::routine::{Binder, EXPECTED_TEXT, GOT_TYPE, TYPE_ERROR, of};
-use super::state::State;
+use super::helper::{Binder, EXPECTED_TEXT, GOT_TYPE, TYPE_ERROR, piece};
+use super::state::BinderState;
+use super::structured::{StructuredCode, Var};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_none};
 use crate::lower::capi;
-use crate::lower::protocol::Field;
-use crate::lower::protocol::state;
-use crate::lower::protocol::{Aspect, ResultKind, result};
-use crate::lower::protocol::{Part, Tag};
+use crate::lower::protocol::{Capability, Directive, Field, Piece, ResultDescriptor, ResultKind, field, state};
 use tvm_ffi_runtime::abi::TypeIndex;
 
 /// Types of values that belong to somebody else; strings among them are copied.
@@ -20,11 +17,14 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     let (table, from, to) = (r.b.param(0), r.b.param(2), r.b.param(3));
     let slot = r.b.slot(state::SIZE as u32, 8);
     r.state = r.b.stack_addr(slot);
-    r.set_field(Field::Table, table);
+    r.set_field(Field::Pool, table);
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
-    let rec = r.b.ptr_add(table, offset);
-    let (calling, text) = (r.table_text(rec, result::CALLING), r.table_text(rec, result::TEXT));
+    let descriptor = r.b.ptr_add(table, offset);
+    let (calling, text) = (
+        r.pool_text(descriptor, field!(ResultDescriptor, calling)),
+        r.pool_text(descriptor, field!(ResultDescriptor, expected)),
+    );
     r.set_field(Field::Calling, calling);
     r.set_field(Field::Text, text);
     own(r, from);
@@ -33,34 +33,34 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.set_field(Field::Got, index);
     r.set_field(Field::Payload, payload);
     let borrowed = r.is_one_of(index, &BORROWED);
-    let right = r.right_type(rec, index, payload);
+    let right = r.right_type(descriptor, index, payload);
     let object = r.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
     let null = r.is(payload, 0);
     let missing = r.and(object, null);
-    let got = [Part::Text("Mismatched type of result"), of(Tag::String, Field::Calling), EXPECTED_TEXT];
-    let refuse = |r: &mut Binder<'_, '_>, bad: Value, what: &[Part<'static>]| {
+    let got = [Piece::Text("Mismatched type of result"), piece(Directive::String, Field::Calling), EXPECTED_TEXT];
+    let refuse = |r: &mut Binder<'_, '_>, bad: Value, what: &[Piece<'static>]| {
         let fine = r.b.unary(UnaryOp::Not, bad);
         r.require(fine, TYPE_ERROR, &[&got[..], what].concat());
     };
     // a borrowed string that is there has become an owned one
     let no_text = r.is_one_of(index, &[TypeIndex::RAW_STR, TypeIndex::BYTE_ARRAY_PTR]);
-    refuse(r, no_text, &[Part::Text(", got a NULL pointer to one")]);
-    refuse(r, borrowed, &[Part::Text(", got a borrowed "), GOT_TYPE]);
+    refuse(r, no_text, &[Piece::Text(", got a NULL pointer to one")]);
+    refuse(r, borrowed, &[Piece::Text(", got a borrowed "), GOT_TYPE]);
     let wrong = r.is(right, 0);
     let (yes, no) = (r.b.cold_block(), r.b.block());
     r.b.branch(wrong, yes, no, Hint::None);
     r.b.switch_to(yes);
     // the message is made before its subject is released
-    let row = r.texts.row(TYPE_ERROR, &[&got[..], &[Part::Text(", got "), GOT_TYPE]].concat());
+    let template = r.pool.template(TYPE_ERROR, &[&got[..], &[Piece::Text(", got "), GOT_TYPE]].concat());
     let table = r.own(0);
-    let row = r.b.iconst(Type::I32, i64::from(row));
-    let code = r.b.call(r.routines.report, &[table, row, r.state]);
+    let template = r.b.iconst(Type::I32, i64::from(template));
+    let code = r.b.call(r.helpers.report, &[table, template, r.state]);
     let there = r.is_not(payload, 0);
     r.when(there, |r| r.release_any(from));
     r.b.ret(code);
     r.b.switch_to(no);
-    refuse(r, missing, &[Part::Text(", got a NULL pointer to one")]);
-    // the length of a small string is in the padding; else it is zero, and a truth value is 0 or 1 (contract 6)
+    refuse(r, missing, &[Piece::Text(", got a NULL pointer to one")]);
+    // the length of a small string is in the padding; else it is zero, and a truth value is 0 or 1 (C12.2, C12.6)
     let small = r.is_one_of(index, &[TypeIndex::SMALL_STR, TypeIndex::SMALL_BYTES]);
     let is_bool = r.is(index, i64::from(TypeIndex::BOOL.0));
     let truth = r.is_not(payload, 0);
@@ -85,7 +85,7 @@ fn own(r: &mut Binder<'_, '_>, value: Value) {
         let is = r.is(index, i64::from(form.0));
         let is = r.and(is, there);
         r.when(is, |r| {
-            let arg = Arg { rec: value, from: value, to: value, index, payload };
+            let arg = Arg { ty: value, from: value, to: value, index, payload };
             let (data, size) = match form {
                 TypeIndex::RAW_STR => r.text(arg),
                 _ => {
@@ -104,8 +104,8 @@ fn own(r: &mut Binder<'_, '_>, value: Value) {
 
 impl Binder<'_, '_> {
     /// 1 where the result is of the stated type, else 0.
-    fn right_type(&mut self, rec: Value, index: Value, payload: Value) -> Value {
-        let kind = self.word(rec, result::KIND);
+    fn right_type(&mut self, descriptor: Value, index: Value, payload: Value) -> Value {
+        let kind = self.read(descriptor, field!(ResultDescriptor, kind));
         let right = Var::new(&mut self.b, Type::I64);
         let zero = self.b.i64(0);
         self.set(right, zero);
@@ -119,15 +119,21 @@ impl Binder<'_, '_> {
         };
         decide(self, ResultKind::Any, &|r| r.b.bconst(true));
         decide(self, ResultKind::OneOf, &|r| {
-            let (one, other) = (r.signed_word(rec, result::INDEX), r.signed_word(rec, result::OTHER_INDEX));
+            let (one, other) = (
+                r.read(descriptor, field!(ResultDescriptor, index)),
+                r.read(descriptor, field!(ResultDescriptor, other_index)),
+            );
             let (one, other) = (r.b.icmp(IntCC::Eq, index, one), r.b.icmp(IntCC::Eq, index, other));
             r.or(one, other)
         });
-        if !self.has(Aspect::ResultKey) {
+        if !self.has(Capability::ResultKey) {
             return self.get(right);
         }
         decide(self, ResultKind::Key, &|r| {
-            let (key, len) = (r.table_text(rec, result::KEY), r.word(rec, result::KEY_LEN));
+            let (key, len) = (
+                r.pool_text(descriptor, field!(ResultDescriptor, key.text)),
+                r.read(descriptor, field!(ResultDescriptor, key.len)),
+            );
             let (registered, wanted) = r.type_index_of(key, len);
             let derived = r.is_of_type(index, payload, wanted);
             r.and(registered, derived)

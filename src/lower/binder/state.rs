@@ -1,17 +1,17 @@
 //! Access to the [state](crate::lower::protocol::state) of one call, in memory.
 
 use crate::ir::{ConvertOp, MemFlags, Type, Value};
-use crate::lower::protocol::state::{PLACE, SIZE};
-use crate::lower::protocol::{Field, note, place_size};
+use crate::lower::protocol::state::{PATH, SIZE, binding_size};
+use crate::lower::protocol::{DescriptorField, Field};
 
-use super::emit::Emit;
+use super::structured::StructuredCode;
 
 /// Access to the state.
-pub(super) trait State<'m>: Emit<'m> {
+pub(super) trait BinderState<'m>: StructuredCode<'m> {
     /// Its address.
     fn state(&self) -> Value;
 
-    /// Whether programs have containers whose elements are checked. Places have no steps where there are none.
+    /// Whether descriptors have containers whose elements are checked. Paths have no steps where there are none.
     fn has_containers(&self) -> bool;
 
     fn set_field(&mut self, field: Field, value: Value) {
@@ -39,38 +39,38 @@ pub(super) trait State<'m>: Emit<'m> {
         self.builder().load(Type::Ptr, state, 8 * field as i32, MemFlags::ALIGNED)
     }
 
-    /// The address of the present place.
-    fn here(&mut self) -> Value {
+    /// The address of the present path.
+    fn path(&mut self) -> Value {
         let state = self.state();
-        self.builder().ptr_add_imm(state, i64::from(PLACE))
+        self.builder().ptr_add_imm(state, i64::from(PATH))
     }
 
-    /// Writes a word of the present place.
-    fn set_here(&mut self, word: i32, value: Value) {
+    /// Writes a word of the present path.
+    fn set_path(&mut self, word: i32, value: Value) {
         let state = self.state();
-        self.builder().store(value, state, PLACE + word, MemFlags::ALIGNED);
+        self.builder().store(value, state, PATH + word, MemFlags::ALIGNED);
     }
 
-    /// The text at the offset in 32-bit word `index` behind `base`, in the wrapper's table.
-    fn table_text(&mut self, base: Value, index: i32) -> Value {
-        let table = self.field_ptr(Field::Table);
-        let offset = self.word(base, index);
-        self.builder().ptr_add(table, offset)
+    /// The address of the text or descriptor whose offset in the wrapper's pool a field tells.
+    fn pool_text(&mut self, descriptor: Value, field: DescriptorField) -> Value {
+        let pool = self.field_ptr(Field::Pool);
+        let offset = self.read(descriptor, field);
+        self.builder().ptr_add(pool, offset)
     }
 
-    /// Symbol `index`'s note.
-    fn note(&mut self, index: Value) -> Value {
+    /// Symbol `index`'s binding.
+    fn binding(&mut self, index: Value) -> Value {
         let state = self.state();
-        let notes = self.builder().ptr_add_imm(state, SIZE);
-        let size = self.note_size();
-        self.nth_of(notes, index, size)
+        let bindings = self.builder().ptr_add_imm(state, SIZE);
+        let size = self.binding_size();
+        self.nth_of(bindings, index, size)
     }
 
-    /// The size of a note.
-    fn note_size(&mut self) -> Value {
+    /// The size of a binding.
+    fn binding_size(&mut self) -> Value {
         match self.has_containers() {
-            true => self.field(Field::NoteSize),
-            false => self.builder().i64(i64::from(note::PLACE) + place_size(0)),
+            true => self.field(Field::BindingSize),
+            false => self.builder().i64(binding_size(0)),
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Strings in their three forms, and dtypes, which a string may name.
 
 use super::check::Arg;
-use super::emit::{Emit, Var};
-use super::routine::{Binder, GOT, VALUE_ERROR, of};
-use super::state::State;
+use super::helper::{Binder, GOT, VALUE_ERROR, piece};
+use super::state::BinderState;
+use super::structured::{StructuredCode, Var};
 use crate::ir::{ConvertOp, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{CELL_DATA, CELL_SIZE, HEADER, PAYLOAD};
-use crate::lower::protocol::Field;
-use crate::lower::protocol::{Part, Tag};
+use crate::lower::protocol::{Directive, Field, Piece};
 use crate::lower::{capi, ffi_call};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
@@ -48,7 +47,7 @@ impl Binder<'_, '_> {
             small,
             |r| r.accept_same(arg),
             |r| {
-                r.require_there(arg.payload);
+                r.require_non_null(arg.payload);
                 let borrowed = r.is(arg.index, i64::from(forms.borrowed.0));
                 r.when_else(
                     borrowed,
@@ -153,7 +152,7 @@ impl Binder<'_, '_> {
         // what is small is there, whatever its characters
         let one = self.b.i64(1);
         let there = self.b.select(small, one, arg.payload);
-        self.require_there(there);
+        self.require_non_null(there);
         let (data, size) = self.text(arg);
         self.set_field(Field::Got, data);
         self.set_field(Field::Payload, size);
@@ -167,9 +166,9 @@ impl Binder<'_, '_> {
             None => self.b.bconst(false),
         };
         self.when_else(known, |_| {}, |r| r.drop_raised());
-        let got = of(Tag::Quoted, Field::Got);
-        let name = [Part::Text("the name of a dtype"), GOT, got];
-        self.require_of(known, VALUE_ERROR, &[Part::Text("value of "), super::routine::PATH], &name);
+        let got = piece(Directive::Quoted, Field::Got);
+        let name = [Piece::Text("the name of a dtype"), GOT, got];
+        self.require_of(known, VALUE_ERROR, &[Piece::Text("value of "), super::helper::PATH], &name);
         let value = self.get(dtype);
         self.accept(arg.to, TypeIndex::DATA_TYPE, value);
     }

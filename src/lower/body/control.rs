@@ -7,7 +7,7 @@ use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
 use super::types::ir_type;
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
-use crate::lower::protocol::{MAX_FIELDS, Part, Tag};
+use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
 use crate::spec::{ParamType, ScalarType};
 
 impl Body<'_> {
@@ -161,9 +161,11 @@ impl Body<'_> {
                 self.emit(|l| {
                     let fine = l.b.icmp_imm(IntCC::SGt, value, 0);
                     l.check(fine, |l| {
-                        let parts =
-                            [Part::Text("expected a loop step of at least 1, got "), Part::Value(Tag::Number, 0)];
-                        Failure { row: l.texts.row("ValueError", &parts), values: vec![value] }
+                        let parts = [
+                            Piece::Text("expected a loop step of at least 1, got "),
+                            Piece::Value(Directive::Number, 0),
+                        ];
+                        Failure { row: l.texts.template("ValueError", &parts), values: vec![value] }
                     });
                 });
                 Some(value)
@@ -404,11 +406,11 @@ impl Message {
     fn failure(self, l: &mut BodyLowerer<'_>) -> Failure {
         let mut parts = Vec::new();
         for (i, piece) in (0..).zip(&self.pieces) {
-            parts.extend([Part::Text(piece), Part::Value(Tag::Number, i)]);
+            parts.extend([Piece::Text(piece), Piece::Value(Directive::Number, i)]);
         }
         // no value follows the last piece
         parts.pop();
-        let row = l.texts.row(&self.kind, &parts);
+        let row = l.texts.template(&self.kind, &parts);
         Failure { row, values: self.values }
     }
 }

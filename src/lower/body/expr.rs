@@ -6,7 +6,7 @@ use super::function::{BodyLowerer, Failure};
 use super::types::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
-use crate::lower::protocol::Part;
+use crate::lower::protocol::Piece;
 use crate::lower::unit::import_conflict;
 use crate::spec::ScalarType;
 
@@ -284,8 +284,8 @@ impl<'b> Expr<'b> {
             if constant.is_none_or(|c| c == 0) {
                 let nonzero = l.b.icmp_imm(IntCC::Ne, divisor.value, 0);
                 l.check(nonzero, |l| {
-                    let parts = [Part::Text("integer division or modulo by zero")];
-                    Failure { row: l.texts.row("ZeroDivisionError", &parts), values: Vec::new() }
+                    let parts = [Piece::Text("integer division or modulo by zero")];
+                    Failure { row: l.texts.template("ZeroDivisionError", &parts), values: Vec::new() }
                 });
             }
             if !ty.is_signed_int() {

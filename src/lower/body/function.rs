@@ -9,7 +9,7 @@ use crate::ir::{
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
-use crate::lower::constants::Messages;
+use crate::lower::constants::ConstantPool;
 use crate::lower::convention::{Convention, KernelReturn, TensorForm, flat_signature, has_null};
 use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::unit::Unit;
@@ -30,7 +30,7 @@ const FEW_VALUES: usize = 2;
 /// The state of lowering one body.
 pub(super) struct BodyLowerer<'m> {
     pub b: FunctionBuilder<'m>,
-    pub texts: &'m mut Messages,
+    pub texts: &'m mut ConstantPool,
     messages: DataRef,
     symbols: HashMap<String, Value>,
     /// Where the result goes, if the function has one.

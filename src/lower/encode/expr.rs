@@ -2,28 +2,53 @@
 
 use std::collections::HashMap;
 
-use crate::lower::protocol::{Rpn, TARGET};
+use crate::lower::protocol::{Opcode, TARGET};
 use crate::spec::{Dim, DimOp};
 
+/// The numbers of a signature's symbols.
+pub(super) struct Symbols<'a>(HashMap<&'a str, u32>);
+
+impl<'a> Symbols<'a> {
+    /// Numbers for these names, in order.
+    pub(super) fn new(names: Vec<&'a str>) -> Self {
+        Symbols(names.into_iter().zip(0..).collect())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether a name is a symbol.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The number of a symbol.
+    ///
+    /// # Errors
+    /// The signature has no such symbol, which is a bug; the text says which was looked for.
+    pub(super) fn number(&self, name: &str) -> Result<u32, String> {
+        self.0.get(name).copied().ok_or_else(|| format!("the number of the symbol {name}"))
+    }
+}
+
 /// Appends the code that computes `dim`, without an end.
-pub(super) fn code(dim: &Dim, symbols: &HashMap<&str, u32>, words: &mut Vec<u32>) {
+pub(super) fn code(dim: &Dim, symbols: &Symbols<'_>, words: &mut Vec<u32>) -> Result<(), String> {
     match dim {
-        Dim::Const(value) => words.extend([Rpn::Const as u32, *value as u32, (*value >> 32) as u32]),
-        Dim::Symbol(name) if name == TARGET => words.push(Rpn::Target as u32),
-        // every symbol of the signature has a number
-        Dim::Symbol(name) => {
-            words.extend([Rpn::Symbol as u32, symbols.get(name.as_str()).copied().unwrap_or(0)]);
-        }
+        Dim::Const(value) => words.extend([Opcode::Const as u32, *value as u32, (*value >> 32) as u32]),
+        Dim::Symbol(name) if name == TARGET => words.push(Opcode::Target as u32),
+        Dim::Symbol(name) => words.extend([Opcode::Symbol as u32, symbols.number(name)?]),
         Dim::Binary(op, x, y) => {
-            code(x, symbols, words);
-            code(y, symbols, words);
+            code(x, symbols, words)?;
+            code(y, symbols, words)?;
             words.push(match op {
-                DimOp::Add => Rpn::Add,
-                DimOp::Sub => Rpn::Sub,
-                DimOp::Mul => Rpn::Mul,
-                DimOp::FloorDiv => Rpn::FloorDiv,
-                DimOp::Mod => Rpn::Mod,
+                DimOp::Add => Opcode::Add,
+                DimOp::Sub => Opcode::Sub,
+                DimOp::Mul => Opcode::Mul,
+                DimOp::FloorDiv => Opcode::FloorDiv,
+                DimOp::Mod => Opcode::Mod,
             } as u32);
         }
     }
+    Ok(())
 }

@@ -1,34 +1,30 @@
-//! The encoder: a signature becomes data in the constant pool, which the binder reads.
+//! The encoder: a signature becomes descriptors in the constant pool, which the binder reads.
 
+mod encoder;
 mod expr;
 mod result;
+mod texts;
 
-pub(super) use result::encode_result;
+use super::constants::ConstantPool;
+use super::devices::{Devices, SharedId};
+use super::error::LowerError;
+use super::protocol::state::{binding_size, deferred_size};
+use super::protocol::{Capabilities, Capability, SignatureDescriptor, SignatureExtension, bindings_offset};
+use crate::spec::{ParamType, Signature};
+use encoder::Encoder;
+use expr::Symbols;
+use texts::{calling, expected};
 
-use std::collections::HashMap;
-
-use crate::lower::abi::fields::{self, dtype_word};
-use crate::lower::constants::Messages;
-use crate::lower::devices::{Devices, SharedId};
-use crate::lower::protocol::{
-    self, Aspect, Entry, Kind, Rpn, TARGET, constant, flag, header, note, object, place_size, record, rest, scalar,
-    shape, waiting,
-};
-use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType, Signature, TensorType};
-use tvm_ffi_runtime::abi::{
-    DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TVMFFISeqCell, TVMFFIShapeCell, TypeIndex,
-};
-
-/// How the kernel's convention changes what `bind` does.
+/// How the kernel's convention changes the binder's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) struct Options {
     /// Every tensor is passed on as a `DLTensor`.
     pub fold_all: bool,
     /// The caller's own arguments are passed on.
-    pub verbatim: bool,
+    pub forward_args: bool,
 }
 
-/// The memory in the wrapper's frame that `bind` writes to: arguments that the good path accepts, then its own state and notes.
+/// The memory in the wrapper's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct Scratch {
     pub bytes: u32,
@@ -36,7 +32,7 @@ pub(in crate::lower) struct Scratch {
     parts: [i64; USES.len()],
 }
 
-/// What the scratch memory is for, in the words of messages.
+/// The uses of the scratch memory, in the words of messages. The first four are what [`Encoder`] counts.
 const USES: [&str; 7] = [
     "tensors, their sizes and strides",
     "shapes",
@@ -46,10 +42,6 @@ const USES: [&str; 7] = [
     "symbols and device ids, with where each is from",
     "dimensions that are expressions, with where each is",
 ];
-const TENSORS: usize = 0;
-const SHAPES: usize = 1;
-const STRINGS: usize = 2;
-const CONTAINERS: usize = 3;
 
 impl Scratch {
     /// The uses that take most, with their bytes: the largest first, without those that take less than a tenth.
@@ -63,405 +55,216 @@ impl Scratch {
     }
 }
 
-/// A program in the table.
+/// A signature's descriptor in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct Encoded {
     /// Its offset.
     pub offset: u32,
     pub scratch: Scratch,
-    /// Bytes of a symbol's note.
-    pub note_size: i64,
+    /// Bytes of a symbol's binding.
+    pub binding_size: i64,
 }
 
-/// Writes a signature's program into the table.
+/// Writes a signature's descriptor into the pool.
+///
+/// # Errors
+/// [`LowerError::Internal`].
 pub(in crate::lower) fn encode(
-    texts: &mut Messages,
+    pool: &mut ConstantPool,
     signature: &Signature,
     devices: &Devices,
     options: Options,
-) -> Encoded {
-    if options.verbatim {
-        texts.features.add(Aspect::Verbatim);
-    }
-    let symbols: HashMap<&str, u32> = signature.names_in_dims().into_iter().zip(0..).collect();
-    let mut e = Encoder {
-        texts,
-        devices,
-        options,
-        policy: signature.dtype_policy(),
-        symbols,
-        words: Vec::new(),
-        memory: [0; 4],
-        waiting: 0,
-        deepest: 0,
-        containers: 0,
-    };
+) -> Result<Encoded, LowerError> {
+    encode_signature(pool, signature, devices, options).map_err(|missing| internal(signature, missing))
+}
+
+/// Writes the descriptor of the result that a kernel writes; gives its offset.
+///
+/// # Errors
+/// The text says which look-up has failed that can't fail.
+pub(in crate::lower) fn encode_result(
+    pool: &mut ConstantPool,
+    signature: &Signature,
+    ty: &ParamType,
+) -> Result<u32, String> {
+    result::result(pool, signature, ty)
+}
+
+fn internal(signature: &Signature, missing: String) -> LowerError {
+    LowerError::Internal { function: signature.name().to_owned(), missing }
+}
+
+fn encode_signature(
+    pool: &mut ConstantPool,
+    signature: &Signature,
+    devices: &Devices,
+    options: Options,
+) -> Result<Encoded, String> {
+    pool.ask(of_wrapper(signature, devices));
+    let symbols = Symbols::new(signature.names_in_dims());
+    let mut e = Encoder::new(pool, devices, options, signature.dtype_policy(), symbols);
     let passed = signature.passed().count();
-    let mut params = Vec::with_capacity(passed * protocol::named::SIZE as usize);
+    let mut params = Vec::new();
     for param in signature.passed() {
-        params.extend(e.named(&param.name, &param.ty, &expected(&param.ty), Some(&param.name)));
+        let param = e.param(&param.name, &param.ty, &expected(&param.ty), Some(&param.name))?;
+        params.extend(e.pool.encoded(&param));
     }
-    let constraints = e.constraints(signature.constraints());
-    let (result_dims, first_result_dim) = e.result(signature);
+    let first_constraint = e.constraints(signature.constraints())?;
+    let (result_dims, first_result_dim) = e.result_dims(signature)?;
     let defaults = e.defaults(signature);
+    let constraints = signature.constraints().len() as u32;
+    let has_extension = defaults != 0 || constraints != 0 || result_dims != 0;
     let (least, most) = signature.arity();
     let arity = if least == most { most.to_string() } else { format!("{least} to {most}") };
-    let note_size = i64::from(note::PLACE) + place_size(e.deepest);
-    let has_rest = defaults != 0 || !signature.constraints().is_empty() || result_dims != 0;
-    let mut words = Vec::with_capacity((rest::SIZE + header::SIZE) as usize + params.len());
-    if has_rest {
-        let constraint_count = signature.constraints().len() as u32;
-        words.extend([defaults, constraint_count, constraints, result_dims, first_result_dim]);
-        debug_assert_eq!(words.len() as i32, rest::SIZE);
+    let mut bytes = Vec::new();
+    if has_extension {
+        let extension = SignatureExtension { defaults, constraints, first_constraint, result_dims, first_result_dim };
+        bytes.extend(e.pool.encoded(&extension));
     }
-    let start = words.len();
-    let counts = [passed, least, e.symbols.len(), e.waiting];
-    // what has more has no room for it, and is refused
-    let counts = counts.map(|count| u16::try_from(count).unwrap_or(u16::MAX));
-    let bytes = [devices.slots() as u8, note_size as u8, u8::from(options.verbatim), u8::from(has_rest)];
-    let order = e.texts.endianness();
-    words.extend(fields::halves(order, counts));
-    words.push(fields::bytes(order, bytes));
-    words.extend([e.texts.text(&calling(signature)), e.texts.text(&arity)]);
-    debug_assert_eq!((words.len() - start) as i32, header::SIZE);
-    words.extend(params);
-    let waiting = e.waiting as i64 * (i64::from(waiting::PLACE) + place_size(e.deepest));
-    let notes = (e.symbols.len() + devices.slots()) as i64 * note_size;
+    let start = bytes.len() as u32;
+    // a signature with more has no room for them in its wrapper's frame, and is refused
+    let count = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    let descriptor = SignatureDescriptor {
+        params: count(passed),
+        least: count(least),
+        symbols: count(e.symbols.len()),
+        deferred: count(e.deferred),
+        devices: devices.slots() as u8,
+        binding_size: binding_size(e.deepest) as u8,
+        forward_args: u8::from(options.forward_args),
+        has_extension: u8::from(has_extension),
+        calling: e.pool.text(&calling(signature)),
+        arity: e.pool.text(&arity),
+    };
+    bytes.extend(e.pool.encoded(&descriptor));
+    bytes.extend(params);
+    let bindings = (e.symbols.len() + devices.slots()) as i64 * binding_size(e.deepest);
+    let deferred = e.deferred as i64 * deferred_size(e.deepest);
     let [tensors, shapes, strings, containers] = e.memory.map(|bytes| bytes as i64);
-    let parts = [tensors, shapes, strings, containers, protocol::notes_offset(passed), notes, waiting];
-    let bytes: i64 = parts.iter().sum();
-    let scratch = Scratch { bytes: u32::try_from(bytes).unwrap_or(u32::MAX), parts };
-    let offset = e.texts.words(&words) + 4 * start as u32;
-    Encoded { offset, scratch, note_size }
+    let parts = [tensors, shapes, strings, containers, bindings_offset(passed), bindings, deferred];
+    let bytes_in_all: i64 = parts.iter().sum();
+    let scratch = Scratch { bytes: u32::try_from(bytes_in_all).unwrap_or(u32::MAX), parts };
+    let binding_size = binding_size(e.deepest);
+    Ok(Encoded { offset: e.pool.signature(&bytes, start)?, scratch, binding_size })
 }
 
-pub(super) fn calling(signature: &Signature) -> String {
-    format!(" when calling: `{signature}`, expected ")
+/// The capability that no descriptor tells: the wrapper itself may read the binding of a returned tensor's device.
+fn of_wrapper(signature: &Signature, devices: &Devices) -> Capabilities {
+    let mut asked = Capabilities::default();
+    if let Some(ParamType::Tensor(tensor)) = signature.ret() {
+        asked.add_if(devices.place(&tensor.device).1 == SharedId::OfSlot, Capability::SameDevice);
+    }
+    asked
 }
 
-/// What a type is called where something else came.
-pub(super) fn expected(ty: &ParamType) -> String {
-    match ty {
-        ParamType::Tensor(_) => "Tensor".to_owned(),
-        ParamType::Shape(_) => "Shape".to_owned(),
-        ParamType::Tuple(_) => "Tuple".to_owned(),
-        ParamType::Array(_) => "Array".to_owned(),
-        ParamType::List(_) => "List".to_owned(),
-        ParamType::Map(..) => "Map".to_owned(),
-        ParamType::Dict(..) => "Dict".to_owned(),
-        ParamType::Optional(inner) => format!("{} or None", expected(inner)),
-        _ => ty.to_string(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::protocol::{CapabilityBit, TypeKind};
+    use target_lexicon::Endianness;
 
-pub(super) struct Encoder<'a, 't> {
-    pub texts: &'t mut Messages,
-    pub devices: &'a Devices,
-    options: Options,
-    policy: DTypePolicy,
-    /// Numbers of symbols.
-    symbols: HashMap<&'a str, u32>,
-    words: Vec<u32>,
-    /// Bytes that `bind` needs for what it makes of arguments: tensors, shapes, strings, containers.
-    pub memory: [usize; 4],
-    /// Dimensions that may have to wait.
-    waiting: usize,
-    /// How many containers there are around the present record, and the most there are around any.
-    containers: usize,
-    deepest: usize,
-}
-
-impl<'a> Encoder<'a, '_> {
-    /// A name, and where the record of its type is. `symbol` is the parameter's name where it may be one.
-    fn named(
-        &mut self,
-        name: &str,
-        ty: &'a ParamType,
-        text: &str,
-        symbol: Option<&str>,
-    ) -> [u32; protocol::named::SIZE as usize] {
-        self.texts.features.add(kind(ty));
-        let outer = std::mem::take(&mut self.words);
-        let text_offset = self.texts.text(text);
-        self.words.extend([0, text_offset]);
-        let [first, second, third] = self.own(name, ty, text, symbol);
-        let mut words = std::mem::replace(&mut self.words, outer);
-        words[record::KIND.offset as usize / 4] =
-            fields::bytes(self.texts.endianness(), [kind(ty) as u8, first, second, third]);
-        [self.texts.text(name), self.texts.words(&words)]
-    }
-
-    /// Writes a type's own words; gives its own numbers.
-    fn own(&mut self, name: &str, ty: &'a ParamType, text: &str, symbol: Option<&str>) -> [u8; 3] {
-        const HEADER: usize = size_of::<TVMFFIObject>();
-        match ty {
-            ParamType::Scalar(ty) => return self.scalar(*ty, symbol),
-            ParamType::Tensor(tensor) => return self.tensor(tensor),
-            ParamType::Str | ParamType::Bytes => self.memory[STRINGS] += HEADER + size_of::<TVMFFIByteArray>(),
-            ParamType::Int(value) => {
-                self.words.extend([*value as u32, (*value >> 32) as u32]);
-                debug_assert_eq!(constant::SIZE, record::OWN + 2);
+    /// The capabilities that a signature's descriptors ask for, for a target of either byte order.
+    fn asked(signature: &str, forward_args: bool) -> Capabilities {
+        let signature: Signature = signature.parse().expect(signature);
+        let [little, big] = [Endianness::Little, Endianness::Big].map(|order| {
+            let mut pool = ConstantPool::new(order);
+            let options = Options { fold_all: false, forward_args };
+            encode(&mut pool, &signature, &Devices::of(&signature), options).expect("every symbol has a number");
+            if let Some(ret) = signature.ret() {
+                encode_result(&mut pool, &signature, ret).expect("the result has a kind");
             }
-            ParamType::Shape(dims) => {
-                let rank = dims.as_ref().map(Vec::len);
-                if rank.is_some() {
-                    self.uses(Aspect::ShapeRank);
-                }
-                debug_assert_eq!(shape::SIZE, record::OWN);
-                self.memory[SHAPES] += HEADER + size_of::<TVMFFIShapeCell>() + 8 * rank.unwrap_or(MAX_RANK);
-                dims.iter().flatten().for_each(|dim| self.entry(dim));
-                return [small(rank), 0, 0];
-            }
-            ParamType::Function => return self.object(TypeIndex::FUNCTION),
-            ParamType::Module => return self.object(TypeIndex::MODULE),
-            ParamType::Object(key) => {
-                self.uses(Aspect::ObjectKey);
-                let text = self.texts.text(key);
-                self.words.extend([text, key.len() as u32]);
-                debug_assert_eq!(object::KEY_LEN, record::OWN + 1);
-                return [small(None), 0, 0];
-            }
-            ParamType::Optional(inner) => {
-                let inner = self.named(name, inner, text, None);
-                self.words.extend(inner);
-            }
-            ParamType::Tuple(items) => {
-                self.words.push(items.len() as u32);
-                self.memory[CONTAINERS] += HEADER + size_of::<TVMFFISeqCell>() + items.len() * size_of::<TVMFFIAny>();
-                for (i, item) in items.iter().enumerate() {
-                    let item = self.named(&format!("{name}[{i}]"), item, &expected(item), None);
-                    self.words.extend(item);
-                }
-            }
-            ParamType::Array(element) => return self.sequence(TypeIndex::ARRAY, true, element),
-            ParamType::List(element) => return self.sequence(TypeIndex::LIST, false, element),
-            ParamType::Map(key, value) => return self.map(TypeIndex::MAP, "Map", key, value),
-            ParamType::Dict(key, value) => return self.map(TypeIndex::DICT, "Dict", key, value),
-            ParamType::DType
-            | ParamType::Device
-            | ParamType::Any
-            | ParamType::None
-            | ParamType::Bool(_)
-            | ParamType::EnvStream => {}
-        }
-        [0; 3]
-    }
-
-    fn scalar(&mut self, ty: ScalarType, symbol: Option<&str>) -> [u8; 3] {
-        if !ty.is_int() && !ty.is_float() {
-            return [0; 3];
-        }
-        let range =
-            ty.narrow_range().map(|(least, greatest)| self.texts.text(&format!("{ty} ({least} to {greatest})")));
-        let symbol = symbol.filter(|name| ty.is_int() && self.symbols.contains_key(name));
-        if ty.bits() < 64 {
-            self.uses(if ty.is_int() { Aspect::Narrow } else { Aspect::Float32 });
-        }
-        if range.is_some() || symbol.is_some() {
-            self.words.push(range.unwrap_or(0));
-            debug_assert_eq!(scalar::SYMBOL, scalar::RANGE + 1);
-        }
-        if let Some(name) = symbol {
-            self.uses(Aspect::IntSymbol);
-            let number = self.symbols.get(name).copied().unwrap_or(0);
-            let name = self.texts.text(name);
-            self.words.extend([Entry::Symbol as u32, number, name]);
-        }
-        [64 - ty.bits() as u8, u8::from(symbol.is_some()), 0]
-    }
-
-    fn object(&mut self, index: TypeIndex) -> [u8; 3] {
-        self.uses(Aspect::ObjectIndex);
-        [index.0 as u8, 0, 0]
-    }
-
-    pub(super) fn uses(&mut self, aspect: Aspect) {
-        self.texts.features.add(aspect);
-    }
-
-    /// Elements of a container: their names begin after the element's place.
-    fn inside(&mut self, element: &'a ParamType) {
-        self.uses(Aspect::Elements);
-        self.containers += 1;
-        self.deepest = self.deepest.max(self.containers);
-        let waiting = self.waiting;
-        let inside = self.named("", element, &expected(element), None);
-        self.words.extend(inside);
-        // in a container no dimension waits
-        self.waiting = waiting;
-        self.containers -= 1;
-    }
-
-    fn sequence(&mut self, index: TypeIndex, or_list: bool, element: &'a ParamType) -> [u8; 3] {
-        self.memory[CONTAINERS] += size_of::<TVMFFIObject>() + size_of::<TVMFFISeqCell>();
-        self.inside(element);
-        [u8::from(or_list), index.0 as u8, 0]
-    }
-
-    fn map(&mut self, index: TypeIndex, what: &str, key: &'a ParamType, value: &'a ParamType) -> [u8; 3] {
-        for suffix in ["Size", "ForwardIterFunctor"] {
-            let name = format!("ffi.{what}{suffix}");
-            let text = self.texts.text(&name);
-            self.words.extend([text, name.len() as u32]);
-        }
-        self.inside(key);
-        self.inside(value);
-        [index.0 as u8, 0, 0]
-    }
-
-    fn tensor(&mut self, tensor: &'a TensorType) -> [u8; 3] {
-        let (slot, id) = self.devices.place(&tensor.device);
-        let (dtype, codes, dtype_flags) = self.dtype(&tensor.dtype);
-        let layout_flags = match &tensor.layout {
-            Layout::Contiguous => 0,
-            Layout::Strides(_) => flag::STRIDED,
-            Layout::Any => flag::ANY_STRIDES,
-        };
-        let opaque = if tensor.is_opaque() { flag::OPAQUE } else { 0 };
-        let fold = if self.options.fold_all || tensor.is_open() { flag::FOLD } else { 0 };
-        let device_text = match (&tensor.device, id) {
-            (Device::Kind(kind, _), SharedId::Fixed(id)) => Device::numbered(*kind, id).to_string(),
-            (device, _) => device.to_string(),
-        };
-        let rank = tensor.shape.rank();
-        self.uses(if rank.is_some() { Aspect::Ranked } else { Aspect::AnyRank });
-        self.uses(match &tensor.layout {
-            Layout::Contiguous => Aspect::Compact,
-            Layout::Strides(_) => Aspect::Strided,
-            Layout::Any => Aspect::AnyStrides,
+            pool.capabilities()
         });
-        self.uses(if tensor.device.kind().is_some() { Aspect::DeviceType } else { Aspect::AnyDevice });
-        self.uses(match id {
-            SharedId::Fixed(_) => Aspect::DeviceId,
-            SharedId::OfSlot => Aspect::SameDevice,
-            SharedId::Any => Aspect::AnyDeviceId,
-        });
-        for (bits, aspect) in [(opaque, Aspect::Opaque), (fold, Aspect::Fold)] {
-            if bits != 0 {
-                self.uses(aspect);
-            }
-        }
-        let words = [
-            dtype,
-            self.texts.text(&tensor.dtype.to_string()),
-            codes,
-            match id {
-                SharedId::Fixed(id) => id as u32,
-                SharedId::Any => protocol::tensor::ANY_ID as u32,
-                SharedId::OfSlot => (protocol::tensor::ANY_ID - 1 - slot as i32) as u32,
-            },
-            self.texts.text(&device_text),
-            tensor.alignment(),
+        assert_eq!(little, big);
+        little
+    }
+
+    fn add_all(set: &mut Capabilities, capabilities: &[impl CapabilityBit]) {
+        capabilities.iter().for_each(|capability| set.add(*capability));
+    }
+
+    /// The walk over the descriptors finds exactly the kinds of types and the other capabilities.
+    #[test]
+    fn descriptors_ask_for_what_they_say() {
+        use Capability::*;
+        use TypeKind as K;
+        // a tensor on the CPU, compact and of a stated dtype
+        let plain = [Ranked, Compact, DeviceType, SameDevice];
+        let cases: &[(&str, &[TypeKind], &[Capability])] = &[
+            ("f()", &[], &[]),
+            ("f(x: int64, y: float64, b: bool, h: handle)", &[K::Signed, K::Float, K::Bool, K::Handle], &[]),
+            ("f(x: uint8, y: float32)", &[K::Unsigned, K::Float], &[Narrow, Float32]),
+            ("f(n: int64, x: Tensor([n, 4], float32))", &[K::Signed, K::Tensor], &[IntSymbol, Symbol, Const]),
+            ("f(x: Tensor([n], float32), y: Tensor([2 * n], float32))", &[K::Tensor], &[Symbol, Expr]),
+            ("f(x: Tensor([n], float32)) -> Tensor([n + 1], float32)", &[K::Tensor], &[Symbol, ResultDim]),
+            ("f(x: Tensor([n], float32)) where n % 16 == 0", &[K::Tensor], &[Symbol, Constraint]),
+            ("f(x: Optional[Tensor([4], float32)])", &[K::Optional, K::Tensor], &[Const]),
+            (
+                "f(xs: Array[Tuple[str, Tensor([n], float32)]])",
+                &[K::Sequence, K::Tuple, K::Str, K::Tensor],
+                &[Elements, Symbol],
+            ),
+            ("f(m: Map[str, int8])", &[K::Map, K::Str, K::Signed], &[Elements, Narrow]),
+            ("f(s: Shape([n, 4]), t: Shape)", &[K::Shape], &[ShapeRank, Symbol, Const]),
+            ("f(g: Function)", &[K::Object], &[ObjectIndex]),
+            (r#"f(o: Object("my.Type"))"#, &[K::Object], &[ObjectKey]),
+            (
+                r#"f(a: int64 = 3, s: str = "x", b: bytes = "y")"#,
+                &[K::Signed, K::Str, K::Bytes],
+                &[Default, DefaultStr, DefaultBytes],
+            ),
+            (
+                "f(a: Int(3), t: Bool(True), n: None, d: dtype, v: device, z: Any)",
+                &[K::Int, K::True, K::None, K::DType, K::Device, K::Any],
+                &[],
+            ),
+            (r#"f(x: Any) -> Object("my.Type")"#, &[K::Any], &[ResultKey]),
         ];
-        debug_assert_eq!(words.len() as i32, protocol::tensor::SIZE - record::OWN);
-        self.words.extend(words);
-        self.memory[TENSORS] += size_of::<DLTensor>() + 8 * rank.unwrap_or(MAX_RANK);
-        tensor.for_each_dim(&mut |dim| self.entry(dim));
-        let kind = tensor.device.kind().map(|kind| kind.0 as usize);
-        [opaque | dtype_flags | layout_flags | fold, small(rank), small(kind)]
-    }
-
-    /// The word, the other codes that will do, and flags.
-    fn dtype(&mut self, dtype: &DType) -> (u32, u32, u8) {
-        let DType::Exact(dtype) = dtype else {
-            self.uses(Aspect::AnyDType);
-            return (0, 0, flag::ANY_DTYPE);
-        };
-        self.uses(Aspect::DType);
-        let word = dtype_word(self.texts.endianness(), *dtype);
-        match self.policy.codes(*dtype) {
-            // codes of DLPack 1.x are less than 32
-            Some(codes) => {
-                if !codes.is_empty() {
-                    self.uses(Aspect::DTypeCodes);
-                }
-                (word, codes.iter().fold(0, |mask, code| mask | 1u32 << (code & 31)), 0)
+        for (signature, kinds, others) in cases {
+            let mut expected = Capabilities::default();
+            add_all(&mut expected, kinds);
+            add_all(&mut expected, others);
+            if kinds.contains(&K::Tensor) {
+                add_all(&mut expected, &plain);
             }
-            None => {
-                self.uses(Aspect::SameStorage);
-                (word, 0, flag::SAME_STORAGE)
-            }
+            assert_eq!(asked(signature, false), expected, "{signature}");
         }
     }
 
-    fn entry(&mut self, dim: &Dim) {
-        self.uses(match dim {
-            Dim::Const(_) => Aspect::Const,
-            Dim::Symbol(_) => Aspect::Symbol,
-            Dim::Binary(..) => Aspect::Expr,
-        });
-        let words = match dim {
-            Dim::Const(value) => [Entry::Const as u32, *value as u32, (*value >> 32) as u32],
-            Dim::Symbol(name) => {
-                // every symbol of the signature has a number
-                let number = self.symbols.get(name.as_str()).copied().unwrap_or(0);
-                [Entry::Symbol as u32, number, self.texts.text(name)]
-            }
-            Dim::Binary(..) => {
-                self.waiting += 1;
-                [Entry::Expr as u32, self.expr(&dim.to_string(), dim, &[dim], true), 0]
-            }
-        };
-        self.words.extend(words);
-    }
-
-    /// Writes an expression; gives its offset. `dims` are what has its symbols, for which it is solved if need be.
-    pub(super) fn expr(&mut self, text: &str, dim: &Dim, dims: &[&Dim], solve: bool) -> u32 {
-        let mut names: Vec<&str> = Vec::new();
-        for part in dims {
-            part.for_each_symbol(&mut |name| {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            });
+    /// The words of a tensor's descriptor: rank, strides, dtype, device.
+    #[test]
+    fn tensors_ask_for_what_their_descriptors_say() {
+        use Capability::*;
+        let cases: &[(&str, &[Capability])] = &[
+            ("Tensor([...], float32)", &[AnyRank, Compact, DeviceType, SameDevice, Fold]),
+            ("Tensor([4], any)", &[Ranked, Const, Compact, AnyDType, DeviceType, SameDevice, Fold]),
+            ("Tensor([4], float32, strides=[1])", &[Ranked, Const, Strided, DeviceType, SameDevice]),
+            ("Tensor([4], float32, strides=any)", &[Ranked, Const, AnyStrides, DeviceType, SameDevice, Fold]),
+            ("Tensor([4], float32, device=any)", &[Ranked, Const, Compact, AnyDevice, SameDevice, Fold]),
+            (r#"Tensor([4], float32, device="cuda:1")"#, &[Ranked, Const, Compact, DeviceType, DeviceId]),
+            (r#"Tensor([4], float32, device="cuda:any")"#, &[Ranked, Const, Compact, DeviceType, AnyDeviceId]),
+            (r#"Tensor([4], float32, device="opencl")"#, &[Ranked, Const, Compact, DeviceType, SameDevice, Opaque]),
+        ];
+        for (tensor, others) in cases {
+            let mut expected = Capabilities::default();
+            expected.add(TypeKind::Tensor);
+            add_all(&mut expected, others);
+            assert_eq!(asked(&format!("f(x: {tensor})"), false), expected, "{tensor}");
         }
-        let mut words = vec![self.texts.text(text), self.code(dim), names.len() as u32];
-        for name in names {
-            let number = self.symbols.get(name).copied().unwrap_or(0);
-            let solved = dim.solved_for(name, Dim::Symbol(TARGET.to_owned())).filter(|_| solve);
-            let solve = solved.map_or(0, |solved| self.code(&solved));
-            words.extend([number, self.texts.text(name), solve]);
-        }
-        self.texts.words(&words)
     }
 
-    pub(super) fn code(&mut self, dim: &Dim) -> u32 {
-        let mut words = Vec::new();
-        expr::code(dim, &self.symbols, &mut words);
-        words.push(Rpn::End as u32);
-        self.texts.words(&words)
+    /// A capability that a convention asks for.
+    #[test]
+    fn forwarded_arguments_are_a_capability() {
+        assert!(!asked("f(x: int64)", false).has(Capability::ForwardArgs));
+        assert!(asked("f(x: int64)", true).has(Capability::ForwardArgs));
     }
-}
 
-/// A number as a record has it: ranks and kinds of devices are small ones, -1 stands for none.
-fn small(number: Option<usize>) -> u8 {
-    const _: () = assert!(MAX_RANK <= i8::MAX as usize);
-    number.map_or(-1, |number| i8::try_from(number).unwrap_or(i8::MAX)) as u8
-}
-
-fn kind(ty: &ParamType) -> Kind {
-    match ty {
-        ParamType::Scalar(ScalarType::Bool) => Kind::Bool,
-        ParamType::Scalar(ScalarType::Handle) => Kind::Handle,
-        ParamType::Scalar(ty) if ty.is_float() => Kind::Float,
-        ParamType::Scalar(ty) if ty.is_signed_int() => Kind::Signed,
-        ParamType::Scalar(_) => Kind::Unsigned,
-        ParamType::Tensor(_) => Kind::Tensor,
-        ParamType::Str => Kind::Str,
-        ParamType::Bytes => Kind::Bytes,
-        ParamType::DType => Kind::DType,
-        ParamType::Device => Kind::Device,
-        ParamType::Shape(_) => Kind::Shape,
-        // a stream is never passed, and so has no record
-        ParamType::Any | ParamType::EnvStream => Kind::Any,
-        ParamType::None => Kind::None,
-        ParamType::Int(_) => Kind::Int,
-        ParamType::Bool(true) => Kind::True,
-        ParamType::Bool(false) => Kind::False,
-        ParamType::Function | ParamType::Module | ParamType::Object(_) => Kind::Object,
-        ParamType::Optional(_) => Kind::Optional,
-        ParamType::Tuple(_) => Kind::Tuple,
-        ParamType::Array(_) | ParamType::List(_) => Kind::Sequence,
-        ParamType::Map(..) | ParamType::Dict(..) => Kind::Map,
+    /// A symbol without a number is told by its name, and no number stands for it.
+    #[test]
+    fn a_symbol_without_a_number_is_missing() {
+        let symbols = Symbols::new(vec!["n", "m"]);
+        assert_eq!(symbols.number("m"), Ok(1));
+        assert_eq!(symbols.number("k"), Err("the number of the symbol k".to_owned()));
     }
 }

@@ -1,89 +1,86 @@
-//! Writes what a program says beyond parameters: constraints, sizes of a result, defaults; and of a result that a kernel writes.
+//! The parts of a signature beyond its parameters: constraints, sizes of a returned tensor, defaults; and the result that a kernel writes.
 
-use super::{Encoder, calling, expected};
+use super::encoder::{Encoder, STRINGS};
+use super::texts::{calling, expected};
 use crate::lower::abi::fields::{dtype_word, pair};
-use crate::lower::constants::Messages;
-use crate::lower::devices::SharedId;
-use crate::lower::protocol::{Aspect, ResultKind, constraint, default, result};
+use crate::lower::constants::ConstantPool;
+use crate::lower::protocol::{
+    ConstraintDescriptor, DefaultDescriptor, Orderings, ResultDescriptor, ResultDimDescriptor, ResultKind, SizedText,
+    SplitI64,
+};
 use crate::spec::{CompareOp, Constraint, DefaultValue, ParamType, ScalarType, Signature};
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
 impl Encoder<'_, '_> {
-    pub(super) fn constraints(&mut self, constraints: &[Constraint]) -> u32 {
-        let mut all = Vec::new();
-        if !constraints.is_empty() {
-            self.uses(Aspect::Constraint);
-        }
+    /// The offset of the constraints.
+    pub(super) fn constraints(&mut self, constraints: &[Constraint]) -> Result<u32, String> {
+        let mut bytes = Vec::new();
         for c in constraints {
-            let expr = self.expr(&c.to_string(), &c.left, &[&c.left, &c.right], false);
+            let expr = self.expr(&c.to_string(), &c.left, &[&c.left, &c.right], false)?;
             let accepts = match c.op {
-                CompareOp::Lt => 1,
-                CompareOp::Eq => 2,
-                CompareOp::Le => 3,
-                CompareOp::Gt => 4,
-                CompareOp::Ne => 5,
-                CompareOp::Ge => 6,
+                CompareOp::Lt => Orderings::LESS,
+                CompareOp::Eq => Orderings::EQUAL,
+                CompareOp::Le => Orderings::LESS | Orderings::EQUAL,
+                CompareOp::Gt => Orderings::GREATER,
+                CompareOp::Ne => Orderings::LESS | Orderings::GREATER,
+                CompareOp::Ge => Orderings::EQUAL | Orderings::GREATER,
             };
-            let words = [expr, self.code(&c.right), accepts];
-            debug_assert_eq!(words.len() as i32, constraint::SIZE);
-            all.extend(words);
+            let descriptor = ConstraintDescriptor { expr, right: self.code(&c.right)?, accepts: accepts.bits() };
+            bytes.extend(self.pool.encoded(&descriptor));
         }
-        self.texts.words(&all)
+        Ok(self.pool.descriptor(&bytes))
     }
 
-    /// The sizes of a returned tensor: how many, and where.
-    pub(super) fn result(&mut self, signature: &Signature) -> (u32, u32) {
-        let Some(ParamType::Tensor(tensor)) = signature.ret() else { return (0, 0) };
+    /// The sizes of a returned tensor: how many, and the offset of the first.
+    pub(super) fn result_dims(&mut self, signature: &Signature) -> Result<(u32, u32), String> {
+        let Some(ParamType::Tensor(tensor)) = signature.ret() else { return Ok((0, 0)) };
         let dims = tensor.shape.dims().unwrap_or_default();
-        if !dims.is_empty() {
-            self.uses(Aspect::ResultDim);
+        let mut bytes = Vec::new();
+        for dim in dims {
+            let expr = self.expr(&dim.to_string(), dim, &[dim], false)?;
+            bytes.extend(self.pool.encoded(&ResultDimDescriptor { expr }));
         }
-        // the wrapper may read the note of a device
-        if self.devices.place(&tensor.device).1 == SharedId::OfSlot {
-            self.uses(Aspect::SameDevice);
-        }
-        let words: Vec<u32> = dims.iter().map(|dim| self.expr(&dim.to_string(), dim, &[dim], false)).collect();
-        (words.len() as u32, self.texts.words(&words))
+        Ok((dims.len() as u32, self.pool.descriptor(&bytes)))
     }
 
     /// The offset of defaults, or 0 where there are none.
     pub(super) fn defaults(&mut self, signature: &Signature) -> u32 {
-        let order = self.texts.endianness();
-        let mut all = Vec::new();
+        let order = self.pool.order();
+        let mut bytes = Vec::new();
         for param in signature.passed() {
             let Some(value) = &param.default else { continue };
-            self.uses(Aspect::Default);
             let (index, payload) = match value {
                 DefaultValue::None => (TypeIndex::NONE, 0),
-                DefaultValue::Bool(value) => (TypeIndex::BOOL, u64::from(*value)),
-                DefaultValue::Int(value) => (TypeIndex::INT, *value as u64),
-                DefaultValue::Float(value) => (TypeIndex::FLOAT, value.to_bits()),
+                DefaultValue::Bool(value) => (TypeIndex::BOOL, i64::from(*value)),
+                DefaultValue::Int(value) => (TypeIndex::INT, *value),
+                DefaultValue::Float(value) => (TypeIndex::FLOAT, value.to_bits() as i64),
                 DefaultValue::Str(text) => {
-                    let bytes = matches!(&param.ty, ParamType::Bytes)
+                    let is_bytes = matches!(&param.ty, ParamType::Bytes)
                         || matches!(&param.ty, ParamType::Optional(inner) if **inner == ParamType::Bytes);
-                    self.uses(if bytes { Aspect::DefaultBytes } else { Aspect::DefaultStr });
-                    let index = if bytes { TypeIndex::BYTE_ARRAY_PTR } else { TypeIndex::RAW_STR };
-                    (index, u64::from(self.texts.text(text)) | (text.len() as u64) << 32)
+                    let index = if is_bytes { TypeIndex::BYTE_ARRAY_PTR } else { TypeIndex::RAW_STR };
+                    (index, i64::from(self.pool.text(text)) | (text.len() as i64) << 32)
                 }
-                DefaultValue::DType(dtype) => (TypeIndex::DATA_TYPE, pair(order, dtype_word(order, *dtype), 0) as u64),
+                DefaultValue::DType(dtype) => (TypeIndex::DATA_TYPE, pair(order, dtype_word(order, *dtype), 0)),
                 DefaultValue::Device(device) => {
                     let (kind, id) = (device.device_type.0 as u32, device.device_id as u32);
-                    (TypeIndex::DEVICE, pair(order, kind, id) as u64)
+                    (TypeIndex::DEVICE, pair(order, kind, id))
                 }
             };
-            let words = [index.0 as u32, payload as u32, (payload >> 32) as u32];
-            debug_assert_eq!(words.len() as i32, default::SIZE);
-            all.extend(words);
+            let descriptor = DefaultDescriptor { type_index: index.0 as u32, payload: SplitI64::new(payload) };
+            bytes.extend(self.pool.encoded(&descriptor));
             if index == TypeIndex::BYTE_ARRAY_PTR {
-                self.memory[super::STRINGS] += size_of::<TVMFFIByteArray>();
+                self.memory[STRINGS] += size_of::<TVMFFIByteArray>();
             }
         }
-        if all.is_empty() { 0 } else { self.texts.words(&all) }
+        if bytes.is_empty() { 0 } else { self.pool.descriptor(&bytes) }
     }
 }
 
-/// Writes what a kernel that writes its result has to write; gives the offset.
-pub(in crate::lower) fn encode_result(texts: &mut Messages, signature: &Signature, ty: &ParamType) -> u32 {
+/// The offset of the descriptor of the result that a kernel writes.
+///
+/// # Errors
+/// The text says which look-up has failed that can't fail.
+pub(super) fn result(pool: &mut ConstantPool, signature: &Signature, ty: &ParamType) -> Result<u32, String> {
     use ParamType as P;
     let one_of = |index: TypeIndex, other: TypeIndex| (ResultKind::OneOf, index, other, "");
     let one = |index: TypeIndex| one_of(index, index);
@@ -109,18 +106,13 @@ pub(in crate::lower) fn encode_result(texts: &mut Messages, signature: &Signatur
         // the others are no results
         P::Any | P::Optional(_) | P::EnvStream => (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, ""),
     };
-    if kind == ResultKind::Key {
-        texts.features.add(Aspect::ResultKey);
-    }
-    let words = [
-        kind as u32,
-        texts.text(&expected(ty)),
-        texts.text(&calling(signature)),
-        index.0 as u32,
-        other.0 as u32,
-        texts.text(key),
-        key.len() as u32,
-    ];
-    debug_assert_eq!(words.len() as i32, result::SIZE);
-    texts.words(&words)
+    let descriptor = ResultDescriptor {
+        kind: kind as u32,
+        expected: pool.text(&expected(ty)),
+        calling: pool.text(&calling(signature)),
+        index: index.0,
+        other_index: other.0,
+        key: SizedText { text: pool.text(key), len: key.len() as u32 },
+    };
+    pool.result(&descriptor)
 }

@@ -1,30 +1,41 @@
-//! What programs and messages make use of, so that an object has only those parts of the shared routines.
+//! The capabilities that descriptors and message templates ask of the runtime helpers, so that an object has only those parts of the
+//! helpers that it needs.
 
-use super::descriptor::Kind;
-use super::template::Tag;
+use super::descriptor::TypeKind;
+use super::template::Directive;
 
-/// Something that a program or a message may have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::lower) enum Feature {
-    /// A record of this kind.
-    Kind(Kind),
-    /// A part of a message.
-    Tag(Tag),
-    /// Any other.
-    Of(Aspect),
+/// A capability: the kind of a type, a directive of a template, or any other.
+pub(in crate::lower) trait CapabilityBit: Copy {
+    /// Its number among all capabilities.
+    fn bit(self) -> u32;
 }
 
-/// What the words of a program may say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub(in crate::lower) enum Aspect {
+/// Declares capabilities, with the list of all of them.
+macro_rules! capabilities {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A capability that fields of descriptors ask for.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u32)]
+        pub(in crate::lower) enum Capability {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Capability {
+            /// All of them, by their numbers.
+            pub(in crate::lower) const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+capabilities! {
     /// The key of a result's type has to be looked up.
     ResultKey,
     /// Defaults; texts among them; byte strings among them.
     Default,
     DefaultStr,
     DefaultBytes,
-    Verbatim,
+    /// The caller's own arguments are passed on.
+    ForwardArgs,
     Constraint,
     /// Sizes of a returned tensor.
     ResultDim,
@@ -49,12 +60,11 @@ pub(in crate::lower) enum Aspect {
     Strided,
     AnyStrides,
     Compact,
-    /// A stated dtype, others that are taken for one, or any.
-    DType,
+    /// Other dtypes that are taken for a stated one, or any.
     DTypeCodes,
     SameStorage,
     AnyDType,
-    /// A stated kind of device, or any; a stated id, any, or that of another tensor.
+    /// A stated kind of device, or any; a stated id, any, or the id of another tensor.
     DeviceType,
     AnyDevice,
     DeviceId,
@@ -66,54 +76,71 @@ pub(in crate::lower) enum Aspect {
     Fold,
 }
 
-impl From<Kind> for Feature {
-    fn from(kind: Kind) -> Self {
-        Feature::Kind(kind)
+const FIRST_DIRECTIVE: u32 = TypeKind::ALL.len() as u32;
+const FIRST_OTHER: u32 = FIRST_DIRECTIVE + Directive::ALL.len() as u32;
+const _: () = assert!(FIRST_OTHER + (Capability::ALL.len() as u32) <= u128::BITS);
+
+impl CapabilityBit for TypeKind {
+    fn bit(self) -> u32 {
+        self as u32
     }
 }
 
-impl From<Tag> for Feature {
-    fn from(tag: Tag) -> Self {
-        Feature::Tag(tag)
+impl CapabilityBit for Directive {
+    fn bit(self) -> u32 {
+        FIRST_DIRECTIVE + self as u32
     }
 }
 
-impl From<Aspect> for Feature {
-    fn from(aspect: Aspect) -> Self {
-        Feature::Of(aspect)
+impl CapabilityBit for Capability {
+    fn bit(self) -> u32 {
+        FIRST_OTHER + self as u32
     }
 }
 
-/// A set of features.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::lower) struct Features(u128);
+/// A set of capabilities that wrappers need of the runtime helpers. Helpers that were compiled for a set serve every smaller one.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capabilities(u128);
 
-impl Features {
-    /// Every one: for routines that serve programs which nobody has seen yet.
-    pub(in crate::lower) const ALL: Self = Features(u128::MAX);
+impl Capabilities {
+    /// Every capability: for helpers that serve wrappers which nobody has seen yet.
+    pub const ALL: Self = Capabilities(u128::MAX);
 
-    fn bit(feature: Feature) -> u128 {
-        const _: () = assert!((Kind::Map as u32) < 32 && (Tag::TypeKey as u32) < 16 && (Aspect::Fold as u32) < 80);
-        1 << match feature {
-            Feature::Kind(kind) => kind as u32,
-            Feature::Tag(tag) => 32 + tag as u32,
-            Feature::Of(aspect) => 48 + aspect as u32,
+    pub(in crate::lower) fn add(&mut self, capability: impl CapabilityBit) {
+        self.0 |= 1 << capability.bit();
+    }
+
+    /// Adds a capability where `asked` holds.
+    pub(in crate::lower) fn add_if(&mut self, asked: bool, capability: impl CapabilityBit) {
+        if asked {
+            self.add(capability);
         }
     }
 
-    pub(in crate::lower) fn add(&mut self, feature: impl Into<Feature>) {
-        self.0 |= Self::bit(feature.into());
+    pub(in crate::lower) fn add_all(&mut self, others: Self) {
+        self.0 |= others.0;
     }
 
-    pub(in crate::lower) fn has(self, feature: impl Into<Feature>) -> bool {
-        self.0 & Self::bit(feature.into()) != 0
-    }
-
-    pub(in crate::lower) fn contains(self, others: Self) -> bool {
+    /// Whether helpers with these capabilities serve wrappers that need the others.
+    pub fn covers(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
 
-    pub(in crate::lower) fn union(self, others: Self) -> Self {
-        Features(self.0 | others.0)
+    /// The capabilities of both sets.
+    pub fn union(self, others: Self) -> Self {
+        Capabilities(self.0 | others.0)
+    }
+
+    pub(in crate::lower) fn has(self, capability: impl CapabilityBit) -> bool {
+        self.0 & 1 << capability.bit() != 0
+    }
+}
+
+impl std::fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kinds = TypeKind::ALL.iter().filter(|kind| self.has(**kind));
+        let directives = Directive::ALL.iter().filter(|directive| self.has(**directive));
+        let others = Capability::ALL.iter().filter(|capability| self.has(**capability));
+        f.debug_set().entries(kinds).entries(directives).entries(others).finish()
     }
 }

@@ -1,15 +1,19 @@
 //! What the encoder and the binder share: layouts of descriptors, the expression code, message templates, the state of one call, and
-//! which parts of the runtime helpers all of these make use of.
+//! the capabilities that all of these ask of the runtime helpers.
 
-pub(super) mod capability;
+mod capability;
+pub(super) mod derive;
 pub(super) mod descriptor;
 pub(super) mod expr_code;
 pub(super) mod helpers;
+pub(super) mod layout;
 pub(super) mod state;
 pub(super) mod template;
 
-pub(super) use capability::{Aspect, Feature, Features};
+pub use capability::Capabilities;
+pub(super) use capability::{Capability, CapabilityBit};
 pub(super) use descriptor::*;
-pub(super) use expr_code::{Rpn, TARGET};
-pub(super) use state::{Field, notes_offset};
+pub(super) use expr_code::{Opcode, TARGET};
+pub(super) use layout::{Descriptor, DescriptorField, Descriptors, Encode, field, offset};
+pub(super) use state::{Binding, Deferred, Field, Path, Step, StepKind, bindings_offset};
 pub(super) use template::*;

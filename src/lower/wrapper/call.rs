@@ -8,7 +8,7 @@ use crate::lower::body::Code;
 use crate::lower::capi;
 use crate::lower::convention::KernelReturn;
 use crate::lower::kernel::{Kernel, Target};
-use crate::lower::protocol::{Part, helpers};
+use crate::lower::protocol::{Piece, helpers};
 use crate::lower::unit::Pool;
 use crate::spec::{ParamType, Signature};
 
@@ -70,15 +70,15 @@ fn require_stream(c: &mut Checks<'_>, pool: &mut Pool<'_>, present: Value, signa
     let text = format!(
         "Mismatched {name} when calling: `{signature}`, expected a tensor whose device has the stream, got None for each"
     );
-    let row = pool.texts.row("ValueError", &[Part::Text(&text)]);
+    let template = pool.texts.template("ValueError", &[Piece::Text(&text)]);
     let (next, bad) = (c.b.block(), c.b.cold_block());
     c.b.branch(present, next, bad, Hint::Likely);
     c.b.switch_to(bad);
     let table = c.b.data_addr(pool.data, 0);
-    let row = c.b.iconst(Type::I32, i64::from(row));
-    // the row takes nothing from a context
+    let template = c.b.iconst(Type::I32, i64::from(template));
+    // the template takes nothing from a context
     let report = helpers::report(c.b.module());
-    let code = c.b.call(report, &[table, row, table]);
+    let code = c.b.call(report, &[table, template, table]);
     c.b.ret(code);
     c.b.switch_to(next);
 }

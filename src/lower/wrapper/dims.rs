@@ -54,7 +54,7 @@ impl Dims {
     /// Takes the values of all symbols from the binder's bindings in its scratch memory, where each has `size` bytes.
     pub(super) fn preload(&mut self, c: &mut Checks<'_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
         let address = c.b.stack_addr(scratch);
-        let first = protocol::notes_offset(plan.passed);
+        let first = protocol::bindings_offset(plan.passed);
         for (i, name) in (0..).zip(plan.signature.names_in_dims()) {
             let offset = (first + i * size) as i32;
             let value = match self.spills {

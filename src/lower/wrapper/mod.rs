@@ -46,8 +46,8 @@ pub(super) fn safe_call_signature() -> FuncSig {
 /// Lowers a wrapper into the unit.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
     let plan = Plan::new(signature, kernel.stated_convention());
-    let options = Options { fold_all: plan.convention == Convention::DlTensor, verbatim: plan.forward_args };
-    let descriptor = encode::encode(&mut into.texts, signature, &plan.devices, options);
+    let options = Options { fold_all: plan.convention == Convention::DlTensor, forward_args: plan.forward_args };
+    let descriptor = encode::encode(&mut into.texts, signature, &plan.devices, options)?;
     if descriptor.scratch.bytes > MOST_SCRATCH {
         let function = signature.name().to_owned();
         let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
@@ -76,7 +76,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     };
     match plan.forward_args {
         true => forward(&mut cx, &mut pool, kernel, &prologue),
-        false => unpack(&mut cx, &mut pool, kernel, body, &prologue, descriptor.note_size),
+        false => unpack(&mut cx, &mut pool, kernel, body, &prologue, descriptor.binding_size),
     }
     cx.checks.finish().map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
 }
@@ -101,17 +101,17 @@ fn unpack(
     kernel: &Kernel,
     body: Option<Code>,
     prologue: &Prologue,
-    note_size: i64,
+    binding_size: i64,
 ) {
     let takes_values = match &body {
         Some(Code::Straight(body)) => body.has_effects(),
         Some(Code::Function(_)) => true,
         None => !matches!(kernel.code, KernelCode::CheckOnly),
     };
-    let bound = prologue.bound.map(|slot| BoundScratch { slot, note_size });
+    let bound = prologue.bound.map(|slot| BoundScratch { slot, binding_size });
     match bound {
         None => require_arity(cx, prologue),
-        Some(BoundScratch { slot, note_size }) => cx.dims.preload(&mut cx.checks, cx.plan, slot, note_size),
+        Some(BoundScratch { slot, binding_size }) => cx.dims.preload(&mut cx.checks, cx.plan, slot, binding_size),
     }
     let mut values = args::lower(cx, prologue.given.args, takes_values);
     let sizes = result::sizes(cx);

@@ -11,7 +11,7 @@ use crate::lower::convention::TensorForm;
 use crate::lower::devices::SharedId;
 use crate::lower::encode;
 use crate::lower::ffi_call;
-use crate::lower::protocol::{self, helpers, note};
+use crate::lower::protocol::{self, Binding, helpers, offset};
 use crate::lower::unit::Pool;
 use crate::spec::{DType, Device, ParamType, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLTensor, TypeIndex};
@@ -41,7 +41,7 @@ pub(super) struct Owned<'a> {
 pub(super) struct BoundScratch {
     pub slot: StackSlot,
     /// Bytes of a binding.
-    pub note_size: i64,
+    pub binding_size: i64,
 }
 
 /// The sizes of a returned tensor, under the condition that none is negative and that their products fit.
@@ -146,12 +146,12 @@ fn device(
     let otherwise = c.b.i64(pair(order, kind.0 as u32, number as u32));
     match id {
         // the devices of tensors in containers are known to the binder alone
-        SharedId::OfSlot if let Some(BoundScratch { slot: scratch, note_size }) = bound => {
-            let notes = protocol::notes_offset(plan.passed);
+        SharedId::OfSlot if let Some(BoundScratch { slot: scratch, binding_size }) = bound => {
+            let bindings = protocol::bindings_offset(plan.passed);
             let number = plan.signature.names_in_dims().len() + slot;
             let scratch = c.b.stack_addr(scratch);
-            let offset = (notes + number as i64 * note_size) as i32;
-            let device = c.b.load(Type::I64, scratch, offset + note::VALUE, MemFlags::ALIGNED);
+            let offset = (bindings + number as i64 * binding_size) as i32;
+            let device = c.b.load(Type::I64, scratch, offset + offset!(Binding, value), MemFlags::ALIGNED);
             let present = c.b.icmp_imm(IntCC::Ne, device, 0);
             c.b.select(present, device, otherwise)
         }
@@ -211,13 +211,16 @@ pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool<'_>, signature: &Signat
     c.b.switch_to(ok);
     match written {
         Some((ret, slot)) => {
-            let record = encode::encode_result(pool.texts, signature, ret);
+            let descriptor = encode::encode_result(pool.texts, signature, ret);
             let table = c.b.data_addr(pool.data, 0);
-            let record = c.b.iconst(Type::I32, i64::from(record));
+            let descriptor = match descriptor {
+                Ok(offset) => c.b.iconst(Type::I32, i64::from(offset)),
+                Err(missing) => c.missing(missing, Type::I32),
+            };
             // a function that returns nothing leaves the caller's None as it was
             let result = if *ret == ParamType::None { slot } else { c.b.param(RESULT) };
             let take_result = helpers::take_result(c.b.module());
-            let code = c.b.call(take_result, &[table, record, slot, result]);
+            let code = c.b.call(take_result, &[table, descriptor, slot, result]);
             c.b.ret(code);
         }
         None => success(c, allocated),

@@ -1,40 +1,41 @@
-//! `int32_t report(const void* table, uint32_t row, const uint64_t* context)`: reads a [row](crate::lower::protocol), gathers C strings of
-//! what its parts print, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and returns -1.
+//! `int32_t report(const void* pool, uint32_t template, const uint64_t* context)`: reads a [template](crate::lower::protocol::template), makes the C
+//! strings that its pieces print, raises them by `TVMFFIErrorSetRaisedFromCStrParts`, which copies them, and returns -1.
 //!
-//! A part may be a row of its own, with a context of its own: a place, or what a part has noted in the frame. `report` then [enters](Printer::enter)
-//! that row, and comes back at its end.
+//! A directive may stand for an inner template, whose context is a path or the directive's operands in the frame. `report` then
+//! [enters](Printer::enter) the inner template, and comes back at its end.
 
 mod names;
-mod places;
+mod paths;
 mod printer;
 mod values;
 
-use super::emit::{Emit, Var};
+use super::structured::{StructuredCode, Var};
 use crate::ir::{DataRef, FunctionBuilder, Linkage, Module, Type};
 use crate::lower::capi;
-use crate::lower::constants::Messages;
+use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::helpers::{self, REPORT_SYMBOL};
-use crate::lower::protocol::{Aspect, Kind, MAX_STRINGS, Tag};
+use crate::lower::protocol::{Capability, Directive, MAX_STRINGS, TypeKind};
 use crate::spec::MAX_CONTAINER_DEPTH;
-use printer::{CAPACITY, CELL, DEPTH, FRAME, MAX_NOTES, Printer};
+use printer::{CAPACITY, CELL, DEPTH, FRAME, MAX_OPERANDS, Printer};
 
-/// Defines the routine where it is imported; `table` will hold `texts`, in which all rows are.
-pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, texts: &mut Messages) {
+/// Defines `report` where it is imported; `data` will hold the pool, which has all templates.
+pub(super) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut ConstantPool) {
     let Some(report) = helpers::defined_here(module, REPORT_SYMBOL, linkage) else { return };
     let set_raised = capi::import(module, capi::ERROR_SET_RAISED_FROM_C_STR_PARTS);
-    let features = texts.features;
+    let capabilities = pool.capabilities();
     let mut b = FunctionBuilder::new(module, report);
     // only lists of symbols and steps into containers may be long
-    let long = [Tag::Bindings, Tag::Unknown].into_iter().any(|tag| features.has(tag)) || features.has(Aspect::Elements);
+    let long = [Directive::Bindings, Directive::Unknown].into_iter().any(|directive| capabilities.has(directive))
+        || capabilities.has(Capability::Elements);
     let capacity = if long { CAPACITY } else { MAX_STRINGS };
-    // numbers of a row may come when there is no room for strings any more
+    // numbers of a template may come when there is no room for strings any more
     let cells_size = CELL * (capacity + if long { MAX_STRINGS } else { 0 });
     // texts that came: the name of a dtype, the keys of one place
-    let texts_that_came =
-        usize::from(features.has(Tag::Quoted)) + if features.has(Kind::Map) { MAX_CONTAINER_DEPTH } else { 0 };
+    let texts_that_came = usize::from(capabilities.has(Directive::Quoted))
+        + if capabilities.has(TypeKind::Map) { MAX_CONTAINER_DEPTH } else { 0 };
     let cells_size = cells_size + values::TEXT_ROOM as usize * texts_that_came;
-    let [notes, rows, strings, cells] =
-        [8 * MAX_NOTES, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
+    let [operands, frames, strings, cells] =
+        [8 * MAX_OPERANDS, FRAME as usize * DEPTH, 8 * capacity, cells_size].map(|size| b.slot(size as u32, 8));
     let mut printer = Printer {
         at: Var::new(&mut b, Type::Ptr),
         context: Var::new(&mut b, Type::Ptr),
@@ -49,12 +50,12 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, table: DataRef, text
         named: None,
         strings,
         capacity: long.then_some(CAPACITY),
-        rows,
-        notes,
-        table: b.data_addr(table, 0),
+        frames,
+        operands,
+        base: b.data_addr(data, 0),
         b,
-        texts,
-        features,
+        pool,
+        capabilities,
     };
     let cells = printer.b.stack_addr(cells);
     let free = printer.b.ptr_add_imm(cells, cells_size as i64);

@@ -1,6 +1,6 @@
 //! Names of types, dtypes and devices in messages, and lists of them.
 
-use crate::lower::constants::Messages;
+use crate::lower::constants::ConstantPool;
 use tvm_ffi_runtime::abi::{DLDeviceType, TypeIndex};
 
 /// What an argument of a static type is called, by type index, in the words of the signature language.
@@ -77,10 +77,10 @@ const _: () = assert!(TYPES[FEW as usize].0.0 == TypeIndex::STATIC_OBJECT_BEGIN.
 const _: () = assert!(TYPES[FEW as usize - 1].0.0 as i64 == FEW - 1);
 
 /// Names of types: those of the first indices, and those of objects.
-pub(super) fn types(texts: &mut Messages) -> [u32; 2] {
+pub(super) fn types(pool: &mut ConstantPool) -> [u32; 2] {
     let names = TYPES.map(|(_, name)| name);
     let (few, objects) = names.split_at(FEW as usize);
-    [few, objects].map(|names| texts.list(names))
+    [few, objects].map(|names| pool.list(names))
 }
 
 /// Names of dtypes by code.
@@ -90,14 +90,14 @@ pub(super) struct DTypes {
     pub float: u32,
 }
 
-pub(super) fn dtypes(texts: &mut Messages) -> DTypes {
-    let list = texts.list(&DTYPES);
+pub(super) fn dtypes(pool: &mut ConstantPool) -> DTypes {
+    let list = pool.list(&DTYPES);
     let before = DTYPES.iter().take_while(|name| **name != FLOAT);
     DTypes { list, float: list + before.map(|name| name.len() as u32 + 1).sum::<u32>() }
 }
 
 /// Names of devices by type.
-pub(super) fn devices(texts: &mut Messages) -> u32 {
+pub(super) fn devices(pool: &mut ConstantPool) -> u32 {
     let names: Vec<_> = (0..=LAST_DEVICE_TYPE).map(|code| DLDeviceType(code).name().unwrap_or(NONE_TEXT)).collect();
-    texts.list(&names)
+    pool.list(&names)
 }

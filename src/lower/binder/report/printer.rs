@@ -1,74 +1,74 @@
-//! The routine under construction: what is gone through, and where its strings go.
+//! `report` under construction: the template that it reads, and the strings that it makes.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
-use crate::lower::binder::emit::{Emit, Var};
-use crate::lower::constants::Messages;
-use crate::lower::protocol::{Feature, Features, Field, MAX_STRINGS, Part, SHARED_TEXT, TEXT, Tag};
+use crate::lower::binder::structured::{StructuredCode, Var};
+use crate::lower::constants::ConstantPool;
+use crate::lower::protocol::{Capabilities, CapabilityBit, Directive, Field, MAX_STRINGS, Piece, SHARED_TEXT, TEXT};
 
 /// The most C strings, the error's kind with them; what more there is is left out. Long are lists of symbols.
 pub(super) const CAPACITY: usize = 1 + 160;
 const _: () = assert!(CAPACITY > 2 * MAX_STRINGS);
 /// Room for a 64-bit number in decimal, its sign and a NUL.
 pub(super) const CELL: usize = 24;
-/// Rows inside of each other: of symbols, their places, steps.
+/// Templates inside each other: of symbols, their paths, steps.
 pub(super) const DEPTH: usize = 4;
-/// Bytes of a row that has been left for one inside: where it goes on, and its context.
+/// Bytes of a frame, of a template that has been left for an inner one: where it goes on, and its context.
 pub(super) const FRAME: i64 = 16;
 
-/// The most words that a part notes for a row of its own.
-pub(super) const MAX_NOTES: usize = 8;
+/// The most operands of an inner template.
+pub(super) const MAX_OPERANDS: usize = 8;
 
 pub(super) struct Printer<'m, 't> {
     pub(super) b: FunctionBuilder<'m>,
-    pub(super) texts: &'t mut Messages,
-    pub(super) features: Features,
-    /// Where the table begins that has the routine's own texts.
-    pub(super) table: Value,
-    /// The next byte of the row.
+    pub(super) pool: &'t mut ConstantPool,
+    pub(super) capabilities: Capabilities,
+    /// The beginning of the constant pool that has `report`'s own texts.
+    pub(super) base: Value,
+    /// The next byte of the template.
     pub(super) at: Var,
     /// What its fields are of.
     pub(super) context: Var,
-    /// Behind the last row that has been left for one inside.
+    /// Behind the last template that has been left for one inside.
     pub(super) left: Var,
     /// Where the next string goes.
     pub(super) next: Var,
     /// The end of what is left of the room for numbers.
     pub(super) free: Var,
-    /// The next symbol of a list, the next step of a place.
+    /// The next symbol of a list, the next step of a path.
     pub(super) index: Var,
     pub(super) step: Var,
-    /// Reads the next byte; goes back to the row that was left, or out of the last.
+    /// Reads the next byte; goes back to the template that was left, or out of the last.
     pub(super) head: Block,
     pub(super) end: Block,
-    /// Where another row is entered, where names are looked for; once something does.
+    /// Where another template is entered, where names are looked for; once something does.
     pub(super) enter: Option<Block>,
     pub(super) named: Option<Block>,
-    /// The message's strings, the rows that have been left, what a part has noted for its own row.
+    /// The message's strings, the templates that have been left, the operands of inner templates.
     pub(super) strings: StackSlot,
-    pub(super) rows: StackSlot,
-    pub(super) notes: StackSlot,
+    pub(super) frames: StackSlot,
+    pub(super) operands: StackSlot,
     /// The most strings, where they may be more.
     pub(super) capacity: Option<usize>,
 }
 
-impl<'m> Emit<'m> for Printer<'m, '_> {
+impl<'m> StructuredCode<'m> for Printer<'m, '_> {
     fn builder(&mut self) -> &mut FunctionBuilder<'m> {
         &mut self.b
     }
 }
 
 impl Printer<'_, '_> {
-    /// Goes through the row; then the current block is where it has come to its end.
+    /// Goes through the template; then the current block is where it has come to its end.
     pub(super) fn run(&mut self) {
-        let (base, row, context) = (self.b.param(0), self.b.param(1), self.b.param(2));
-        let row = self.b.convert(ConvertOp::ZExt, Type::I64, row);
-        let row = self.b.ptr_add(base, row);
-        let [rows, strings] = [self.rows, self.strings].map(|slot| self.b.stack_addr(slot));
+        let (base, template, context) = (self.b.param(0), self.b.param(1), self.b.param(2));
+        let template = self.b.convert(ConvertOp::ZExt, Type::I64, template);
+        let template = self.b.ptr_add(base, template);
+        let [frames, strings] = [self.frames, self.strings].map(|slot| self.b.stack_addr(slot));
         let none = self.b.i64(0);
         for (var, value) in [
-            (self.at, row),
+            (self.at, template),
             (self.context, context),
-            (self.left, rows),
+            (self.left, frames),
             (self.next, strings),
             (self.index, none),
             (self.step, none),
@@ -86,7 +86,7 @@ impl Printer<'_, '_> {
         self.on(is_text, |p| p.text(start));
         let is_shared = self.b.icmp_imm(IntCC::UGe, byte, i64::from(SHARED_TEXT));
         self.on(is_shared, |p| {
-            let base = p.texts.shared();
+            let base = p.pool.shared();
             let base = p.own(base);
             let base = p.b.ptr_add_imm(base, -i64::from(SHARED_TEXT));
             let wide = p.b.convert(ConvertOp::ZExt, Type::I64, byte);
@@ -97,21 +97,21 @@ impl Printer<'_, '_> {
         let (end, value) = (self.end, self.b.block());
         self.b.branch(is_end, end, value, Hint::None);
         self.b.switch_to(value);
-        self.on_tag(byte, Tag::Text, |p| {
+        self.on_directive(byte, Directive::Text, |p| {
             let start = p.get(p.at);
             p.text(start);
         });
-        self.on_tag(byte, Tag::Quoted, |p| {
+        self.on_directive(byte, Directive::Quoted, |p| {
             let (data, size) = (p.context_field(Field::Got), p.context_field(Field::Payload));
             let data = p.b.convert(ConvertOp::IntToPtr, Type::Ptr, data);
             let copy = p.copy_text(data, size);
             p.push(copy);
         });
-        if self.has(Tag::Place) || self.has(Tag::Device) || self.has(Tag::DType) {
-            self.on_tag_there(byte, Tag::Unless, |p| p.unless());
+        if self.has(Directive::DimPath) || self.has(Directive::Device) || self.has(Directive::DType) {
+            self.on_known_directive(byte, Directive::Unless, |p| p.unless());
         }
         self.values(byte);
-        self.places(byte);
+        self.symbols_and_steps(byte);
         self.fields(byte);
         self.leave();
     }
@@ -130,10 +130,10 @@ impl Printer<'_, '_> {
         let address = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, value);
         let is_string = self.b.icmp_imm(IntCC::ULt, byte, 0x20);
         self.on(is_string, |p| p.push(address));
-        self.place(byte, address);
+        self.path_directive(byte, address);
     }
 
-    /// Goes on with the row.
+    /// Goes on with the template.
     pub(super) fn go_on(&mut self) {
         let head = self.head;
         self.b.jump(head, &[]);
@@ -146,7 +146,7 @@ impl Printer<'_, '_> {
         byte
     }
 
-    /// Runs `then` and goes on with the row where `cond` holds.
+    /// Runs `then` and goes on with the template where `cond` holds.
     pub(super) fn on(&mut self, cond: Value, then: impl FnOnce(&mut Self)) {
         let (yes, no) = (self.b.block(), self.b.block());
         self.b.branch(cond, yes, no, Hint::None);
@@ -158,24 +158,24 @@ impl Printer<'_, '_> {
         self.b.switch_to(no);
     }
 
-    /// The same where the byte is a tag, if rows have it.
-    pub(super) fn on_tag(&mut self, byte: Value, tag: Tag, then: impl FnOnce(&mut Self)) {
-        if self.has(tag) {
-            self.on_tag_there(byte, tag, then);
+    /// The same where the byte is a directive, if templates have it.
+    pub(super) fn on_directive(&mut self, byte: Value, directive: Directive, then: impl FnOnce(&mut Self)) {
+        if self.has(directive) {
+            self.on_known_directive(byte, directive, then);
         }
     }
 
-    /// The same for a tag that rows have.
-    pub(super) fn on_tag_there(&mut self, byte: Value, tag: Tag, then: impl FnOnce(&mut Self)) {
-        let is = self.is(byte, i64::from(tag.own_code()));
+    /// The same for a directive that templates have.
+    pub(super) fn on_known_directive(&mut self, byte: Value, directive: Directive, then: impl FnOnce(&mut Self)) {
+        let is = self.is(byte, i64::from(directive.own_code()));
         self.on(is, then);
     }
 
-    /// The same where the byte is one of two tags in a row, for as many of them as rows have; `then` gets whether it is the second.
-    pub(super) fn on_either(&mut self, byte: Value, tags: [Tag; 2], then: impl FnOnce(&mut Self, Value)) {
-        match tags.map(|tag| self.has(tag)) {
+    /// The same where the byte is one of two directives with codes in a row, for as many of them as templates have; `then` gets whether it is the second.
+    pub(super) fn on_either(&mut self, byte: Value, directives: [Directive; 2], then: impl FnOnce(&mut Self, Value)) {
+        match directives.map(|directive| self.has(directive)) {
             [true, true] => {
-                let first = self.b.iconst(Type::I8, i64::from(tags[0].own_code()));
+                let first = self.b.iconst(Type::I8, i64::from(directives[0].own_code()));
                 let number = self.b.binary(BinaryOp::Sub, byte, first);
                 let is_either = self.b.icmp_imm(IntCC::ULe, number, 1);
                 self.on(is_either, |p| {
@@ -184,8 +184,8 @@ impl Printer<'_, '_> {
                 });
             }
             [first, second] => {
-                let tag = if first { tags[0] } else { tags[1] };
-                self.on_tag(byte, tag, |p| {
+                let directive = if first { directives[0] } else { directives[1] };
+                self.on_directive(byte, directive, |p| {
                     let number = p.b.i64(i64::from(second));
                     then(p, number);
                 });
@@ -193,8 +193,8 @@ impl Printer<'_, '_> {
         }
     }
 
-    pub(super) fn has(&self, feature: impl Into<Feature>) -> bool {
-        self.features.has(feature)
+    pub(super) fn has(&self, feature: impl CapabilityBit) -> bool {
+        self.capabilities.has(feature)
     }
 
     /// A field of the context.
@@ -215,7 +215,7 @@ impl Printer<'_, '_> {
         self.b.switch_to(done);
     }
 
-    /// Ends the row unless field 1 is something.
+    /// Ends the template unless field 1 is something.
     pub(super) fn unless(&mut self) {
         let context = self.get(self.context);
         let condition = self.b.load(Type::I64, context, 8, MemFlags::ALIGNED);
@@ -224,15 +224,15 @@ impl Printer<'_, '_> {
         self.b.branch(holds, head, end, Hint::None);
     }
 
-    /// Goes through another row, then on with this one.
-    pub(super) fn enter(&mut self, row: Value, context: Value) {
+    /// Goes through another template, then on with this one.
+    pub(super) fn enter(&mut self, template: Value, context: Value) {
         if let Some(block) = self.enter {
-            return self.b.jump(block, &[row, context]);
+            return self.b.jump(block, &[template, context]);
         }
         let block = self.b.block();
         self.enter = Some(block);
         let params = [Type::Ptr, Type::Ptr].map(|ty| self.b.block_param(block, ty));
-        self.b.jump(block, &[row, context]);
+        self.b.jump(block, &[template, context]);
         let here = self.b.current();
         self.b.switch_to(block);
         let left = self.get(self.left);
@@ -246,11 +246,11 @@ impl Printer<'_, '_> {
         self.b.switch_to(here);
     }
 
-    /// The end of a row.
+    /// The end of a template.
     pub(super) fn leave(&mut self) {
         self.b.switch_to(self.end);
-        let (left, rows) = (self.get(self.left), self.b.stack_addr(self.rows));
-        let inside = self.b.icmp(IntCC::Ne, left, rows);
+        let (left, frames) = (self.get(self.left), self.b.stack_addr(self.frames));
+        let inside = self.b.icmp(IntCC::Ne, left, frames);
         self.on(inside, |p| {
             p.advance_imm(p.left, -FRAME);
             let left = p.get(p.left);
@@ -266,13 +266,13 @@ impl Printer<'_, '_> {
         let strings = self.b.stack_addr(self.strings);
         let next = self.get(self.next);
         let kind = self.b.load(Type::Ptr, strings, 0, MemFlags::ALIGNED);
-        let parts = self.b.ptr_add_imm(strings, 8);
-        let [from, to] = [parts, next].map(|address| self.b.convert(ConvertOp::PtrToInt, Type::I64, address));
+        let pieces = self.b.ptr_add_imm(strings, 8);
+        let [from, to] = [pieces, next].map(|address| self.b.convert(ConvertOp::PtrToInt, Type::I64, address));
         let bytes = self.b.binary(BinaryOp::Sub, to, from);
         let three = self.b.i64(3);
         let count = self.b.binary(BinaryOp::LShr, bytes, three);
         let count = self.b.convert(ConvertOp::Truncate, Type::I32, count);
-        self.b.call(set_raised, &[kind, parts, count]);
+        self.b.call(set_raised, &[kind, pieces, count]);
         let failed = self.b.iconst(Type::I32, -1);
         self.b.ret(Some(failed));
     }
@@ -285,9 +285,9 @@ impl Printer<'_, '_> {
         Some(self.b.icmp(IntCC::Ne, next, end))
     }
 
-    /// Where a part notes what its own row prints.
-    pub(super) fn notes(&mut self) -> Value {
-        self.b.stack_addr(self.notes)
+    /// The address of the operands of an inner template.
+    pub(super) fn operands(&mut self) -> Value {
+        self.b.stack_addr(self.operands)
     }
 
     /// Adds a C string to the message, where there is room.
@@ -303,15 +303,15 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// An address in the table that has the routine's own texts.
+    /// An address in the constant pool that has `report`'s own texts.
     pub(super) fn own(&mut self, offset: u32) -> Value {
-        self.b.ptr_add_imm(self.table, i64::from(offset))
+        self.b.ptr_add_imm(self.base, i64::from(offset))
     }
 
-    /// A row that a part is made of.
-    pub(super) fn own_row(&mut self, parts: &[Part<'_>]) -> Value {
-        let row = self.texts.part_of_row(parts);
-        self.own(row)
+    /// An inner template: the template that a directive stands for.
+    pub(super) fn own_template(&mut self, pieces: &[Piece<'_>]) -> Value {
+        let template = self.pool.inner_template(pieces);
+        self.own(template)
     }
 
     /// Pushes a number in decimal.

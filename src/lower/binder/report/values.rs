@@ -1,13 +1,12 @@
-//! What [`report`](super) prints of dtypes, devices, types and texts that came.
+//! What [`report`](super) prints of dtypes, devices, types and pool that came.
 
 use super::names::{self, BOOL_CODE, FIRST_FIXED_WIDTH_CODE, HANDLE_CODE};
 use super::printer::Printer;
 use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{self, DTypeField};
-use crate::lower::binder::emit::{Emit, Var};
+use crate::lower::binder::structured::{StructuredCode, Var};
 use crate::lower::capi;
-use crate::lower::protocol::Field;
-use crate::lower::protocol::{Part, Tag};
+use crate::lower::protocol::{Directive, Field, Piece};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{DLDeviceType, TVMFFIObject, TVMFFITypeInfo, TypeIndex};
 
@@ -20,11 +19,11 @@ const NO_CHARACTER: i64 = b'?' as i64;
 /// No object lies below: a payload under it is a number, not a pointer.
 const LEAST_ADDRESS: i64 = 4096;
 
-/// What is noted of a dtype or a device for the rows that print them.
-mod note {
+/// The operands of a dtype's or a device's inner template.
+mod operand {
     /// What is between a dtype's element and its lanes.
     pub const BY: u32 = 0;
-    /// [`Unless`](super::Tag::Unless) looks at it: whether there are lanes, or the device's number is printed.
+    /// [`Unless`](super::Directive::Unless) looks at it: whether there are lanes, or the device's number is printed.
     pub const CONDITION: u32 = 1;
     /// The dtype's code, or the device's type.
     pub const KIND: u32 = 2;
@@ -33,30 +32,30 @@ mod note {
     pub const COUNT: u32 = 4;
 }
 
-const fn number(field: u32) -> Part<'static> {
-    Part::Value(Tag::Number, field)
+const fn number(field: u32) -> Piece<'static> {
+    Piece::Value(Directive::Number, field)
 }
 
-const UNLESS: Part<'static> = Part::Value(Tag::Unless, note::CONDITION);
+const UNLESS: Piece<'static> = Piece::Value(Directive::Unless, operand::CONDITION);
 /// `x4`
-const LANES: [Part<'static>; 3] = [UNLESS, Part::Value(Tag::String, note::BY), number(note::COUNT)];
+const LANES: [Piece<'static>; 3] = [UNLESS, Piece::Value(Directive::String, operand::BY), number(operand::COUNT)];
 /// `:0`
-const ID: [Part<'static>; 3] = [UNLESS, Part::Text(":"), number(note::COUNT)];
+const ID: [Piece<'static>; 3] = [UNLESS, Piece::Text(":"), number(operand::COUNT)];
 
 impl Printer<'_, '_> {
-    /// The tags of which this is about.
+    /// The directives for dtypes, devices and types.
     pub(super) fn values(&mut self, byte: Value) {
-        self.on_tag(byte, Tag::DType, |p| p.dtype());
-        self.on_either(byte, [Tag::Device, Tag::NumberedDevice], |p, numbered| p.device(numbered));
-        if self.has(Tag::Type) {
-            self.on_tag(byte, Tag::Type, |p| p.type_name());
-            self.on_tag_there(byte, Tag::TypeKey, |p| p.type_key());
+        self.on_directive(byte, Directive::DType, |p| p.dtype());
+        self.on_either(byte, [Directive::Device, Directive::NumberedDevice], |p, numbered| p.device(numbered));
+        if self.has(Directive::Type) {
+            self.on_directive(byte, Directive::Type, |p| p.type_name());
+            self.on_known_directive(byte, Directive::TypeKey, |p| p.type_key());
         }
     }
 
-    fn set_note(&mut self, note: u32, value: Value) {
-        let notes = self.notes();
-        self.b.store(value, notes, 8 * note as i32, MemFlags::ALIGNED);
+    fn set_operand(&mut self, operand: u32, value: Value) {
+        let operands = self.operands();
+        self.b.store(value, operands, 8 * operand as i32, MemFlags::ALIGNED);
     }
 
     /// As upstream prints a `DLDataType`: `float32`, `bool`, `float8_e4m3fn`, `int8x4`.
@@ -64,20 +63,20 @@ impl Printer<'_, '_> {
         let dtype = self.context_field(Field::Got);
         let [code, bits, lanes] =
             [DTypeField::Code, DTypeField::Bits, DTypeField::Lanes].map(|field| field.of(&mut self.b, dtype));
-        self.set_note(note::KIND, code);
-        self.set_note(note::BITS, bits);
+        self.set_operand(operand::KIND, code);
+        self.set_operand(operand::BITS, bits);
         // not 0 for other than 1
         let one = self.b.i64(1);
         let vector = self.b.binary(BinaryOp::Xor, lanes, one);
-        self.set_note(note::CONDITION, vector);
+        self.set_operand(operand::CONDITION, vector);
         // a scalable vector's lanes are negative, as 16 bits
         let scalable = self.b.icmp_imm(IntCC::SGe, lanes, 1 << 15);
         let wrapped = self.b.i64(1 << 16);
         let negated = self.b.binary(BinaryOp::Sub, wrapped, lanes);
         let lanes = self.b.select(scalable, negated, lanes);
-        self.set_note(note::COUNT, lanes);
+        self.set_operand(operand::COUNT, lanes);
         let by = self.text_from("xvscale", "x", scalable);
-        self.set_note(note::BY, by);
+        self.set_operand(operand::BY, by);
 
         let is_bool = self.is(code, BOOL_CODE);
         let is_byte = self.is(bits, 8);
@@ -88,12 +87,17 @@ impl Printer<'_, '_> {
         let silent = self.or(silent, fixed);
         let silent = self.b.convert(ConvertOp::ZExt, Type::I64, silent);
         // the bits are its first byte
-        let row = self.own_row(&[&[number(note::BITS)][..], &LANES].concat());
-        let row = self.b.ptr_add(row, silent);
-        let names = names::dtypes(self.texts);
-        let named =
-            [Part::Text("code "), number(note::KIND), Part::Text(", "), number(note::BITS), Part::Text(" bits")];
-        let apart = [UNLESS, Part::Text(", ")];
+        let template = self.own_template(&[&[number(operand::BITS)][..], &LANES].concat());
+        let template = self.b.ptr_add(template, silent);
+        let names = names::dtypes(self.pool);
+        let unnamed = [
+            Piece::Text("code "),
+            number(operand::KIND),
+            Piece::Text(", "),
+            number(operand::BITS),
+            Piece::Text(" bits"),
+        ];
+        let apart = [UNLESS, Piece::Text(", ")];
         // names of these leave this out
         let known = self.b.i64(FIRST_FIXED_WIDTH_CODE);
         let known = self.b.binary(BinaryOp::Sub, code, known);
@@ -102,13 +106,13 @@ impl Printer<'_, '_> {
             let text = p.own(names.float);
             p.push(text);
         });
-        let (notes, list) = (self.notes(), self.own(names.list));
-        self.push_name_or(list, code, &[&named[..], &apart, &LANES].concat(), row, notes);
+        let (operands, list) = (self.operands(), self.own(names.list));
+        self.push_name_or(list, code, &[&unnamed[..], &apart, &LANES].concat(), template, operands);
     }
 
     /// The text of both, or the second alone.
     fn text_from(&mut self, first: &str, second: &str, both: Value) -> Value {
-        let text = self.texts.text(&format!("{first}{second}"));
+        let text = self.pool.text(&format!("{first}{second}"));
         let text = self.own(text);
         let (whole, behind) = (self.b.i64(0), self.b.i64(first.len() as i64));
         let skipped = self.b.select(both, whole, behind);
@@ -122,26 +126,26 @@ impl Printer<'_, '_> {
         let device = self.b.select(is_numbered, expected, got);
         let (device_type, id) = (fields::first(&mut self.b, device), fields::second(&mut self.b, device));
         let [device_type, id] = [device_type, id].map(|half| self.b.convert(ConvertOp::SExt, Type::I64, half));
-        self.set_note(note::KIND, device_type);
-        self.set_note(note::COUNT, id);
+        self.set_operand(operand::KIND, device_type);
+        self.set_operand(operand::COUNT, id);
         // there is one CPU
         let cpu = self.b.i64(i64::from(DLDeviceType::CPU.0));
         let other = self.b.binary(BinaryOp::Xor, device_type, cpu);
         let other = self.or(other, id);
         let numbered = self.or(numbered, other);
-        self.set_note(note::CONDITION, numbered);
-        let names = names::devices(self.texts);
-        let unknown = [&[Part::Text("device type "), number(note::KIND)][..], &ID].concat();
-        let row = self.own_row(&ID);
-        let (notes, names) = (self.notes(), self.own(names));
-        self.push_name_or(names, device_type, &unknown, row, notes);
+        self.set_operand(operand::CONDITION, numbered);
+        let names = names::devices(self.pool);
+        let unknown = [&[Piece::Text("device type "), number(operand::KIND)][..], &ID].concat();
+        let template = self.own_template(&ID);
+        let (operands, names) = (self.operands(), self.own(names));
+        self.push_name_or(names, device_type, &unknown, template, operands);
     }
 
-    /// Pushes a name and goes through `row`, or through `unknown` where the list has none at that index.
-    fn push_name_or(&mut self, first: Value, index: Value, unknown: &[Part<'_>], row: Value, context: Value) {
-        let unknown = self.own_row(unknown);
+    /// Pushes a name and goes through `template`, or through `unknown` where the list has none at that index.
+    fn push_name_or(&mut self, first: Value, index: Value, unknown: &[Piece<'_>], template: Value, context: Value) {
+        let unknown = self.own_template(unknown);
         let block = self.named_block();
-        self.b.jump(block, &[first, index, unknown, row, context]);
+        self.b.jump(block, &[first, index, unknown, template, context]);
     }
 
     /// Where names are looked for: takes the first, the index, and what [`push_name_or`](Self::push_name_or) goes through.
@@ -153,7 +157,7 @@ impl Printer<'_, '_> {
         let block = self.b.block();
         self.named = Some(block);
         let [list, index] = [Type::Ptr, Type::I64].map(|ty| self.b.block_param(block, ty));
-        let [unknown, row, context] = [Type::Ptr; 3].map(|ty| self.b.block_param(block, ty));
+        let [unknown, template, context] = [Type::Ptr; 3].map(|ty| self.b.block_param(block, ty));
         let (head, one, scan, found) = (self.b.block(), self.b.block(), self.b.block(), self.b.block());
         let (at, rest) = (self.b.block_param(head, Type::Ptr), self.b.block_param(head, Type::I64));
         let character = self.b.block_param(scan, Type::Ptr);
@@ -183,7 +187,7 @@ impl Printer<'_, '_> {
         self.set(then, unknown);
         self.when(there, |p| {
             p.push(at);
-            p.set(then, row);
+            p.set(then, template);
         });
         let then = self.get(then);
         self.enter(then, context);
@@ -194,19 +198,25 @@ impl Printer<'_, '_> {
     /// The name of a static type, the key of a registered one, or the bare index.
     fn type_name(&mut self) {
         let index = self.context_field(Field::Got);
-        let [few, objects] = names::types(self.texts).map(|list| self.own(list));
+        let [few, objects] = names::types(self.pool).map(|list| self.own(list));
         let begin = self.b.i64(i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
         let object = self.b.binary(BinaryOp::Sub, index, begin);
         // an index between the two is far behind the last object
         let is_few = self.b.icmp_imm(IntCC::ULt, index, names::FEW);
         let names = self.b.select(is_few, few, objects);
-        let place = self.b.select(is_few, index, object);
-        let key = Part::Value(Tag::TypeKey, 0);
-        let (row, context) = (self.own_row(&[]), self.get(self.context));
-        self.push_name_or(names, place, &[key, Part::Text("type index "), number(Field::Got as u32)], row, context);
+        let index_in_list = self.b.select(is_few, index, object);
+        let key = Piece::Value(Directive::TypeKey, 0);
+        let (template, context) = (self.own_template(&[]), self.get(self.context));
+        self.push_name_or(
+            names,
+            index_in_list,
+            &[key, Piece::Text("type index "), number(Field::Got as u32)],
+            template,
+            context,
+        );
     }
 
-    /// Pushes the key of a registered type and ends the row; goes on with it for other types.
+    /// Pushes the key of a registered type and ends the template; goes on with it for other types.
     fn type_key(&mut self) {
         let (index, payload) = (self.context_field(Field::Got), self.context_field(Field::Payload));
         // Upstream's TVMFFIGetTypeInfo ends the process on an index that it doesn't know, so ask only where the

@@ -1,8 +1,8 @@
-//! Structured code on top of the IR builder: variables in memory, loops and conditionals. Support routines are cold, so
+//! Structured code on top of the IR builder: variables in memory, loops and conditionals. Runtime helpers are cold, so
 //! they are written for reading; no value is carried through a block parameter.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, Type, UnaryOp, Value};
-use crate::lower::protocol::Number;
+use crate::lower::protocol::{Descriptor, DescriptorField};
 
 /// A 64-bit variable in the frame.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ impl From<Value> for Condition {
 }
 
 /// Structured code, for whatever has a builder.
-pub(super) trait Emit<'m>: Sized {
+pub(super) trait StructuredCode<'m>: Sized {
     /// The builder.
     fn builder(&mut self) -> &mut FunctionBuilder<'m>;
 
@@ -68,12 +68,12 @@ pub(super) trait Emit<'m>: Sized {
     /// Goes to `yes` where the condition holds, as it nearly always does, else to `no`.
     fn branch_likely(&mut self, cond: Condition, yes: Block, no: Block) {
         let b = self.builder();
-        let (parts, any) = match cond {
+        let (pieces, any) = match cond {
             Condition::One(value) => (vec![value], true),
             Condition::Any(values) => (values, true),
             Condition::All(values) => (values, false),
         };
-        let Some((last, others)) = parts.split_last() else { return };
+        let Some((last, others)) = pieces.split_last() else { return };
         for &part in others {
             let next = b.block();
             match any {
@@ -171,24 +171,37 @@ pub(super) trait Emit<'m>: Sized {
         self.builder().convert(ConvertOp::SExt, Type::I64, word)
     }
 
-    /// A number of a program, of less than a word.
-    fn number(&mut self, base: Value, number: Number) -> Value {
-        self.number_as(Type::I64, base, number)
+    /// A field of the descriptor at an address, as an `I64`.
+    fn read(&mut self, descriptor: Value, field: DescriptorField) -> Value {
+        self.read_as(Type::I64, descriptor, field)
     }
 
-    /// The same, as wide as a word.
-    fn number32(&mut self, base: Value, number: Number) -> Value {
-        self.number_as(Type::I32, base, number)
+    /// The same, as an `I32`.
+    fn read32(&mut self, descriptor: Value, field: DescriptorField) -> Value {
+        self.read_as(Type::I32, descriptor, field)
     }
 
-    fn number_as(&mut self, ty: Type, base: Value, number: Number) -> Value {
-        let value = self.builder().load(number.ty, base, number.offset, MemFlags::ALIGNED);
-        let widen = if number.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
+    fn read_as(&mut self, ty: Type, descriptor: Value, field: DescriptorField) -> Value {
+        let value = self.builder().load(field.ty, descriptor, field.offset, MemFlags::ALIGNED);
+        if field.ty == ty {
+            return value;
+        }
+        let widen = if field.signed { ConvertOp::SExt } else { ConvertOp::ZExt };
         self.builder().convert(widen, ty, value)
     }
 
+    /// The address behind the `D` at an address.
+    fn behind<D: Descriptor>(&mut self, descriptor: Value) -> Value {
+        self.builder().ptr_add_imm(descriptor, D::SIZE as i64)
+    }
+
+    /// Descriptor `index` of those from an address on.
+    fn nth_descriptor<D: Descriptor>(&mut self, first: Value, index: Value) -> Value {
+        self.nth(first, index, D::SIZE as i32)
+    }
+
     /// A pointer moved by a number of bytes, which much is read behind. Were it a sum, Cranelift would add it up anew at each access, and
-    /// keep both parts in registers until the last.
+    /// keep both pieces in registers until the last.
     fn base(&mut self, pointer: Value, bytes: Value) -> Value {
         let b = self.builder();
         let negated = b.unary(UnaryOp::Neg, bytes);
@@ -197,7 +210,7 @@ pub(super) trait Emit<'m>: Sized {
         b.convert(ConvertOp::IntToPtr, Type::Ptr, address)
     }
 
-    /// Entry `index` of those behind `base`, each of so many bytes.
+    /// DimKind `index` of those behind `base`, each of so many bytes.
     fn nth(&mut self, base: Value, index: Value, size: i32) -> Value {
         let size = self.builder().i64(i64::from(size));
         self.nth_of(base, index, size)
