@@ -227,9 +227,9 @@ mod tests {
     use super::*;
     use crate::lower::protocol::{FIRST_FIXED, MAX_FIELDS};
 
-    fn template(pool: &mut ConstantPool, kind: &str, parts: &[Piece<'_>]) -> Vec<u8> {
+    fn template(pool: &mut ConstantPool, kind: &str, pieces: &[Piece<'_>]) -> Vec<u8> {
         let before = pool.bytes.len();
-        let offset = pool.template(kind, parts) as usize;
+        let offset = pool.template(kind, pieces) as usize;
         assert_eq!(offset, before);
         pool.bytes[offset..].to_vec()
     }
@@ -237,10 +237,10 @@ mod tests {
     #[test]
     fn a_template_has_its_texts_inside() {
         let mut pool = ConstantPool::new(Endianness::Little);
-        let parts = [Piece::Text("at "), Piece::Value(Directive::Number, 1), Piece::Text(""), Piece::Text(", got ")];
-        assert_eq!(template(&mut pool, "ValueError", &parts), b"ValueError\0at \0\x02, got \0\0");
+        let pieces = [Piece::Text("at "), Piece::Value(Directive::Number, 1), Piece::Text(""), Piece::Text(", got ")];
+        assert_eq!(template(&mut pool, "ValueError", &pieces), b"ValueError\0at \0\x02, got \0\0");
         // stored once
-        assert_eq!(pool.template("ValueError", &parts), 0);
+        assert_eq!(pool.template("ValueError", &pieces), 0);
         assert_eq!(pool.inner_template(&[]), pool.inner_template(&[]));
     }
 
