@@ -157,7 +157,7 @@ impl DLDataType {
         if self.code >= kDLExtCustomBegin {
             return Err(DTypeParseError::Custom(format!("custom[{}]", self.code)));
         }
-        let base = code_name(self.code).ok_or(DTypeParseError::UnknownCode(self.code))?;
+        let base = Self::code_name(self.code).ok_or(DTypeParseError::UnknownCode(self.code))?;
         let mut name = base.to_owned();
         if self.code == kDLOpaqueHandle {
             return Ok(name);
@@ -173,29 +173,30 @@ impl DLDataType {
         }
         Ok(name)
     }
-}
 
-const fn code_name(code: u8) -> Option<&'static str> {
-    Some(match code {
-        kDLInt => "int",
-        kDLUInt => "uint",
-        kDLFloat => "float",
-        kDLOpaqueHandle => "handle",
-        kDLBfloat => "bfloat",
-        kDLBool => "bool",
-        kDLFloat8_e3m4 => "float8_e3m4",
-        kDLFloat8_e4m3 => "float8_e4m3",
-        kDLFloat8_e4m3b11fnuz => "float8_e4m3b11fnuz",
-        kDLFloat8_e4m3fn => "float8_e4m3fn",
-        kDLFloat8_e4m3fnuz => "float8_e4m3fnuz",
-        kDLFloat8_e5m2 => "float8_e5m2",
-        kDLFloat8_e5m2fnuz => "float8_e5m2fnuz",
-        kDLFloat8_e8m0fnu => "float8_e8m0fnu",
-        kDLFloat6_e2m3fn => "float6_e2m3fn",
-        kDLFloat6_e3m2fn => "float6_e3m2fn",
-        kDLFloat4_e2m1fn => "float4_e2m1fn",
-        _ => return None,
-    })
+    /// Upstream's name of a type code, which the names of its types begin with; `None` for a code that upstream has no name for.
+    pub const fn code_name(code: u8) -> Option<&'static str> {
+        Some(match code {
+            kDLInt => "int",
+            kDLUInt => "uint",
+            kDLFloat => "float",
+            kDLOpaqueHandle => "handle",
+            kDLBfloat => "bfloat",
+            kDLBool => "bool",
+            kDLFloat8_e3m4 => "float8_e3m4",
+            kDLFloat8_e4m3 => "float8_e4m3",
+            kDLFloat8_e4m3b11fnuz => "float8_e4m3b11fnuz",
+            kDLFloat8_e4m3fn => "float8_e4m3fn",
+            kDLFloat8_e4m3fnuz => "float8_e4m3fnuz",
+            kDLFloat8_e5m2 => "float8_e5m2",
+            kDLFloat8_e5m2fnuz => "float8_e5m2fnuz",
+            kDLFloat8_e8m0fnu => "float8_e8m0fnu",
+            kDLFloat6_e2m3fn => "float6_e2m3fn",
+            kDLFloat6_e3m2fn => "float6_e3m2fn",
+            kDLFloat4_e2m1fn => "float4_e2m1fn",
+            _ => return None,
+        })
+    }
 }
 
 impl fmt::Display for DLDataType {

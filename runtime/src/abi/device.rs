@@ -15,6 +15,9 @@ macro_rules! device_types {
         impl DLDeviceType {
             $($(#[$doc])* pub const $name: DLDeviceType = DLDeviceType($value);)*
 
+            /// The device types of DLPack, in the order of their numbers.
+            pub const ALL: &[DLDeviceType] = &[$(DLDeviceType::$name),*];
+
             /// Upstream Python's name of the device type; `None` for an unknown number.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -184,6 +187,13 @@ mod tests {
         assert_eq!(DLDevice::cuda(2).to_string(), "cuda:2");
         assert_eq!("tpu:0".parse::<DLDevice>(), Err(ParseDeviceError::UnknownType("tpu".into())));
         assert!("cuda:x".parse::<DLDevice>().is_err());
+    }
+
+    #[test]
+    fn all_are_in_order_and_have_names() {
+        assert!(DLDeviceType::ALL.is_sorted_by(|x, y| x.0 < y.0));
+        let named: Vec<_> = (-1..64).map(DLDeviceType).filter(|kind| kind.name().is_some()).collect();
+        assert_eq!(named, DLDeviceType::ALL);
     }
 
     #[test]

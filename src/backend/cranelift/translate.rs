@@ -4,6 +4,8 @@
 //! Blocks are visited depth first from the entry: a definition is then always seen before its uses, and
 //! unreachable blocks are left out.
 
+use std::cell::OnceCell;
+
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::packed_option::PackedOption;
 use cranelift_codegen::ir::{
@@ -109,6 +111,8 @@ pub(super) struct Scratch {
     unlikely: Vec<Block>,
     operands: Vec<clif::Value>,
     args: [Vec<BlockArg>; 2],
+    /// The first look-up that can't fail in a verified module and did: the function is not to be used.
+    missing: OnceCell<String>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -126,6 +130,12 @@ impl Scratch {
         self.blocks.clear();
         self.pending.clear();
         self.unlikely.clear();
+        self.missing.take();
+    }
+
+    /// Takes the look-up that failed, if one did. That can't be in a verified module.
+    pub(super) fn take_missing(&mut self) -> Option<String> {
+        self.missing.take()
     }
 }
 
@@ -262,14 +272,22 @@ impl Translator<'_> {
             }
             // Verified modules have none.
             None => {
+                self.lacks(|| format!("a terminator of {block}"));
                 self.pos.ins().trap(clif::TrapCode::INTEGER_OVERFLOW);
             }
         }
     }
 
+    /// Notes that a look-up has failed that can't fail: the function ends in an error, whatever its code is.
+    fn lacks(&self, what: impl FnOnce() -> String) {
+        self.s.missing.get_or_init(what);
+    }
+
     fn value(&self, value: Value) -> clif::Value {
-        debug_assert!(self.s.values[value].is_some(), "{value:?} is used before its definition");
-        self.s.values[value].expand().unwrap_or(clif::Value::new(0))
+        self.s.values[value].expand().unwrap_or_else(|| {
+            self.lacks(|| format!("a definition of {value} before its use"));
+            clif::Value::new(0)
+        })
     }
 
     fn args(&mut self, which: usize, call: &BlockCall) {
@@ -382,7 +400,10 @@ impl Translator<'_> {
     }
 
     fn stack_addr(&mut self, slot: StackSlot) -> clif::Value {
-        let known = self.s.slots[slot].expand().unwrap_or(clif::StackSlot::new(0));
+        let known = self.s.slots[slot].expand().unwrap_or_else(|| {
+            self.lacks(|| format!("the stack slot {slot}"));
+            clif::StackSlot::new(0)
+        });
         let address = self.pos.ins().stack_addr(types::I64, known, 0);
         let align = self.body.slots[slot].align;
         if align <= FRAME_ALIGN {

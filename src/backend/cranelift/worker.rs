@@ -93,7 +93,10 @@ impl Worker {
             }
         }));
         let decl = &cx.module.functions[func];
+        let missing = self.scratch.take_missing();
         let message = match done {
+            // whatever came of it: the code is not the function's
+            _ if let Some(missing) = missing => format!("the function lacks {missing}"),
             Ok(Ok(())) => return self.take_code(func, isa, options, decl, out),
             Ok(Err(e @ (CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded))) => {
                 return Err(Error::TooLarge { function: decl.name.clone(), message: e.to_string() });
@@ -147,5 +150,34 @@ impl Worker {
             })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cranelift::translate::{Context, Target};
+    use crate::backend::cranelift::{IsaOptions, host_isa};
+    use crate::ir::{FuncSig, FunctionBuilder, Module, Type};
+
+    /// No verified module uses a value that its function doesn't define on the way. Were there one, no code would come of it.
+    #[test]
+    fn a_missing_definition_is_an_error() {
+        let mut module = Module::new();
+        let func = module.declare("f", FuncSig::new([], Some(Type::I64)), Linkage::Export);
+        let mut b = FunctionBuilder::new(&mut module, func);
+        let (entry, unreached) = (b.current(), b.block());
+        b.switch_to(unreached);
+        let value = b.i64(1);
+        b.ret(Some(value));
+        b.switch_to(entry);
+        b.ret(Some(value));
+        b.finish();
+        let isa = host_isa(&IsaOptions::default()).expect("the host has a code generator");
+        let cx = Context { module: &module, target: Target::of(&*isa), data: &[] };
+        let refused = Worker::default().compile(cx, func, &*isa, Options::default()).map(|compiled| compiled.code);
+        let Err(Error::Codegen { function, message, .. }) = refused else { unreachable!("{refused:?}") };
+        assert_eq!(function, "f");
+        assert_eq!(message, format!("the function lacks a definition of {value} before its use"));
     }
 }

@@ -44,8 +44,8 @@ impl Binder<'_, '_> {
 
     fn look_at_argument(&mut self, param: Value, from: Value, to: Value) {
         let (index, payload) = seen_through(self, from);
-        let (table, ty) = (self.field_ptr(Field::Pool), self.read(param, field!(ParamDescriptor, ty)));
-        let ty = self.base(table, ty);
+        let (pool, ty) = (self.field_ptr(Field::Pool), self.read(param, field!(ParamDescriptor, ty)));
+        let ty = self.base(pool, ty);
         let arg = Arg { ty, from, to, index, payload };
         self.set_field(Field::Got, index);
         self.set_field(Field::Payload, payload);

@@ -90,7 +90,7 @@ impl Binder<'_, '_> {
         self.is_not(ok, 0)
     }
 
-    /// 1 where `wanted` is among the ancestors of the type `index`, at the place that its own depth says; else 0.
+    /// 1 where `wanted` is among the ancestors of the type `index`, at the index that its own depth says; else 0.
     fn is_derived(&mut self, index: Value, wanted: Value) -> Value {
         let result = Var::new(&mut self.b, Type::I64);
         let zero = self.b.i64(0);
@@ -173,7 +173,7 @@ impl Binder<'_, '_> {
         );
         let object = self.get(object);
         if self.has(Capability::ShapeRank) {
-            self.entries(arg, any, rank, object);
+            self.shape_entries(arg, any, rank, object);
         }
         let payload = self.b.convert(ConvertOp::PtrToInt, Type::I64, object);
         self.accept(arg.to, TypeIndex::SHAPE, payload);
@@ -208,7 +208,7 @@ impl Binder<'_, '_> {
     }
 
     /// The entries of a stated shape, as the sizes of a tensor.
-    fn entries(&mut self, arg: Arg, any: Value, rank: Value, object: Value) {
+    fn shape_entries(&mut self, arg: Arg, any: Value, rank: Value, object: Value) {
         let zero = self.b.i64(0);
         let count = self.b.select(any, zero, rank);
         let data = self.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
@@ -219,12 +219,12 @@ impl Binder<'_, '_> {
             r.set_path(offset!(Path, dim), d);
             let at = r.b.element(data, d, Type::I64);
             let got = r.b.load(Type::I64, at, 0, MemFlags::ALIGNED);
-            let entry = r.nth_descriptor::<DimDescriptor>(first, d);
-            r.size(entry, got);
+            let dim = r.nth_descriptor::<DimDescriptor>(first, d);
+            r.size(dim, got);
         });
     }
 
-    /// The address of a text in the support's own table.
+    /// The address of a text in the constant pool that has the helpers' own texts.
     pub(super) fn own_text(&mut self, text: &str) -> Value {
         let offset = self.pool.text(text);
         self.own(offset)

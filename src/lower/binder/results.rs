@@ -14,13 +14,13 @@ use tvm_ffi_runtime::abi::TypeIndex;
 const BORROWED: [TypeIndex; 2] = [TypeIndex::DL_TENSOR_PTR, TypeIndex::OBJECT_RVALUE_REF];
 
 pub(super) fn take_result(r: &mut Binder<'_, '_>) {
-    let (table, from, to) = (r.b.param(0), r.b.param(2), r.b.param(3));
+    let (pool, from, to) = (r.b.param(0), r.b.param(2), r.b.param(3));
     let slot = r.b.slot(state::SIZE as u32, 8);
     r.state = r.b.stack_addr(slot);
-    r.set_field(Field::Pool, table);
+    r.set_field(Field::Pool, pool);
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
-    let descriptor = r.b.ptr_add(table, offset);
+    let descriptor = r.b.ptr_add(pool, offset);
     let (calling, text) = (
         r.pool_text(descriptor, field!(ResultDescriptor, calling)),
         r.pool_text(descriptor, field!(ResultDescriptor, expected)),
@@ -52,9 +52,9 @@ pub(super) fn take_result(r: &mut Binder<'_, '_>) {
     r.b.switch_to(yes);
     // the message is made before its subject is released
     let template = r.pool.template(TYPE_ERROR, &[&got[..], &[Piece::Text(", got "), GOT_TYPE]].concat());
-    let table = r.own(0);
+    let pool = r.own(0);
     let template = r.b.iconst(Type::I32, i64::from(template));
-    let code = r.b.call(r.helpers.report, &[table, template, r.state]);
+    let code = r.b.call(r.helpers.report, &[pool, template, r.state]);
     let there = r.is_not(payload, 0);
     r.when(there, |r| r.release_any(from));
     r.b.ret(code);

@@ -13,15 +13,15 @@ use crate::lower::protocol::{
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
 pub(super) fn run(r: &mut Binder<'_, '_>) {
-    let (table, args, num_args, scratch) = (r.b.param(0), r.b.param(2), r.b.param(3), r.b.param(4));
+    let (pool, args, num_args, scratch) = (r.b.param(0), r.b.param(2), r.b.param(3), r.b.param(4));
     let offset = r.b.param(1);
     let offset = r.b.convert(ConvertOp::ZExt, Type::I64, offset);
-    let signature = r.b.ptr_add(table, offset);
+    let signature = r.b.ptr_add(pool, offset);
     let count = r.read(signature, field!(SignatureDescriptor, params));
     let any_size = r.b.i64(i64::from(ANY_SIZE));
     let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
     r.state = r.base(scratch, args_size);
-    r.set_field(Field::Pool, table);
+    r.set_field(Field::Pool, pool);
     arity(r, signature, args, num_args, count);
     lay_out(r, signature);
 
@@ -146,9 +146,9 @@ fn lay_out(r: &mut Binder<'_, '_>, signature: Value) {
 
 /// Writes the default of a parameter that was left out.
 fn fill(r: &mut Binder<'_, '_>, signature: Value, index: Value, to: Value) {
-    let table = r.field_ptr(Field::Pool);
+    let pool = r.field_ptr(Field::Pool);
     let first = r.read(signature, field!(SignatureExtension, defaults).of_ending::<SignatureExtension>());
-    let first = r.b.ptr_add(table, first);
+    let first = r.b.ptr_add(pool, first);
     let least = r.read(signature, field!(SignatureDescriptor, least));
     let number = r.b.binary(BinaryOp::Sub, index, least);
     let from = r.nth_descriptor::<DefaultDescriptor>(first, number);
@@ -157,7 +157,7 @@ fn fill(r: &mut Binder<'_, '_>, signature: Value, index: Value, to: Value) {
         (r.read(from, field!(DefaultDescriptor, payload.low)), r.read(from, field!(DefaultDescriptor, payload.high)));
     let plain = r.halves(low, high);
     r.accept_raw(to, type_index, plain);
-    let text = r.b.ptr_add(table, low);
+    let text = r.b.ptr_add(pool, low);
     if r.has(Capability::DefaultStr) {
         let is = r.is(type_index, i64::from(TypeIndex::RAW_STR.0));
         r.when(is, |r| r.accept_raw(to, type_index, text));

@@ -14,9 +14,6 @@ use crate::lower::protocol::{
 use crate::spec::MAX_RANK;
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType, DLTensor, TypeIndex};
 
-/// Device types that DLPack knows (`DLDeviceType`).
-const DEVICE_TYPES: std::ops::RangeInclusive<i32> = 1..=18;
-
 /// A tensor that is looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Tensor {
@@ -339,8 +336,8 @@ impl Binder<'_, '_> {
         self.when(any, |r| {
             let device_type = r.word32(t.from, DEVICE / 4);
             // kinds that don't exist are counted as `DLDeviceType::is_direct_address` does
-            let mut direct = r.b.icmp_imm(IntCC::SLt, device_type, i64::from(*DEVICE_TYPES.start()));
-            for kind in DEVICE_TYPES.map(DLDeviceType).filter(|kind| kind.is_direct_address()) {
+            let mut direct = r.b.icmp_imm(IntCC::SLt, device_type, i64::from(DLDeviceType::CPU.0));
+            for kind in DLDeviceType::ALL.iter().filter(|kind| kind.is_direct_address()) {
                 let is = r.is(device_type, i64::from(kind.0));
                 direct = r.or(direct, is);
             }

@@ -1,7 +1,9 @@
 //! Names of types, dtypes and devices in messages, and lists of them.
 
 use crate::lower::constants::ConstantPool;
-use tvm_ffi_runtime::abi::{DLDeviceType, TypeIndex};
+use tvm_ffi_runtime::abi::{
+    DLDataType, DLDeviceType, TypeIndex, kDLBool, kDLFloat4_e2m1fn, kDLFloat8_e3m4, kDLOpaqueHandle,
+};
 
 /// What an argument of a static type is called, by type index, in the words of the signature language.
 const TYPES: [(TypeIndex, &str); 28] = [
@@ -36,35 +38,13 @@ const TYPES: [(TypeIndex, &str); 28] = [
 ];
 
 const FLOAT: &str = "float";
-/// Names of `DLDataTypeCode`, by code (`dlpack.h`); those from [`FIRST_FIXED_WIDTH_CODE`] on begin with [`FLOAT`].
-const DTYPES: [&str; 18] = [
-    "int",
-    "uint",
-    FLOAT,
-    "handle",
-    "bfloat",
-    "complex",
-    "bool",
-    "8_e3m4",
-    "8_e4m3",
-    "8_e4m3b11fnuz",
-    "8_e4m3fn",
-    "8_e4m3fnuz",
-    "8_e5m2",
-    "8_e5m2fnuz",
-    "8_e8m0fnu",
-    "6_e2m3fn",
-    "6_e3m2fn",
-    "4_e2m1fn",
-];
-/// From this code on the name tells the number of bits.
-pub(super) const FIRST_FIXED_WIDTH_CODE: i64 = 7;
-pub(super) const FIXED_WIDTH_CODES: i64 = DTYPES.len() as i64 - FIRST_FIXED_WIDTH_CODE;
-pub(super) const HANDLE_CODE: i64 = 3;
-pub(super) const BOOL_CODE: i64 = 6;
-
-/// Device types end here (`DLDeviceType` of DLPack 1.3).
-const LAST_DEVICE_TYPE: i32 = 18;
+/// The first type code whose name tells the number of bits; the names from here on begin with [`FLOAT`].
+pub(super) const FIRST_FIXED_WIDTH_CODE: i64 = kDLFloat8_e3m4 as i64;
+/// The last type code that DLPack 1.x has.
+const LAST_CODE: u8 = kDLFloat4_e2m1fn;
+pub(super) const FIXED_WIDTH_CODES: i64 = LAST_CODE as i64 + 1 - FIRST_FIXED_WIDTH_CODE;
+pub(super) const HANDLE_CODE: i64 = kDLOpaqueHandle as i64;
+pub(super) const BOOL_CODE: i64 = kDLBool as i64;
 
 /// Where a list has no name. Behind its last name is an empty one.
 pub(super) const NONE: u8 = 1;
@@ -91,13 +71,25 @@ pub(super) struct DTypes {
 }
 
 pub(super) fn dtypes(pool: &mut ConstantPool) -> DTypes {
-    let list = pool.list(&DTYPES);
-    let before = DTYPES.iter().take_while(|name| **name != FLOAT);
+    let names: Vec<_> = (0..=LAST_CODE).map(dtype).collect();
+    let list = pool.list(&names);
+    let before = names.iter().take_while(|name| **name != FLOAT);
     DTypes { list, float: list + before.map(|name| name.len() as u32 + 1).sum::<u32>() }
+}
+
+/// The name of a type code; of a fixed width without [`FLOAT`].
+fn dtype(code: u8) -> &'static str {
+    match DLDataType::code_name(code) {
+        Some(name) if i64::from(code) >= FIRST_FIXED_WIDTH_CODE => name.strip_prefix(FLOAT).unwrap_or(name),
+        Some(name) => name,
+        // the code that upstream has no name for
+        None => "complex",
+    }
 }
 
 /// Names of devices by type.
 pub(super) fn devices(pool: &mut ConstantPool) -> u32 {
-    let names: Vec<_> = (0..=LAST_DEVICE_TYPE).map(|code| DLDeviceType(code).name().unwrap_or(NONE_TEXT)).collect();
+    let last = DLDeviceType::ALL.iter().map(|kind| kind.0).max().unwrap_or_default();
+    let names: Vec<_> = (0..=last).map(|kind| DLDeviceType(kind).name().unwrap_or(NONE_TEXT)).collect();
     pool.list(&names)
 }
