@@ -29,6 +29,8 @@ mod plan;
 mod protocol;
 mod prototype;
 mod unit;
+#[cfg(test)]
+mod worked_example;
 mod wrapper;
 
 pub use binder::helpers_module;

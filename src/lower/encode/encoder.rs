@@ -1,6 +1,5 @@
 //! Descriptors of types, dimensions and expressions.
 
-use super::Options;
 use super::expr::{self, Symbols};
 use super::texts::expected;
 use crate::lower::constants::ConstantPool;
@@ -18,6 +17,15 @@ use tvm_ffi_runtime::abi::{
 
 /// Bytes of an object's header.
 const HEADER: usize = size_of::<TVMFFIObject>();
+
+/// How the kernel's convention changes the binder's work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) struct Options {
+    /// Every tensor is passed on as a `DLTensor`.
+    pub fold_all: bool,
+    /// The caller's own arguments are passed on.
+    pub forward_args: bool,
+}
 
 /// Uses of the scratch memory, by their numbers in [`Encoder::memory`].
 const TENSORS: usize = 0;

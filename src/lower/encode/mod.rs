@@ -12,17 +12,9 @@ use super::protocol::state::{binding_size, deferred_size};
 use super::protocol::{Capabilities, Capability, SignatureDescriptor, SignatureExtension, bindings_offset};
 use crate::spec::{ParamType, Signature};
 use encoder::Encoder;
+pub(in crate::lower) use encoder::Options;
 use expr::Symbols;
 use texts::{calling, expected};
-
-/// How the kernel's convention changes the binder's work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::lower) struct Options {
-    /// Every tensor is passed on as a `DLTensor`.
-    pub fold_all: bool,
-    /// The caller's own arguments are passed on.
-    pub forward_args: bool,
-}
 
 /// The memory in the wrapper's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
 #[derive(Clone, Copy, Debug)]

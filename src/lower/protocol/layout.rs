@@ -21,6 +21,9 @@ pub(in crate::lower) trait Encode: Copy {
 pub(in crate::lower) trait Descriptor: Encode {
     /// The struct's name, for the error that tells of a missing descriptor.
     const NAME: &'static str;
+    /// The name, offset and size of each field.
+    #[cfg(test)]
+    const FIELDS: &'static [(&'static str, usize, usize)];
 }
 
 /// A part of a descriptor that generated code loads as one integer.
@@ -173,6 +176,9 @@ macro_rules! descriptors {
 
         impl Descriptor for $name {
             const NAME: &'static str = stringify!($name);
+            #[cfg(test)]
+            const FIELDS: &'static [(&'static str, usize, usize)] =
+                &[$((stringify!($field), std::mem::offset_of!($name, $field), size_of::<$ty>())),*];
         }
     )*};
 }

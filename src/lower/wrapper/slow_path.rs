@@ -67,7 +67,7 @@ impl SlowPath {
     /// So the wrapper needs no frame for the slow path.
     fn define(&self, module: &mut Module, wrapper: FuncRef) -> FuncRef {
         let decl = &module.functions[wrapper];
-        let (name, signature) = (format!("{}-doubt", decl.name), decl.signature.clone());
+        let (name, signature) = (format!("{}-slow-path", decl.name), decl.signature.clone());
         let func = module.declare(name, signature, Linkage::Local);
         module.functions[func].cold = true;
         let mut b = FunctionBuilder::new(module, func);
