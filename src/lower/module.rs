@@ -56,7 +56,7 @@ impl Lowering {
         kernel.check_symbol(signature, &symbol, &self.unit.module)?;
         let declared = self.unit.module.functions.len();
         let mut result = wrapper::lower(&mut self.unit, signature, kernel);
-        if !self.unit.texts.is_in_reach() {
+        if !self.unit.pool.constants.is_in_reach() {
             let function = signature.name().to_owned();
             result = Err(LowerError::TooManyMessages { function, most: constants::MAX_BYTES });
         }
@@ -69,7 +69,7 @@ impl Lowering {
 
     /// The capabilities that the wrappers so far need of the runtime helpers.
     pub fn capabilities(&self) -> Capabilities {
-        self.unit.texts.capabilities()
+        self.unit.pool.constants.capabilities()
     }
 
     /// Whether a wrapper so far calls `bind` in every call, and not only on its slow path.
@@ -80,8 +80,8 @@ impl Lowering {
     /// The module, complete.
     pub fn finish(mut self) -> ir::Module {
         if self.helpers == RuntimeHelpers::Define {
-            let Unit { module, messages, texts, .. } = &mut self.unit;
-            binder::define(module, ir::Linkage::Local, *messages, texts);
+            let Unit { module, pool, .. } = &mut self.unit;
+            binder::define(module, ir::Linkage::Local, pool.data, &mut pool.constants);
         }
         self.unit.finish()
     }

@@ -10,8 +10,9 @@ use tvm_ffi_runtime::abi::symbol;
 pub(super) const OWN_SYMBOLS: &str = "__tvm_ffi_codegen_";
 
 /// The constant pool of a module under construction, with the data that it will be.
-pub(super) struct Pool<'a> {
-    pub texts: &'a mut ConstantPool,
+#[derive(Debug)]
+pub(super) struct Pool {
+    pub constants: ConstantPool,
     pub data: ir::DataRef,
 }
 
@@ -19,9 +20,7 @@ pub(super) struct Pool<'a> {
 #[derive(Debug)]
 pub(super) struct Unit {
     pub module: ir::Module,
-    /// The data that the pool will be.
-    pub messages: ir::DataRef,
-    pub texts: ConstantPool,
+    pub pool: Pool,
     /// What stands before each function's name in its symbol.
     pub prefix: String,
     /// A wrapper calls `bind` in every call.
@@ -32,8 +31,9 @@ impl Unit {
     /// An empty module for a target of this byte order.
     pub(super) fn new(endianness: Endianness) -> Self {
         let mut module = ir::Module::for_endianness(endianness);
-        let messages = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
-        Unit { module, messages, texts: ConstantPool::new(endianness), prefix: String::new(), always_binds: false }
+        let data = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
+        let pool = Pool { constants: ConstantPool::new(endianness), data };
+        Unit { module, pool, prefix: String::new(), always_binds: false }
     }
 
     /// The symbol of a wrapper.
@@ -46,7 +46,7 @@ impl Unit {
 
     /// The module, complete.
     pub(super) fn finish(mut self) -> ir::Module {
-        self.module.data[self.messages].bytes = self.texts.into_bytes();
+        self.module.data[self.pool.data].bytes = self.pool.constants.into_bytes();
         self.module
     }
 }

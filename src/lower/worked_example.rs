@@ -124,7 +124,8 @@ fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Poo
     let plan = super::plan::Plan::new(signature, kernel.stated_convention());
     let mut unit = super::unit::Unit::new(HOST_ENDIANNESS);
     let options = super::encode::Options { fold_all: false, forward_args: false };
-    let encoded = super::encode::encode(&mut unit.texts, signature, &plan.devices, options).expect("look-ups succeed");
+    let encoded =
+        super::encode::encode(&mut unit.pool.constants, signature, &plan.devices, options).expect("look-ups succeed");
     let module = unit.finish();
     let data = module.data.values().next().expect("the pool is the first data");
     let pool = Pool { bytes: data.bytes.clone(), signature: encoded.offset };

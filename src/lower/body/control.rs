@@ -165,7 +165,7 @@ impl Body<'_> {
                             Piece::Text("expected a loop step of at least 1, got "),
                             Piece::Value(Directive::Number, 0),
                         ];
-                        Failure { row: l.texts.template("ValueError", &parts), values: vec![value] }
+                        Failure { template: l.pool.constants.template("ValueError", &parts), values: vec![value] }
                     });
                 });
                 Some(value)
@@ -410,8 +410,8 @@ impl Message {
         }
         // no value follows the last piece
         parts.pop();
-        let row = l.texts.template(&self.kind, &parts);
-        Failure { row, values: self.values }
+        let template = l.pool.constants.template(&self.kind, &parts);
+        Failure { template, values: self.values }
     }
 }
 

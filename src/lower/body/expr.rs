@@ -285,7 +285,7 @@ impl<'b> Expr<'b> {
                 let nonzero = l.b.icmp_imm(IntCC::Ne, divisor.value, 0);
                 l.check(nonzero, |l| {
                     let parts = [Piece::Text("integer division or modulo by zero")];
-                    Failure { row: l.texts.template("ZeroDivisionError", &parts), values: Vec::new() }
+                    Failure { template: l.pool.constants.template("ZeroDivisionError", &parts), values: Vec::new() }
                 });
             }
             if !ty.is_signed_int() {

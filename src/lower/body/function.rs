@@ -4,22 +4,21 @@
 use std::collections::HashMap;
 
 use crate::ir::{
-    AbiParam, BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
+    AbiParam, BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
     PointerFacts, StackSlot, Type, Value,
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
-use crate::lower::constants::ConstantPool;
 use crate::lower::convention::{Convention, KernelReturn, TensorForm, flat_signature, has_null};
 use crate::lower::protocol::{MAX_FIELDS, helpers};
-use crate::lower::unit::Unit;
+use crate::lower::unit::{Pool, Unit};
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
 
 use super::args::{Arg, Args, TensorVars, item_path};
 
-/// An error that a body raises: a row of the table and the values that it prints.
+/// An error that a body raises: a template of the table and the values that it prints.
 pub(super) struct Failure {
-    pub row: u32,
+    pub template: u32,
     /// At most [`MAX_FIELDS`].
     pub values: Vec<Value>,
 }
@@ -30,14 +29,13 @@ const FEW_VALUES: usize = 2;
 /// The state of lowering one body.
 pub(super) struct BodyLowerer<'m> {
     pub b: FunctionBuilder<'m>,
-    pub texts: &'m mut ConstantPool,
-    messages: DataRef,
+    pub pool: &'m mut Pool,
     symbols: HashMap<String, Value>,
     /// Where the result goes, if the function has one.
     result: Option<Value>,
-    /// Where the body raises: takes (row, first, second).
+    /// Where the body raises: takes (template, first, second).
     fail: Option<Block>,
-    /// Where it raises with more values, which are in the slot: takes (row).
+    /// Where it raises with more values, which are in the slot: takes (template).
     fail_of_many: Option<(Block, StackSlot)>,
 }
 
@@ -127,8 +125,7 @@ pub(super) fn define<R>(
     let func = declare(&mut into.module, signature);
     let mut l = BodyLowerer {
         b: FunctionBuilder::new(&mut into.module, func),
-        texts: &mut into.texts,
-        messages: into.messages,
+        pool: &mut into.pool,
         symbols: HashMap::new(),
         result: None,
         fail: None,
@@ -275,17 +272,17 @@ impl BodyLowerer<'_> {
 
     /// Ends the current block by raising.
     pub(super) fn raise(&mut self, failure: Failure) {
-        let row = self.b.iconst(Type::I32, i64::from(failure.row));
+        let template = self.b.iconst(Type::I32, i64::from(failure.template));
         let values = failure.values;
         if values.len() > FEW_VALUES {
             let (fail, slot) = self.fail_of_many_block();
             let context = self.b.stack_addr(slot);
             self.write_context(context, &values);
-            return self.b.jump(fail, &[row]);
+            return self.b.jump(fail, &[template]);
         }
         let [first, second] = [0, 1].map(|i| values.get(i).copied().unwrap_or_else(|| self.b.i64(0)));
         let fail = self.fail_block();
-        self.b.jump(fail, &[row, first, second]);
+        self.b.jump(fail, &[template, first, second]);
     }
 
     /// The one way out for errors of few values.
@@ -295,13 +292,13 @@ impl BodyLowerer<'_> {
         }
         let here = self.b.current();
         let fail = self.b.cold_block();
-        let row = self.b.block_param(fail, Type::I32);
+        let template = self.b.block_param(fail, Type::I32);
         let values = [self.b.block_param(fail, Type::I64), self.b.block_param(fail, Type::I64)];
         self.b.switch_to(fail);
         let context = self.b.slot(8 * FEW_VALUES as u32, 8);
         let context = self.b.stack_addr(context);
         self.write_context(context, &values);
-        self.report(row, context);
+        self.report(template, context);
         self.b.switch_to(here);
         self.fail = Some(fail);
         fail
@@ -314,11 +311,11 @@ impl BodyLowerer<'_> {
         }
         let here = self.b.current();
         let fail = self.b.cold_block();
-        let row = self.b.block_param(fail, Type::I32);
+        let template = self.b.block_param(fail, Type::I32);
         let slot = self.b.slot(8 * MAX_FIELDS, 8);
         self.b.switch_to(fail);
         let context = self.b.stack_addr(slot);
-        self.report(row, context);
+        self.report(template, context);
         self.b.switch_to(here);
         *self.fail_of_many.insert((fail, slot))
     }
@@ -329,11 +326,11 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Ends the current block with the error of a row.
-    fn report(&mut self, row: Value, context: Value) {
-        let messages = self.b.data_addr(self.messages, 0);
+    /// Ends the current block with the error of a template.
+    fn report(&mut self, template: Value, context: Value) {
+        let pool = self.b.data_addr(self.pool.data, 0);
         let report = helpers::report(self.b.module());
-        let code = self.b.call(report, &[messages, row, context]);
+        let code = self.b.call(report, &[pool, template, context]);
         self.b.ret(code);
     }
 

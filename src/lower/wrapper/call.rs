@@ -42,7 +42,7 @@ pub(super) fn body(c: &mut Checks<'_>, body: Code, args: &[Value]) -> Option<Val
 }
 
 /// Puts the streams in their places among the values.
-pub(super) fn streams(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, values: &mut [Vec<Value>]) {
+pub(super) fn streams(cx: &mut Context<'_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
     for (param, values) in cx.plan.signature.params().iter().zip(values) {
         if param.ty == ParamType::EnvStream {
             *values = vec![stream(cx, pool, &param.name)];
@@ -51,7 +51,7 @@ pub(super) fn streams(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, values: &mu
 }
 
 /// The current stream of the first device that a tensor is on.
-fn stream(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, name: &str) -> Value {
+fn stream(cx: &mut Context<'_, '_>, pool: &mut Pool, name: &str) -> Value {
     let c = &mut cx.checks;
     let none = c.b.i64(0);
     let device = cx.devices.first(&mut c.b, none, |seen| seen.has_stream);
@@ -66,11 +66,11 @@ fn stream(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, name: &str) -> Value {
 }
 
 /// Raises where no tensor is present whose device has a stream.
-fn require_stream(c: &mut Checks<'_>, pool: &mut Pool<'_>, present: Value, signature: &Signature, name: &str) {
+fn require_stream(c: &mut Checks<'_>, pool: &mut Pool, present: Value, signature: &Signature, name: &str) {
     let text = format!(
         "Mismatched {name} when calling: `{signature}`, expected a tensor whose device has the stream, got None for each"
     );
-    let template = pool.texts.template("ValueError", &[Piece::Text(&text)]);
+    let template = pool.constants.template("ValueError", &[Piece::Text(&text)]);
     let (next, bad) = (c.b.block(), c.b.cold_block());
     c.b.branch(present, next, bad, Hint::Likely);
     c.b.switch_to(bad);

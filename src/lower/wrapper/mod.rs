@@ -47,7 +47,7 @@ pub(super) fn safe_call_signature() -> FuncSig {
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
     let plan = Plan::new(signature, kernel.stated_convention());
     let options = Options { fold_all: plan.convention == Convention::DlTensor, forward_args: plan.forward_args };
-    let descriptor = encode::encode(&mut into.texts, signature, &plan.devices, options)?;
+    let descriptor = encode::encode(&mut into.pool.constants, signature, &plan.devices, options)?;
     if descriptor.scratch.bytes > MOST_SCRATCH {
         let function = signature.name().to_owned();
         let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
@@ -60,8 +60,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     into.always_binds |= plan.binds_first;
     let func = into.module.declare(into.symbol(signature), safe_call_signature(), Linkage::Export);
     into.module.functions[func].param_facts = plan.param_facts();
-    let Unit { module, messages, texts, .. } = into;
-    let mut pool = Pool { texts, data: *messages };
+    let Unit { module, pool, .. } = into;
     let bind = helpers::bind(module);
     let slow_path = SlowPath { descriptor, table: pool.data, bind, passed: plan.passed, has_result: plan.has_result };
     let route = Route::new(&slow_path, &plan, module, func);
@@ -75,14 +74,14 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
         plan: &plan,
     };
     match plan.forward_args {
-        true => forward(&mut cx, &mut pool, kernel, &prologue),
-        false => unpack(&mut cx, &mut pool, kernel, body, &prologue, descriptor.binding_size),
+        true => forward(&mut cx, pool, kernel, &prologue),
+        false => unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size),
     }
     cx.checks.finish().map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
 }
 
 /// A wrapper whose kernel takes the argument array.
-fn forward(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, kernel: &Kernel, prologue: &Prologue) {
+fn forward(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, prologue: &Prologue) {
     // where the binder has made the checks, nobody needs the values of the arguments
     if prologue.bound.is_none() {
         require_arity(cx, prologue);
@@ -97,7 +96,7 @@ fn forward(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, kernel: &Kernel, prolo
 /// A wrapper that takes the arguments apart.
 fn unpack(
     cx: &mut Context<'_, '_>,
-    pool: &mut Pool<'_>,
+    pool: &mut Pool,
     kernel: &Kernel,
     body: Option<Code>,
     prologue: &Prologue,
@@ -141,7 +140,7 @@ fn require_arity(cx: &mut Context<'_, '_>, prologue: &Prologue) {
 }
 
 /// Calls a native kernel and passes its result on.
-fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
+fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
     let (c, signature) = (&mut cx.checks, cx.plan.signature);
     let packed = cx.plan.forward_args;
     let ret = signature.ret().or(packed.then_some(&ParamType::None));
@@ -158,7 +157,7 @@ fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, kernel: &Kernel, m
 }
 
 /// Calls a body, which writes a scalar result itself, and passes its status up.
-fn call_body(cx: &mut Context<'_, '_>, pool: &mut Pool<'_>, body: Code, mut args: Vec<Value>, owned: Owned<'_>) {
+fn call_body(cx: &mut Context<'_, '_>, pool: &mut Pool, body: Code, mut args: Vec<Value>, owned: Owned<'_>) {
     let (c, signature) = (&mut cx.checks, cx.plan.signature);
     if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) {
         args.push(c.b.param(3));

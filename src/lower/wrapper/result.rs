@@ -192,7 +192,7 @@ pub(super) fn owned_slot(c: &mut Checks<'_>) -> Value {
 }
 
 /// Returns a status. A status that is not 0 goes up untouched, and everything that is owned is released.
-pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool<'_>, signature: &Signature, code: Value, owned: Owned<'_>) {
+pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool, signature: &Signature, code: Value, owned: Owned<'_>) {
     let Owned { allocated, written } = owned;
     if written.is_none() && allocated.is_none() {
         return c.b.ret(Some(code));
@@ -211,7 +211,7 @@ pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool<'_>, signature: &Signat
     c.b.switch_to(ok);
     match written {
         Some((ret, slot)) => {
-            let descriptor = encode::encode_result(pool.texts, signature, ret);
+            let descriptor = encode::encode_result(&mut pool.constants, signature, ret);
             let table = c.b.data_addr(pool.data, 0);
             let descriptor = match descriptor {
                 Ok(offset) => c.b.iconst(Type::I32, i64::from(offset)),
