@@ -13,7 +13,8 @@ use target_lexicon::Endianness;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum RuntimeHelpers {
-    /// Imported as [`BIND_SYMBOL`], [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`]: one copy serves many modules, as in a JIT.
+    /// Imported as [`BIND_SYMBOL`](super::BIND_SYMBOL), [`TAKE_RESULT_SYMBOL`](super::TAKE_RESULT_SYMBOL) and
+    /// [`REPORT_SYMBOL`](super::REPORT_SYMBOL): one copy serves many modules, as in a JIT.
     #[default]
     Import,
     /// Defined in the module itself once it is complete, as far as its wrappers use them, and unseen outside: for objects and modules that stand alone.

@@ -11,7 +11,7 @@ use crate::ir::Value;
 use crate::lower::error::BodyMistake;
 use crate::spec::{ScalarType, Signature};
 
-/// A kernel's body under construction. See [`Kernel::body`](super::Kernel::body).
+/// A kernel's body under construction. See [`Kernel::body`](crate::Kernel::body).
 ///
 /// ```
 /// use tvm_ffi_codegen::Kernel;
