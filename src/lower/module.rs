@@ -17,7 +17,8 @@ pub enum RuntimeHelpers {
     /// [`REPORT_SYMBOL`](super::REPORT_SYMBOL): one copy serves many modules, as in a JIT.
     #[default]
     Import,
-    /// Defined in the module itself once it is complete, as far as its wrappers use them, and unseen outside: for objects and modules that stand alone.
+    /// Defined in the module itself once it is complete, as far as its wrappers use them, and unseen outside: for objects and modules that
+    /// stand alone.
     Define,
 }
 

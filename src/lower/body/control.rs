@@ -187,7 +187,8 @@ impl Body<'_> {
 
     /// The values that a loop has carried to its end: `cond` takes those so far, and where it holds, `body` takes them and gives the next.
     ///
-    /// ```
+    #[cfg_attr(feature = "_engine", doc = "```")]
+    #[cfg_attr(not(feature = "_engine"), doc = "```text")]
     /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
     ///
     /// let signature: Signature = "gcd(a: int64, b: int64) -> int64".parse()?;

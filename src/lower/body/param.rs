@@ -11,7 +11,7 @@ use crate::spec::{ParamType, ScalarType};
 /// A parameter of a body, or an item of a tuple: what a path names, found by number.
 ///
 /// ```
-/// use tvm_ffi_codegen::{Engine, Kernel, Signature};
+/// use tvm_ffi_codegen::{Kernel, Signature};
 ///
 /// let signature: Signature = "f(cfg: Tuple[int64, Tuple[int64, int64]]) -> int64".parse()?;
 /// let kernel = Kernel::body(|b| {
