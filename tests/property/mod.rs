@@ -31,6 +31,11 @@ const SIGNATURES: u32 = 30;
 /// Calls of each.
 const CALLS: usize = 100;
 
+/// The number of cases that `PROPTEST_CASES` states, or the given one.
+fn stated_or(cases: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|stated| stated.parse().ok()).unwrap_or(cases)
+}
+
 /// Runs a test on random values; where it fails it says how to repeat it.
 fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let seed = match std::env::var("TVM_FFI_CODEGEN_SEED") {
@@ -39,9 +44,7 @@ fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<
     };
     let mut bytes = [0u8; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let stated = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    let config =
-        Config { cases: stated.unwrap_or(cases), failure_persistence: None, max_shrink_iters: 40, ..Config::default() };
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 40, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     println!("TVM_FFI_CODEGEN_SEED={seed}");
     if let Err(error) = TestRunner::new_with_rng(config, rng).run(strategy, test) {
@@ -123,18 +126,19 @@ fn kind_of(message: &str) -> String {
 
 #[test]
 fn executors_and_the_model_agree_on_random_calls() {
-    agree_on_calls_of(signatures::signature());
+    agree_on_calls_of(stated_or(SIGNATURES), signatures::signature());
 }
 
 #[test]
 fn executors_and_the_model_agree_on_large_numbers() {
-    agree_on_calls_of(signatures::large_signature());
+    // fewer: these signatures are of one kind
+    agree_on_calls_of(stated_or(SIGNATURES) / 5, signatures::large_signature());
 }
 
-fn agree_on_calls_of(signatures: impl Strategy<Value = Signature>) {
+fn agree_on_calls_of(cases: u32, signatures: impl Strategy<Value = Signature>) {
     let strategy = (signatures, 0u8..8, vec(calls::plan(), CALLS));
     let counts = Counts::default();
-    run(SIGNATURES, &strategy, |(signature, choice, plans)| {
+    run(cases, &strategy, |(signature, choice, plans)| {
         let behind = Behind::choose(&signature, choice);
         let fail = |problem| TestCaseError::fail(format!("{signature}\n{problem}"));
         let program = behind.kernel(&signature).and_then(|kernel| Program::new(signature.clone(), kernel));
@@ -211,7 +215,7 @@ fn succeeded(outcome: &Outcome, accepted: &Accepted, signature: &Signature, behi
 
 #[test]
 fn values_are_what_the_model_takes_them_for() {
-    run(1000, &any::<u64>(), |seed| {
+    run(stated_or(1000), &any::<u64>(), |seed| {
         let call = Call::new([calls::any_argument(seed)]);
         for form in [Form::DlTensor, Form::Object] {
             let arguments = Arguments::new(&call, form);

@@ -7,8 +7,8 @@ use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, TensorShape};
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
-use super::run;
 use super::signatures::dim_op;
+use super::{run, stated_or};
 
 /// Signatures that need not be useful, with everything that the text form can say.
 fn wide_signature() -> impl Strategy<Value = Signature> {
@@ -133,7 +133,7 @@ fn default() -> impl Strategy<Value = DefaultValue> {
 
 #[test]
 fn what_a_signature_shows_is_read_back() {
-    run(500, &wide_signature(), |signature| {
+    run(stated_or(500), &wide_signature(), |signature| {
         let text = signature.to_string();
         prop_assert_eq!(text.parse::<Signature>(), Ok(signature), "{}", text);
         Ok(())
@@ -142,7 +142,7 @@ fn what_a_signature_shows_is_read_back() {
 
 #[test]
 fn what_a_piece_of_a_signature_shows_is_read_back() {
-    run(500, &(dim(), param_type()), |(dim, ty)| {
+    run(stated_or(500), &(dim(), param_type()), |(dim, ty)| {
         let (dim_text, type_text) = (dim.to_string(), ty.to_string());
         prop_assert_eq!(dim_text.parse::<Dim>(), Ok(dim), "{}", dim_text);
         let read = type_text.parse::<ParamType>();
@@ -174,7 +174,7 @@ fn parses(text: &str) -> Result<(), TestCaseError> {
 
 #[test]
 fn any_text_is_a_signature_or_an_error() {
-    run(2000, &any::<String>(), |text| parses(&text));
+    run(stated_or(2000), &any::<String>(), |text| parses(&text));
     let pieces = [
         "f",
         "(",
@@ -217,13 +217,13 @@ fn any_text_is_a_signature_or_an_error() {
         "Object",
         "x:Tensor([n],f32)",
     ];
-    run(2000, &vec(proptest::sample::select(pieces.to_vec()), 0..20), |text| parses(&text.concat()));
+    run(stated_or(2000), &vec(proptest::sample::select(pieces.to_vec()), 0..20), |text| parses(&text.concat()));
 }
 
 #[test]
 fn a_text_with_one_mistake_is_an_error_or_another_signature() {
     let strategy = (wide_signature(), any::<prop::sample::Index>(), any::<char>(), any::<bool>());
-    run(500, &strategy, |(signature, at, c, insert)| {
+    run(stated_or(500), &strategy, |(signature, at, c, insert)| {
         let mut chars: Vec<char> = signature.to_string().chars().collect();
         let at = at.index(chars.len());
         if insert {
