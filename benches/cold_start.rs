@@ -21,7 +21,7 @@ const WARM: usize = 50;
 /// Tells a child process its backend, and when it was started, in nanoseconds since 1970.
 const CHILD: &str = "TVM_FFI_CODEGEN_COLD_START";
 
-/// What a child measures, in order.
+/// The stages that a child process measures, in order.
 const STAGES: [&str; 10] = [
     "process start to `main`",
     "`Engine::new`",

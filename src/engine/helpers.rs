@@ -87,7 +87,7 @@ impl Unit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Runtime {
     backend: Backend,
-    /// Those of [`IMPORTS`].
+    /// The addresses of the functions in [`IMPORTS`], in its order.
     addresses: [usize; IMPORTS.len()],
     bundled: bool,
 }
@@ -100,7 +100,7 @@ impl Runtime {
     }
 }
 
-/// What wrappers ask of the helpers.
+/// The needs of a module's wrappers: which helpers they call, and when.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     pub capabilities: Capabilities,
@@ -119,7 +119,7 @@ pub(super) struct Helpers {
 #[derive(Default)]
 pub(super) struct Linked {
     pub symbols: Vec<(&'static str, *const u8)>,
-    /// What the module has to keep.
+    /// Owners of the helpers' code, which the module has to keep.
     pub keep_alive: Vec<KeepAlive>,
 }
 

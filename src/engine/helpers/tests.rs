@@ -1,4 +1,4 @@
-//! What helpers are compiled, when, and what a call says where they can't be.
+//! Tests of which helpers are compiled, and when, and of the error of a call whose helpers can't be compiled.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::ffi::CStr;
