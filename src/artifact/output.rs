@@ -83,12 +83,8 @@ impl Output {
     /// Begins a file at `path`.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let place = place(path)?;
-        let mut builder = builder();
-        // as for any other new file, the umask has its say
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let all = unfinished();
-        let temp = builder.tempfile_in(folder(&place))?;
+        let temp = file_builder().tempfile_in(folder(&place))?;
         let entry = Unfinished::enter(all, temp.path());
         Ok(Self { temp, place, entry })
     }
@@ -152,6 +148,19 @@ fn builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(".tvm-ffi-");
     builder
+}
+
+/// As [`builder`]; as for any other new file, the umask has its say.
+#[cfg(unix)]
+fn file_builder() -> Builder<'static, 'static> {
+    let mut builder = builder();
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder
+}
+
+#[cfg(not(unix))]
+fn file_builder() -> Builder<'static, 'static> {
+    builder()
 }
 
 /// The file that a path leads to, which may be through a link. Moving a file over a device, a pipe or a folder would replace it, or fail late.

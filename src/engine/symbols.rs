@@ -59,19 +59,19 @@ impl SymbolResolver {
 
 /// A table of C functions of one prototype each; linked, so no search at run time.
 macro_rules! c_functions {
-    ($($name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
+    ($($(#[$condition:meta])* $name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
         mod c {
             use super::{c_int, c_void};
 
             unsafe extern "C" {
-                $(pub(super) fn $name($(_: $arg),*) -> $ret;)*
+                $($(#[$condition])* pub(super) fn $name($(_: $arg),*) -> $ret;)*
             }
         }
 
         /// A function of the C library.
         fn c_function(name: &str) -> Option<*const u8> {
             match name {
-                $(stringify!($name) => Some(c::$name as unsafe extern "C" fn($($arg),*) -> $ret as *const u8),)*
+                $($(#[$condition])* stringify!($name) => Some(c::$name as unsafe extern "C" fn($($arg),*) -> $ret as *const u8),)*
                 _ => None,
             }
         }
@@ -152,6 +152,8 @@ c_functions! {
     memmove: fn(*mut c_void, *const c_void, usize) -> *mut c_void;
     memset: fn(*mut c_void, c_int, usize) -> *mut c_void;
     memcmp: fn(*const c_void, *const c_void, usize) -> c_int;
+    // Windows has none, and LLVM makes none for it.
+    #[cfg(unix)]
     bcmp: fn(*const c_void, *const c_void, usize) -> c_int;
     strlen: fn(*const c_void) -> usize;
 }
@@ -162,9 +164,8 @@ fn process_symbol(name: &str) -> Option<*const u8> {
     let this = libloading::os::unix::Library::this();
     // SAFETY: nothing is read through the symbol; it is only its address that counts.
     let symbol = unsafe { this.get::<*const u8>(name.as_bytes()) }.ok()?;
-    let address = symbol.as_raw_ptr() as *const u8;
     // Closing the handle of the process itself unloads nothing.
-    (!address.is_null()).then_some(address)
+    some_address(symbol.as_raw_ptr())
 }
 
 /// What the executable exports under a name.
@@ -173,7 +174,12 @@ fn process_symbol(name: &str) -> Option<*const u8> {
     let this = libloading::os::windows::Library::this().ok()?;
     // SAFETY: nothing is read through the symbol; it is only its address that counts.
     let symbol = unsafe { this.get::<*const u8>(name.as_bytes()) }.ok()?;
-    symbol.as_raw_ptr().map(|address| address as *const u8)
+    some_address(symbol.as_raw_ptr())
+}
+
+#[cfg(any(unix, windows))]
+fn some_address(symbol: *mut c_void) -> Option<*const u8> {
+    (!symbol.is_null()).then_some(symbol as *const u8)
 }
 
 #[cfg(not(any(unix, windows)))]

@@ -80,9 +80,15 @@ pub struct Usage {
 /// A command under construction.
 pub struct Cmd(Command);
 
-/// `cargo`, the one that runs this.
+/// `cargo`, the one that runs this. In CI, which builds each crate once, it keeps nothing for a next build.
 pub fn cargo(args: &[&str]) -> Cmd {
-    cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args)
+    let cargo = cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args);
+    if in_ci() { cargo.env("CARGO_INCREMENTAL", "0") } else { cargo }
+}
+
+/// Whether this is a CI run, in which nothing may be skipped.
+pub fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
 /// Any command.

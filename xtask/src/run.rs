@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::command::Tests;
+use crate::command::{Tests, in_ci};
 use crate::tools::{self, Tool};
 
 /// One row of a task's table.
@@ -96,7 +96,7 @@ fn execute(step: &Step) -> Outcome {
     for tool in step.needs {
         if let Err(reason) = tools::ensure(tool) {
             // in CI nothing is left out
-            return match tools::in_ci() {
+            return match in_ci() {
                 true => Outcome::Failed(Failure { what: reason, tests: Tests::default() }),
                 false => Outcome::Skipped(reason),
             };

@@ -92,6 +92,36 @@ pub const RUST_RISCV64: Tool = Tool {
     source: Source::RustTarget("riscv64gc-unknown-linux-gnu"),
 };
 
+pub const RUST_MUSL: Tool = Tool {
+    name: "Rust for musl",
+    probe: &rust_probe("x86_64-unknown-linux-musl"),
+    source: Source::RustTarget("x86_64-unknown-linux-musl"),
+};
+pub const RUST_MACOS: Tool = Tool {
+    name: "Rust for macOS",
+    probe: &rust_probe("aarch64-apple-darwin"),
+    source: Source::RustTarget("aarch64-apple-darwin"),
+};
+pub const RUST_ANDROID: Tool = Tool {
+    name: "Rust for Android",
+    probe: &rust_probe("aarch64-linux-android"),
+    source: Source::RustTarget("aarch64-linux-android"),
+};
+pub const RUST_WINDOWS: Tool = Tool {
+    name: "Rust for Windows",
+    probe: &rust_probe("x86_64-pc-windows-gnu"),
+    source: Source::RustTarget("x86_64-pc-windows-gnu"),
+};
+/// Compilers for Windows, with their C and C++ libraries. Rust's standard library wants the threads of POSIX.
+pub const MINGW: Tool = Tool {
+    name: "mingw",
+    probe: &["x86_64-w64-mingw32-g++-posix", "--version"],
+    source: Source::Apt("g++-mingw-w64-x86-64-posix"),
+};
+/// What runs programs for Windows.
+pub const WINE: Tool =
+    Tool { name: "Wine", probe: &["/usr/lib/wine/wine64", "--version"], source: Source::Apt("wine64") };
+
 /// A program without a line compiles only where the standard library is.
 const fn rust_probe(target: &'static str) -> [&'static str; 7] {
     ["rustc", "--crate-type=lib", "--emit=metadata", "--out-dir=target", "--target", target, "-"]
@@ -100,11 +130,6 @@ const fn rust_probe(target: &'static str) -> [&'static str; 7] {
 /// Where a package of PyPI is installed.
 pub fn python_package(tool: &Tool) -> PathBuf {
     root().join("target/pypi").join(tool.name)
-}
-
-/// Whether this is a CI run, in which nothing may be skipped.
-pub fn in_ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
 /// Makes sure that a tool is there: installs it if need be and possible.
