@@ -168,13 +168,35 @@ fn process_symbol(name: &str) -> Option<*const u8> {
     some_address(symbol.as_raw_ptr())
 }
 
-/// What the executable exports under a name.
+/// What a module of this process exports under a name. The executable is the first of them; the others come in the order in which they were loaded.
 #[cfg(windows)]
 fn process_symbol(name: &str) -> Option<*const u8> {
-    let this = libloading::os::windows::Library::this().ok()?;
-    // SAFETY: nothing is read through the symbol; it is only its address that counts.
-    let symbol = unsafe { this.get::<*const u8>(name.as_bytes()) }.ok()?;
-    some_address(symbol.as_raw_ptr())
+    use windows_sys::Win32::Foundation::HMODULE;
+    use windows_sys::Win32::System::LibraryLoader::GetProcAddress;
+    use windows_sys::Win32::System::ProcessStatus::K32EnumProcessModules;
+    use windows_sys::Win32::System::Threading::GetCurrentProcess;
+
+    let name = std::ffi::CString::new(name).ok()?;
+    let mut modules: Vec<HMODULE> = vec![std::ptr::null_mut(); 64];
+    loop {
+        let size = size_of_val(&modules[..]) as u32;
+        let mut needed = 0;
+        // SAFETY: `size` bytes may be written to the vector.
+        if unsafe { K32EnumProcessModules(GetCurrentProcess(), modules.as_mut_ptr(), size, &mut needed) } == 0 {
+            return None;
+        }
+        // a module may be loaded between two calls
+        let fits = needed <= size;
+        modules.resize(needed as usize / size_of::<HMODULE>(), std::ptr::null_mut());
+        if fits {
+            break;
+        }
+    }
+    modules.into_iter().find_map(|module| {
+        // SAFETY: the name ends with a zero. A module that has been unloaded meanwhile has no symbols.
+        let symbol = unsafe { GetProcAddress(module, name.as_ptr().cast()) };
+        some_address(symbol.map_or(std::ptr::null_mut(), |symbol| symbol as *mut c_void))
+    })
 }
 
 #[cfg(any(unix, windows))]
