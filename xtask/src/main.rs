@@ -10,6 +10,7 @@ mod run;
 mod steps;
 mod tools;
 mod upstream;
+mod wine;
 
 use std::process::ExitCode;
 

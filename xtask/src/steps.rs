@@ -5,7 +5,8 @@ use crate::command::{Cmd, Output, Tests, cargo, root};
 use crate::run::{Failure, Step};
 use crate::tools::{
     APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
-    ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
+    MINGW, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM,
+    VALGRIND, WINE,
 };
 use crate::{hosts, layers, payload, upstream};
 
@@ -92,6 +93,12 @@ pub const TEST: &[Step] = &[
         about: "objects for macOS and Windows, as LLVM's tools read and link them",
         needs: &[LLVM_22, CXX, LLVM_22_TOOLS, LLD_22],
         run: hosts::formats,
+    },
+    Step {
+        name: "windows-hosts",
+        about: "libraries for Windows, under Wine",
+        needs: &[LLVM_22, CXX, UPSTREAM, LLD_22, MINGW, WINE, RUST_WINDOWS],
+        run: hosts::windows,
     },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },

@@ -12,6 +12,28 @@
 #include "prices.h"
 #include "values.h"
 
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#include <windows.h>
+
+#include <shellapi.h>
+
+/* The arguments in UTF-8, in which the C API takes paths; `main` has them in the code page of the machine. */
+static void take_arguments(int argc, char** argv) {
+  wchar_t** wide = CommandLineToArgvW(GetCommandLineW(), &argc);
+  for (int i = 0; wide != NULL && i < argc; ++i) {
+    int size = WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, NULL, 0, NULL, NULL);
+    argv[i] = malloc(size);
+    if (argv[i] == NULL) abort();
+    WideCharToMultiByte(CP_UTF8, 0, wide[i], -1, argv[i], size, NULL, NULL);
+  }
+  LocalFree(wide);
+  /* lines end as everywhere */
+  _setmode(_fileno(stdout), _O_BINARY);
+}
+#endif
+
 static TVMFFIAny module;
 
 /* A function of the module, or None. */
@@ -178,6 +200,9 @@ static void objects(void) {
 }
 
 int main(int argc, char** argv) {
+#ifdef _WIN32
+  take_arguments(argc, argv);
+#endif
   if (argc < 2) {
     fprintf(stderr, "usage: %s LIBRARY | --system PREFIX\n", argv[0]);
     return 2;

@@ -6,6 +6,7 @@ mod cross;
 mod foreign;
 mod formats;
 mod load;
+mod windows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ pub use cross::cross;
 pub use foreign::foreign;
 pub use formats::formats;
 pub use load::load;
+pub use windows::windows;
 
 type Result<T = ()> = std::result::Result<T, Failure>;
 

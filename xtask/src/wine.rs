@@ -1,0 +1,82 @@
+//! Wine: programs for Windows, run on this machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::command::{Cmd, cargo, cmd, root, target_folder};
+use crate::run::Failure;
+
+/// The target of Rust and of the command line.
+pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
+/// The compiler of C for it, which links, too.
+pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
+
+/// The program that Debian has outside of the path.
+const WINE: &str = "/usr/lib/wine/wine64";
+
+type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// A Windows of its own: a *prefix* with its drives and its registry.
+pub struct Wine {
+    prefix: PathBuf,
+}
+
+impl Wine {
+    /// The prefix under `target/`, which is made if it isn't there.
+    pub fn prepare() -> Result<Self> {
+        let wine = Wine { prefix: root().join("target/wine") };
+        let library = wine.prefix.join("drive_c/windows/system32/bcryptprimitives.dll");
+        // `wineboot` writes this file last
+        if !wine.prefix.join("system.reg").is_file() {
+            fs::create_dir_all(&wine.prefix).map_err(|e| failure(&wine.prefix, &e))?;
+            wine.run(Path::new("wineboot"), &["--init"]).run()?;
+        }
+        // Rust's standard library needs it, and Wine 8 has none
+        let source = "tests/windows/bcryptprimitives.c";
+        cmd(GCC, &["-shared", "-O1", "-Wall", "-Werror", source, "-o", &library.to_string_lossy(), "-ladvapi32"])
+            .run()?;
+        Ok(wine)
+    }
+
+    /// A program for Windows, by its path or by its name in Windows' own folder.
+    pub fn run(&self, program: &Path, args: &[&str]) -> Cmd {
+        self.within(cmd(WINE, &[&[&*program.to_string_lossy()], args].concat()))
+    }
+
+    /// `cargo` for Windows, which runs what it builds under Wine.
+    pub fn cargo(&self, args: &[&str]) -> Cmd {
+        let variable = |what: &str| format!("CARGO_TARGET_{}_{what}", TRIPLE.replace('-', "_").to_uppercase());
+        let command = cargo(&[args, &["--target", TRIPLE]].concat());
+        self.within(command).env(&variable("LINKER"), GCC).env(&variable("RUNNER"), WINE)
+    }
+
+    /// Sets what Wine reads for a command that starts it.
+    fn within(&self, command: Cmd) -> Cmd {
+        command
+            .env("WINEPREFIX", &self.prefix.to_string_lossy())
+            .env("WINEDEBUG", "-all")
+            // neither .NET nor a browser, which it would offer to download
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            // the names of files are UTF-8
+            .env("LC_ALL", "C.UTF-8")
+    }
+}
+
+/// Where cargo puts programs and libraries for Windows.
+pub fn windows_folder() -> PathBuf {
+    target_folder().join(TRIPLE).join("debug")
+}
+
+/// A path of this machine as a program under Wine takes it.
+pub fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.to_string_lossy().replace('/', "\\"))
+}
+
+/// Folders in which programs look for DLLs, as the value of `WINEPATH`.
+pub fn windows_paths(folders: &[&Path]) -> String {
+    folders.iter().map(|folder| windows_path(folder)).collect::<Vec<_>>().join(";")
+}
+
+fn failure(path: &Path, error: &std::io::Error) -> Failure {
+    Failure { what: format!("{}: {error}", path.display()), tests: Default::default() }
+}
