@@ -77,6 +77,21 @@ pub struct Usage {
     pub peak_kib: u64,
 }
 
+/// Runs commands up to the first that fails, and adds up their tests.
+pub fn all(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
+    let mut tests = Tests::default();
+    for command in commands {
+        match command.run() {
+            Ok(output) => tests.add(output.tests),
+            Err(mut failure) => {
+                failure.tests.add(tests);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(tests)
+}
+
 /// A command under construction.
 pub struct Cmd(Command);
 

@@ -2,10 +2,13 @@
 
 mod byte_order;
 mod command;
+mod compiler;
 mod difference;
 mod hosts;
 mod layers;
 mod payload;
+mod platforms;
+mod quickstart;
 mod run;
 mod steps;
 mod tools;

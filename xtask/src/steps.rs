@@ -1,14 +1,14 @@
 //! The tables of steps.
 
 use crate::byte_order;
-use crate::command::{Cmd, Output, Tests, cargo, root};
+use crate::command::{Cmd, Tests, all, cargo};
 use crate::run::{Failure, Step};
 use crate::tools::{
     APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
     MINGW, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM,
     VALGRIND, WINE,
 };
-use crate::{hosts, layers, payload, upstream};
+use crate::{hosts, layers, payload, platforms, quickstart, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -100,6 +100,12 @@ pub const TEST: &[Step] = &[
         needs: &[LLVM_22, CXX, UPSTREAM, LLD_22, MINGW, WINE, RUST_WINDOWS],
         run: hosts::windows,
     },
+    Step {
+        name: "windows",
+        about: "the quickstart, the tests and the hosts for Windows, under Wine",
+        needs: &[LLVM_22, CXX, UPSTREAM, MINGW, WINE, RUST_WINDOWS],
+        run: platforms::windows,
+    },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
@@ -151,21 +157,6 @@ pub const BENCH: &[Step] = &[
     },
 ];
 
-/// Runs all and adds up their tests.
-fn all(commands: impl IntoIterator<Item = Cmd>) -> Result {
-    let mut tests = Tests::default();
-    for command in commands {
-        match command.run() {
-            Ok(output) => tests.add(output.tests),
-            Err(mut failure) => {
-                failure.tests.add(tests);
-                return Err(failure);
-            }
-        }
-    }
-    Ok(tests)
-}
-
 fn fmt() -> Result {
     all([cargo(&["fmt", "--all", "--check"])])
 }
@@ -188,13 +179,7 @@ fn doc() -> Result {
 }
 
 fn quickstart() -> Result {
-    let Output { stdout, tests } = cargo(&["run", "--example", "quickstart"]).run()?;
-    let failure = |what: String| Failure { what, tests };
-    let readme = std::fs::read_to_string(root().join("README.md")).map_err(|e| failure(format!("README.md: {e}")))?;
-    match readme.contains(stdout.trim_end()) {
-        true => Ok(tests),
-        false => Err(failure("the README shows another output of the quickstart than it has".to_owned())),
-    }
+    quickstart::check(cargo(quickstart::RUN))
 }
 
 fn test() -> Result {

@@ -10,6 +10,8 @@ use crate::run::Failure;
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
 /// The compiler of C for it, which links, too.
 pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
+/// The compiler of C++.
+pub const GXX: &str = "x86_64-w64-mingw32-g++-posix";
 
 /// The program that Debian has outside of the path.
 const WINE: &str = "/usr/lib/wine/wine64";
@@ -36,6 +38,11 @@ impl Wine {
         cmd(GCC, &["-shared", "-O1", "-Wall", "-Werror", source, "-o", &library.to_string_lossy(), "-ladvapi32"])
             .run()?;
         Ok(wine)
+    }
+
+    /// The folder that is drive C:.
+    pub fn drive(&self) -> PathBuf {
+        self.prefix.join("drive_c")
     }
 
     /// A program for Windows, by its path or by its name in Windows' own folder.

@@ -1,0 +1,33 @@
+//! The tests, built for Windows and run under Wine.
+
+use crate::command::{Tests, all};
+use crate::compiler::CompilerServer;
+use crate::run::Failure;
+use crate::wine::Wine;
+use crate::{hosts, quickstart};
+
+/// The number of signatures of each property: the code that they test is what the other steps test, by other conventions.
+const SIGNATURES: &str = "20";
+
+/// The tests of each crate.
+const TESTS: [&[&str]; 3] = [
+    &["test", "-p", "tvm-ffi-codegen", "--lib", "--test", "main"],
+    &["test", "-p", "tvm-ffi-codegen-cli"],
+    &["test", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"],
+];
+
+/// Runs the quickstart, the tests of each crate, and the hosts with libraries of each backend.
+pub fn windows() -> Result<Tests, Failure> {
+    let wine = Wine::prepare()?;
+    let compiler = CompilerServer::start(&wine)?;
+    let mut tests = quickstart::check(wine.cargo(quickstart::RUN))?;
+    tests.add(all(TESTS.map(|args| compiler.within(wine.cargo(args)).env("PROPTEST_CASES", SIGNATURES)))?);
+    match hosts::windows() {
+        Ok(hosts) => tests.add(hosts),
+        Err(mut failure) => {
+            failure.tests.add(tests);
+            return Err(failure);
+        }
+    }
+    Ok(tests)
+}
