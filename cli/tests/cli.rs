@@ -141,7 +141,7 @@ fn the_output_says_what_it_is() {
     assert!(archive.symbols().unwrap().unwrap().any(|symbol| symbol.unwrap().name() == b"__tvm_ffi_f"));
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 #[test]
 fn a_library_has_wrappers_kernels_and_modules() {
     let place = Place::new();

@@ -83,6 +83,10 @@ fn compile_source(directory: &Path, name: &str, text: &str) -> PathBuf {
     let undefined = cfg!(target_os = "macos").then_some("-Wl,-undefined,dynamic_lookup");
     let mut command = Command::new(compiler);
     command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).args(undefined);
+    if cfg!(windows) {
+        // There a library says where its symbols come from: it is this executable.
+        command.arg(std::env::current_exe().unwrap());
+    }
     assert!(command.status().unwrap().success(), "{command:?}");
     library
 }

@@ -1,5 +1,4 @@
 //! Objects of this machine: linked, loaded, called; and what can't be one.
-#![cfg(unix)]
 
 use std::path::Path;
 use std::process::Command;
@@ -58,7 +57,10 @@ fn two_objects_and_a_c_object_are_one_library() {
         library.function(&square, &Kernel::symbol("c_square")).emit().unwrap().write(path("two.o")).unwrap();
         std::fs::write(path("c.c"), "double c_square(double x) { return x * x; }").unwrap();
         let [shared, pic, o, library] = ["-shared", "-fPIC", "-o", "lib.so"].map(Path::new);
-        cc(&[shared, pic, o, &path("lib.so"), &path("one.o"), &path("two.o"), &path("c.c")]);
+        // on Windows a library says where its symbols come from, which is this executable
+        let own = cfg!(windows).then(|| std::env::current_exe().unwrap());
+        let args = [shared, pic, o, &path("lib.so"), &path("one.o"), &path("two.o"), &path("c.c")];
+        cc(&args.into_iter().chain(own.as_deref()).collect::<Vec<_>>());
         // SAFETY: loading it runs nothing.
         let library = Arc::new(unsafe { Library::new(dir.path().join(library)) }.unwrap());
 
