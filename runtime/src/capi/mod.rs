@@ -121,6 +121,15 @@ macro_rules! symbol_table {
                 &[$((stringify!($name), SymbolAddress($name as *const c_void))),*];
             TABLE
         }
+
+        // The linker exports them from every program and library that this crate is linked into, as it does what is
+        // `__declspec(dllexport)` in C. Elsewhere that is the linker's option `-rdynamic`.
+        #[cfg(all(windows, target_pointer_width = "64"))]
+        std::arch::global_asm!(
+            ".pushsection .drectve,\"yni\"",
+            $(concat!(".ascii \" -export:", stringify!($name), "\""),)*
+            ".popsection",
+        );
     };
 }
 

@@ -51,7 +51,7 @@ fn mingw(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command,
     let mut command = driver(linker)?;
     command.args(["-shared", "-o"]).arg(output);
     command.args(linker.elf_inputs(objects, |option| format!("-Wl,{option}").into()));
-    command.args(linker.last(Some(&runtime)));
+    command.args(linker.last(runtime.as_deref()));
     Ok(command)
 }
 
@@ -74,7 +74,7 @@ fn msvc(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Command, 
             Input::Library(name) => command.arg(format!("{name}.lib")),
         };
     }
-    command.args(linker.last(Some(&runtime)));
+    command.args(linker.last(runtime.as_deref()));
     Ok(command)
 }
 

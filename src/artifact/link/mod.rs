@@ -11,6 +11,7 @@ use target_lexicon::{BinaryFormat, Triple};
 use super::output::OutputFolder;
 
 mod driver;
+mod imports;
 #[cfg(feature = "libwild")]
 mod wild;
 mod windows;
@@ -42,6 +43,14 @@ pub enum LinkError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// The runtime to link against, a program or a DLL for Windows, can't be the one that the library uses.
+    #[error("{}: {problem}", path.display())]
+    Runtime {
+        /// The program or DLL.
+        path: PathBuf,
+        /// The reason.
+        problem: String,
     },
     /// The linker failed.
     #[error("linking failed ({status}): {command}\n{output}")]
@@ -82,8 +91,8 @@ enum Input {
 /// A link of objects, archives and libraries into a shared library (`.so`, `.dylib`, `.dll`).
 ///
 /// The runtime's symbols (`TVMFFI...`) stay undefined: the host's runtime defines them when it loads the library. On Windows, where no symbol can stay
-/// undefined, they come from upstream's runtime `tvm_ffi.dll`, unless [`runtime`](Self::runtime) names the import library of another. The
-/// shared library has no soname.
+/// undefined, they come from upstream's runtime `tvm_ffi.dll`, unless [`runtime`](Self::runtime) names another. The shared library has no
+/// soname.
 /// ```no_run
 /// use tvm_ffi_codegen::artifact::Linker;
 ///
@@ -150,6 +159,9 @@ impl Linker {
     }
 
     /// Sets the runtime (a `libtvm_ffi`) to link against, which is then loaded with the library.
+    ///
+    /// For Windows that is the runtime's import library, its DLL, or a program that has the bundled runtime in it. A library that is linked against a
+    /// program or a DLL asks for it by its file name when it is loaded, so that the file has to keep its name.
     pub fn runtime(mut self, path: impl Into<PathBuf>) -> Self {
         self.runtime = Some(path.into());
         self

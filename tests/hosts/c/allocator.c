@@ -4,7 +4,17 @@
 #include <string.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
+#ifdef _WIN32
+#include <malloc.h>
+
+static void* allocate_aligned(size_t size) { return _aligned_malloc(size, 64); }
+
+static void delete_tensor(DLManagedTensorVersioned* self) { _aligned_free(self); }
+#else
+static void* allocate_aligned(size_t size) { return aligned_alloc(64, size); }
+
 static void delete_tensor(DLManagedTensorVersioned* self) { free(self); }
+#endif
 
 static size_t round_up(size_t size) { return (size + 63) / 64 * 64; }
 
@@ -15,7 +25,7 @@ static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* e
   for (size_t i = 0; i < ndim; ++i) elements *= (size_t)prototype->shape[i];
   size_t data = (elements * prototype->dtype.bits * prototype->dtype.lanes + 7) / 8;
   size_t head = round_up(sizeof(DLManagedTensorVersioned) + 2 * ndim * sizeof(int64_t));
-  DLManagedTensorVersioned* tensor = aligned_alloc(64, head + round_up(data));
+  DLManagedTensorVersioned* tensor = allocate_aligned(head + round_up(data));
   if (tensor == NULL) {
     set_error(error_ctx, "MemoryError", "out of memory");
     return -1;
