@@ -8,8 +8,9 @@ use crate::run::Failure;
 
 /// The target of Rust and of the command line.
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
-/// The compiler of C for it, which links, too.
+/// The compilers of C and of C++ for it, which link, too.
 pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
+pub const GXX: &str = "x86_64-w64-mingw32-g++-posix";
 
 /// The program that Debian has outside of the path.
 const WINE: &str = "/usr/lib/wine/wine64";
