@@ -126,11 +126,11 @@ impl Hosts {
         compile(GCC, &[], &source("windows/fltused.c"), &float)?;
         let out = format!("/out:{}", text(&library));
         let inputs = [&wrappers, &packed, &float, &self.kernels].map(|path| text(path));
-        // the C library, and `__chkstk`
-        let system = ["libmsvcrt.a", "libntdll.a"].map(|name| cmd(GCC, &[&format!("-print-file-name={name}")]).read());
-        let [c, nt] = system;
-        let (c, nt) = (c?.trim_end().to_owned(), nt?.trim_end().to_owned());
-        let options = ["/nologo", "/dll", "/noentry", "/nodefaultlib", &out, &c, &nt, &import_library()];
+        // instead of MSVC's C library and its helpers: those of mingw, whose probe of a large frame has another name
+        let found = |name: &str| cmd(GCC, &[&format!("-print-file-name={name}")]).read();
+        let (c, helpers) = (found("libmsvcrt.a")?, found("libgcc.a")?);
+        let libraries = ["/alternatename:__chkstk=___chkstk_ms", c.trim_end(), helpers.trim_end(), &import_library()];
+        let options = [&["/nologo", "/dll", "/noentry", "/nodefaultlib", &*out], &libraries[..]].concat();
         let inputs = inputs.each_ref().map(String::as_str);
         cmd("lld-link-22", &[&options[..], &inputs].concat()).run()?;
         Ok(library)
