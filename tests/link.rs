@@ -10,6 +10,8 @@ use tvm_ffi_codegen::runtime::Module;
 use tvm_ffi_codegen::runtime::library_bin::{LibraryBin, Node};
 use tvm_ffi_codegen::{Kernel, Signature};
 
+use crate::support::host_linker;
+
 /// How a library is made: by a driver or otherwise.
 type Link = fn(&Linker, &Path) -> Result<(), LinkError>;
 
@@ -18,12 +20,6 @@ const LINKS: &[Link] = &[
     #[cfg(feature = "libwild")]
     |linker, path| linker.link_in_process(path),
 ];
-
-/// A link for this machine. On Windows a library says where the runtime's symbols come from, which is this executable.
-fn linker() -> Linker {
-    let linker = Linker::new(Triple::host());
-    if cfg!(windows) { linker.runtime(std::env::current_exe().unwrap()) } else { linker }
-}
 
 fn compile(folder: &Path, name: &str, code: &str) {
     fs::write(folder.join("code.c"), code).unwrap();
@@ -35,13 +31,15 @@ fn compile(folder: &Path, name: &str, code: &str) {
 fn a_linked_library_loads_and_carries_its_modules() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    compile(folder.path(), "answer.o", "int answer(void) { return 42; }");
+    // the modules' object says what is exported on Windows, and so a linker exports nothing else unless told
+    let export = if cfg!(windows) { "__declspec(dllexport)" } else { "" };
+    compile(folder.path(), "answer.o", &format!("{export} int answer(void) {{ return 42; }}"));
     let mut bin = LibraryBinBuilder::new();
     let (library, module) = (bin.library(), bin.module("kind", Payload::Bytes(b"payload".to_vec())));
     bin.import(library, module).write_object(&Triple::host(), path("bin.o")).unwrap();
     for (number, link) in LINKS.iter().enumerate() {
         let output = path(&format!("lib{number}.so"));
-        link(&linker().file(path("answer.o")).file(path("bin.o")), &output).unwrap();
+        link(&host_linker().file(path("answer.o")).file(path("bin.o")), &output).unwrap();
         // SAFETY: it has no constructors.
         let loaded = unsafe { libloading::Library::new(&output) }.unwrap();
         // SAFETY: the prototype is the one in the code above.
@@ -69,7 +67,7 @@ fn wrappers_link_with_the_runtime_left_open() {
     let object = LibraryBuilder::new().documented(&signature, &Kernel::symbol("twice"), "Doubles.").emit().unwrap();
     for (number, link) in LINKS.iter().enumerate() {
         let output = folder.path().join(format!("twice{number}.so"));
-        let linker = linker().object(object.as_bytes()).file(folder.path().join("twice.o"));
+        let linker = host_linker().object(object.as_bytes()).file(folder.path().join("twice.o"));
         link(&linker, &output).unwrap();
         let seen = inspect(&output).unwrap();
         assert!(seen.linked && seen.has_context && seen.modules.is_none());
@@ -114,7 +112,7 @@ fn a_failed_link_says_the_command_and_leaves_nothing() {
     let output = folder.path().join("out.so");
     fs::write(&output, "before").unwrap();
     for link in LINKS {
-        let error = link(&linker().file("missing.o"), &output).unwrap_err();
+        let error = link(&host_linker().file("missing.o"), &output).unwrap_err();
         let LinkError::Failed { command, output: said, .. } = &error else { panic!("{error}") };
         assert!(command.contains("-shared") && command.contains("missing.o") && said.contains("missing.o"), "{error}");
         assert_eq!(fs::read(&output).unwrap(), b"before");
@@ -128,7 +126,7 @@ fn a_linker_that_writes_nothing_is_named() {
     let output = folder.path().join("out.so");
     fs::write(&output, "before").unwrap();
     // the driver prints that, and is content
-    let error = linker().arg("--version").link(&output).unwrap_err();
+    let error = host_linker().arg("--version").link(&output).unwrap_err();
     let LinkError::NothingWritten { command, output: said } = &error else { panic!("{error}") };
     assert!(command.contains("-shared") && !said.is_empty(), "{error}");
     assert!(error.to_string().starts_with(&format!("the linker succeeded without writing a library: {command}\n")));

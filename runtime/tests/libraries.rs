@@ -83,11 +83,28 @@ fn compile_source(directory: &Path, name: &str, text: &str) -> PathBuf {
     let undefined = cfg!(target_os = "macos").then_some("-Wl,-undefined,dynamic_lookup");
     let mut command = Command::new(compiler);
     command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).args(undefined);
-    if cfg!(windows) {
-        // There a library says where its symbols come from: it is this executable.
-        command.arg(std::env::current_exe().unwrap());
-    }
+    // On Windows, where a library says where its symbols come from.
+    #[cfg(windows)]
+    command.arg(import_library());
     assert!(command.status().unwrap().success(), "{command:?}");
+    library
+}
+
+/// The import library of this executable, which has the runtime.
+#[cfg(windows)]
+fn import_library() -> &'static Path {
+    static MADE: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_, library) = MADE.get_or_init(|| {
+        let directory = directory();
+        let (definitions, library) = (directory.path().join("own.def"), directory.path().join("own.a"));
+        let own = std::env::current_exe().unwrap();
+        let names: Vec<_> = tvm_ffi_runtime::capi::symbols().iter().map(|(name, _)| *name).collect();
+        let text = format!("LIBRARY {:?}\nEXPORTS\n{}\n", own.file_name().unwrap(), names.join("\n"));
+        std::fs::write(&definitions, text).unwrap();
+        let status = Command::new("dlltool").arg("-d").arg(&definitions).arg("-l").arg(&library).status();
+        assert!(status.unwrap().success());
+        (directory, library)
+    });
     library
 }
 

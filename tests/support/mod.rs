@@ -15,8 +15,15 @@ pub mod value;
 pub mod written;
 
 use tvm_ffi_codegen::Signature;
+use tvm_ffi_codegen::artifact::{Linker, Triple};
 
 /// A signature from its text.
 pub fn sig(text: &str) -> Signature {
     text.parse().unwrap_or_else(|e| panic!("{text}\n{e}"))
+}
+
+/// A link for this machine. On Windows a library says where the runtime's symbols come from, which is this executable.
+pub fn host_linker() -> Linker {
+    let linker = Linker::new(Triple::host());
+    if cfg!(windows) { linker.runtime(std::env::current_exe().unwrap()) } else { linker }
 }

@@ -17,7 +17,8 @@ use crate::run::Failure;
 use crate::wine::{GCC, GXX, TRIPLE, Wine, windows_paths};
 
 /// The client's names, and what is run for each.
-const PROGRAMS: [(&str, &str); 4] = [("cc", GCC), ("gcc", GCC), ("c++", GXX), ("g++", GXX)];
+const PROGRAMS: [(&str, &str); 5] =
+    [("cc", GCC), ("gcc", GCC), ("c++", GXX), ("g++", GXX), ("dlltool", "x86_64-w64-mingw32-dlltool")];
 
 /// The server, which answers as long as this process lives.
 pub struct CompilerServer {

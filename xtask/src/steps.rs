@@ -97,7 +97,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "windows-hosts",
         about: "libraries for Windows, under Wine",
-        needs: &[LLVM_22, CXX, UPSTREAM, LLD_22, MINGW, WINE, RUST_WINDOWS],
+        needs: &[LLVM_22, CLANG_22, CXX, UPSTREAM, LLD_22, MINGW, WINE, RUST_WINDOWS],
         run: hosts::windows,
     },
     Step {

@@ -8,13 +8,17 @@ use crate::run::Failure;
 
 /// The target of Rust and of the command line.
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
-/// The compiler of C for it, which links, too.
+/// The compilers of C and of C++ for it, which link, too.
 pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
+<<<<<<< HEAD
 /// The compiler of C++.
+=======
+>>>>>>> coff
 pub const GXX: &str = "x86_64-w64-mingw32-g++-posix";
 
-/// The program that Debian has outside of the path.
+/// The programs that Debian has outside of the path: what runs programs, and the server that they share.
 const WINE: &str = "/usr/lib/wine/wine64";
+const SERVER: &str = "/usr/lib/wine/wineserver64";
 
 type Result<T = ()> = std::result::Result<T, Failure>;
 
@@ -28,9 +32,12 @@ impl Wine {
     pub fn prepare() -> Result<Self> {
         let wine = Wine { prefix: root().join("target/wine") };
         let library = wine.prefix.join("drive_c/windows/system32/bcryptprimitives.dll");
+        fs::create_dir_all(&wine.prefix).map_err(|e| failure(&wine.prefix, &e))?;
+        // The server starts the services of Windows, for a second, unless it is still there from the last program. It ends by itself, so many seconds
+        // after the last one.
+        wine.within(cmd(SERVER, &["--persistent=20"])).quiet();
         // `wineboot` writes this file last
         if !wine.prefix.join("system.reg").is_file() {
-            fs::create_dir_all(&wine.prefix).map_err(|e| failure(&wine.prefix, &e))?;
             wine.run(Path::new("wineboot"), &["--init"]).run()?;
         }
         // Rust's standard library needs it, and Wine 8 has none

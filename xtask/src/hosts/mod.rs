@@ -111,8 +111,12 @@ fn library_in(folder: &Path, name: &str) -> [String; 3] {
 
 /// Runs the command line, with both backends.
 fn codegen(args: &[&str]) -> Result {
+    codegen_command(args).run().map(|_| ())
+}
+
+fn codegen_command(args: &[&str]) -> Cmd {
     let run = ["run", "--quiet", "--package", "tvm-ffi-codegen-cli", "--features", "llvm22-1", "--"];
-    cargo(&[&run, args].concat()).run().map(|_| ())
+    cargo(&[&run, args].concat())
 }
 
 /// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options say the target and the prefix.

@@ -11,9 +11,9 @@ const SIGNATURES: &str = "20";
 
 /// The tests of each crate.
 const TESTS: [&[&str]; 3] = [
-    &["test", "-p", "tvm-ffi-codegen", "--lib", "--test", "main"],
-    &["test", "-p", "tvm-ffi-codegen-cli"],
     &["test", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"],
+    &["test", "-p", "tvm-ffi-codegen-cli"],
+    &["test", "-p", "tvm-ffi-codegen", "--lib", "--test", "main"],
 ];
 
 /// Runs the quickstart, the tests of each crate, and the hosts with libraries of each backend.

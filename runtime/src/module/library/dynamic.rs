@@ -5,10 +5,15 @@ use std::ffi::c_void;
 use libloading::Library;
 
 use super::{Address, Symbols};
+#[cfg(not(windows))]
 use crate::capi::symbols;
 use crate::error::{Error, Result, runtime_error};
 
+#[cfg(windows)]
+mod windows;
+
 /// What to do where a library misses this crate's symbols.
+#[cfg(not(windows))]
 const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Link it with \
 `-rdynamic`: for a Rust program, let the final crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, \
 `-benches` instead of `-bins` for those)";
@@ -30,6 +35,7 @@ impl Symbols for DynamicLibrary {
 /// Opens a library.
 pub(super) fn open(path: &str) -> Result<impl Symbols + 'static> {
     let library = DynamicLibrary(open_library(path)?);
+    #[cfg(not(windows))]
     if !is_exported() {
         refuse_another_runtime(path, &library)?;
     }
@@ -44,6 +50,9 @@ fn failed(path: &str, error: &libloading::Error) -> Error {
         message.push_str(&format!(": {error}"));
         source = error.source();
     }
+    #[cfg(windows)]
+    message.push_str(&windows::explain(path));
+    #[cfg(not(windows))]
     if misses_runtime(&message) {
         message.push_str(&format!(". {NOT_EXPORTED}"));
     }
@@ -51,6 +60,7 @@ fn failed(path: &str, error: &libloading::Error) -> Error {
 }
 
 /// Whether a loader's message is about a symbol of this crate: glibc, musl and macOS each have their own words.
+#[cfg(not(windows))]
 fn misses_runtime(message: &str) -> bool {
     message.contains("symbol") && symbols().iter().any(|(name, _)| message.contains(name))
 }
@@ -79,7 +89,10 @@ fn open_library(path: &str) -> Result<Library> {
 #[cfg(not(unix))]
 fn open_library(path: &str) -> Result<Library> {
     // SAFETY: whoever loads a library answers for what its initialisers do.
-    unsafe { Library::new(path) }.map_err(|error| failed(path, &error))
+    let library = unsafe { Library::new(path) }.map_err(|error| failed(path, &error))?;
+    #[cfg(windows)]
+    let library = windows::expect_this_runtime(path, library)?;
+    Ok(library)
 }
 
 /// Whether libraries that are opened now get this crate's symbols, and not none or another runtime's.
@@ -97,13 +110,13 @@ fn is_exported() -> bool {
     })
 }
 
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 fn is_exported() -> bool {
-    // A library there names the one that each of its symbols is from.
-    true
+    false
 }
 
 /// With two runtimes in one process, errors raised to one are not found by the other.
+#[cfg(not(windows))]
 fn refuse_another_runtime(path: &str, library: &DynamicLibrary) -> Result<()> {
     let another = symbols().iter().find(|(name, address)| {
         library.symbol(name).is_some_and(|found| !std::ptr::eq(found.as_ptr(), address.as_ptr()))

@@ -1,0 +1,119 @@
+//! Libraries on Windows, which say of each symbol that they import which image (a program or a library) has it.
+
+use std::ffi::{CString, OsString, c_void};
+use std::os::windows::ffi::OsStringExt;
+use std::path::Path;
+use std::ptr;
+
+use libloading::Library;
+use libloading::os::windows::{LOAD_LIBRARY_AS_IMAGE_RESOURCE, Library as WindowsLibrary};
+use windows_sys::Win32::Foundation::HMODULE;
+use windows_sys::Win32::System::LibraryLoader::{
+    GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, GetModuleFileNameW,
+    GetModuleHandleExW, GetProcAddress,
+};
+
+use self::image::Image;
+use crate::capi::{SymbolAddress, symbols};
+use crate::error::{Result, runtime_error};
+
+mod image;
+
+/// Opens a library, unless it has bound a symbol of the C API to another runtime than this crate: errors raised to one runtime are not found by the other.
+pub(super) fn expect_this_runtime(path: &str, library: Library) -> Result<Library> {
+    let handle = WindowsLibrary::from(library).into_raw();
+    // SAFETY: the handle has just been taken from the library.
+    let library: Library = unsafe { WindowsLibrary::from_raw(handle) }.into();
+    // SAFETY: the library is loaded, and closed at the end of this function at the earliest.
+    let imports = unsafe { Image::at(base(handle)) }.map(|image| image.imports()).unwrap_or_default();
+    let own = own_image();
+    for import in imports {
+        let Some((name, address)) = import.symbol.as_deref().and_then(of_runtime) else { continue };
+        let bound = import.address as *const c_void;
+        // An export may be a jump to the function.
+        if bound != address.as_ptr() && own.and_then(|own| exported(own, name)) != Some(bound) {
+            return Err(runtime_error(&format!(
+                "Failed to load dynamic shared library {path}: its `{name}` is that of another TVM FFI runtime, {}. {}",
+                import.image,
+                advice()
+            )));
+        }
+    }
+    Ok(library)
+}
+
+/// What keeps a library from being loaded, for which Windows has a number and no name: words to put behind the system's, or none.
+pub(super) fn explain(path: &str) -> String {
+    // A name alone is looked for in several folders.
+    if path.contains(['/', '\\']) && !Path::new(path).exists() {
+        return ": there is no such file".to_owned();
+    }
+    // SAFETY: the library is only mapped, and nothing of it runs.
+    let Ok(mapped) = (unsafe { WindowsLibrary::load_with_flags(path, LOAD_LIBRARY_AS_IMAGE_RESOURCE) }) else {
+        return String::new();
+    };
+    let handle = mapped.into_raw();
+    // SAFETY: the library stays mapped until it is dropped below.
+    let imports = unsafe { Image::at(base(handle)) }.map(|image| image.imports()).unwrap_or_default();
+    // SAFETY: the handle has been taken from the library.
+    drop(unsafe { WindowsLibrary::from_raw(handle) });
+    for import in imports {
+        let needs_runtime = import.symbol.as_deref().and_then(of_runtime).is_some();
+        let advice = if needs_runtime { format!(". {}", advice()) } else { String::new() };
+        // SAFETY: the loader has just tried to load it, too.
+        let Ok(library) = (unsafe { Library::new(&import.image) }) else {
+            return format!(": it needs {}, which can't be loaded{advice}", import.image);
+        };
+        let Some(symbol) = &import.symbol else { continue };
+        // SAFETY: only the address of the symbol is asked for.
+        if unsafe { library.get::<*const c_void>(&**symbol) }.is_err() {
+            return format!(": it needs `{symbol}`, which {} doesn't have{advice}", import.image);
+        }
+    }
+    String::new()
+}
+
+/// The symbol of the C API of that name.
+fn of_runtime(name: &str) -> Option<(&'static str, SymbolAddress)> {
+    symbols().iter().find(|(known, _)| *known == name).copied()
+}
+
+/// What to do where a library has another runtime than this one, or none.
+fn advice() -> String {
+    let own = own_image().and_then(file_name).unwrap_or_else(|| "this program".to_owned());
+    format!(
+        "The TVM FFI runtime of this process is in {own}: link the library against that file, from which it then takes the symbols (`Linker::runtime` of \
+tvm-ffi-codegen, or `--runtime` of its command line)"
+    )
+}
+
+/// The image that this crate is a part of.
+fn own_image() -> Option<HMODULE> {
+    let (_, address) = symbols().first()?;
+    let flags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+    let mut handle = ptr::null_mut();
+    // SAFETY: by the flags, the name is an address, which needn't lead to text; the handle is written to a variable of its type.
+    let found = unsafe { GetModuleHandleExW(flags, address.as_ptr().cast(), &mut handle) };
+    (found != 0).then_some(handle)
+}
+
+/// The address at which an image exports a symbol.
+fn exported(image: HMODULE, name: &str) -> Option<*const c_void> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: the image has this code in it, and so is loaded; the name is terminated.
+    unsafe { GetProcAddress(image, name.as_ptr().cast()) }.map(|address| address as *const c_void)
+}
+
+fn file_name(image: HMODULE) -> Option<String> {
+    const LONGEST: usize = 0x7fff;
+    let mut path = vec![0; LONGEST];
+    // SAFETY: the image is loaded, and the memory is as long as said.
+    let len = unsafe { GetModuleFileNameW(image, path.as_mut_ptr(), LONGEST as u32) } as usize;
+    let path = OsString::from_wide(path.get(..len)?);
+    Path::new(&path).file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
+/// Where an image begins. In the lowest bits of its handle Windows notes how it is mapped.
+fn base(handle: isize) -> *const u8 {
+    ptr::with_exposed_provenance((handle & !3) as usize)
+}
