@@ -10,10 +10,6 @@ use crate::run::Failure;
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
 /// The compilers of C and of C++ for it, which link, too.
 pub const GCC: &str = "x86_64-w64-mingw32-gcc-posix";
-<<<<<<< HEAD
-/// The compiler of C++.
-=======
->>>>>>> coff
 pub const GXX: &str = "x86_64-w64-mingw32-g++-posix";
 
 /// The programs that Debian has outside of the path: what runs programs, and the server that they share.
