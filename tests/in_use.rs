@@ -12,20 +12,22 @@ fn write(path: &Path) -> Vec<Option<String>> {
     let object = LibraryBuilder::new().emit().unwrap();
     let target = Triple::host();
     let input = ArchiveInput::Object { name: "wrappers.o".to_owned(), bytes: object.as_bytes().to_vec() };
-    let bin = LibraryBinBuilder::new().write_object(&target, path);
+    let mut bin = LibraryBinBuilder::new();
+    bin.library();
+    let bin = bin.write_object(&target, path);
     let archive = write_archive(&target, &[input], path);
     let object = object.write(path);
     vec![
         bin.err().map(|error| error.to_string()),
         archive.err().map(|error| error.to_string()),
-        object.err().map(|error| error.to_string()),
+        // the error of the system alone, as that of `fs::write`
+        object.err().map(|error| format!("{}: {error}", path.display())),
     ]
 }
 
 fn expect_refused(path: &Path, before: &[u8]) {
     for error in write(path) {
         let error = error.expect("the file is in use");
-        println!("{error}");
         assert!(error.contains(path.to_str().unwrap()), "{error}");
         assert!(error.contains("in use, and Windows doesn't replace it"), "{error}");
     }
