@@ -6,6 +6,7 @@ mod bodies;
 mod contract;
 mod fixtures;
 mod growth;
+mod in_use;
 mod link;
 mod lower_errors;
 mod native;

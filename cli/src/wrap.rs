@@ -38,7 +38,7 @@ pub struct Wrap {
     /// An object, archive or library to link, or to put into the archive: kernels, or what `pack` has made
     #[arg(long, value_name = "FILE")]
     link: Vec<PathBuf>,
-    /// The runtime to link a shared library against (for Windows: its import library); unless given, its symbols stay undefined for the host to
+    /// The runtime to link a shared library against (for Windows: its import library, its DLL, or the program that it is in); unless given, its symbols stay undefined for the host to
     /// define, or on Windows are those of tvm_ffi.dll
     #[arg(long, value_name = "FILE")]
     runtime: Option<PathBuf>,

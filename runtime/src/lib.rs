@@ -7,8 +7,9 @@
 //!
 //! A [`Module`] is a set of functions: in memory, of a kind written in Rust ([`ModuleImpl`]), or of a library that was compiled ahead of
 //! time ([`Module::load_from_file`]), which may carry further modules ([`library_bin`]). Libraries find this runtime's symbols only where
-//! the executable exports them: let the build script of the final crate print `cargo::rustc-link-arg-bins=-rdynamic`. The crate
-//! `tvm-ffi-runtime-c` gives the symbols as a C library.
+//! the executable exports them: let the build script of the final crate print `cargo::rustc-link-arg-bins=-rdynamic`. On Windows every
+//! executable with this crate exports them, and libraries are linked against the executable. The crate `tvm-ffi-runtime-c` gives the symbols as
+//! a C library.
 //!
 //! ```
 //! use tvm_ffi_runtime::{Any, Error, Function};

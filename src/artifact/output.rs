@@ -97,7 +97,7 @@ impl Output {
     pub(super) fn commit(self) -> io::Result<()> {
         let Self { temp, place, entry } = self;
         let mut all = unfinished();
-        let moved = temp.persist(&place).map(drop).map_err(|error| error.error);
+        let moved = temp.persist(&place).map(drop).map_err(|error| not_replaced(&place, error.error));
         all.remove(&entry.0);
         drop(all);
         moved
@@ -140,8 +140,17 @@ impl OutputFolder {
     /// Moves that file to its place.
     pub(super) fn commit(self) -> io::Result<()> {
         let _all = unfinished();
-        fs::rename(self.file(), &self.place)
+        fs::rename(self.file(), &self.place).map_err(|error| not_replaced(&self.place, error))
     }
+}
+
+/// The error of a file that was not moved to its place. Windows moves none over a file that is in use, which its own words don't say.
+fn not_replaced(place: &Path, error: io::Error) -> io::Error {
+    if !cfg!(windows) || !place.exists() {
+        return error;
+    }
+    let why = "a library that is loaded, or a file that is open, is in use, and Windows doesn't replace it";
+    io::Error::new(error.kind(), format!("the file that is there stays, as it can't be replaced ({why}): {error}"))
 }
 
 fn builder() -> Builder<'static, 'static> {

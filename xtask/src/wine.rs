@@ -65,8 +65,8 @@ impl Wine {
         command
             .env("WINEPREFIX", &self.prefix.to_string_lossy())
             .env("WINEDEBUG", "-all")
-            // neither .NET nor a browser, which it would offer to download
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            // neither .NET nor a browser, which it would offer to download, nor a debugger for what crashes
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml,winedbg.exe=")
             // the names of files are UTF-8
             .env("LC_ALL", "C.UTF-8")
     }

@@ -1,5 +1,5 @@
 /* Unwinding through wrappers on Windows: a walk from a kernel up to main, and C++ exceptions from a kernel to main. Each wrapper is entered by its fast
-   path, and by its slow path, whose frame is large. The wrappers of unwind_signatures.txt are linked to this program. */
+   path, and by its slow path, whose frame is large, and saves registers for numbers and for floats. The wrappers of unwind_signatures.txt are linked to this program. */
 #include <tvm/ffi/c_api.h>
 
 #include <fcntl.h>
@@ -13,9 +13,12 @@
 extern "C" {
 int __tvm_ffi_walk(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
 int __tvm_ffi_raise(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
-void walk(double* x, double f, int64_t n);
-void raise_exception(double* x, double f, int64_t n);
+void walk(double* x, double a, double b, double c, double d, double e, double f, double g, double h, int64_t n);
+void raise_exception(double* x, double a, double b, double c, double d, double e, double f, double g, double h, int64_t n);
 }
+
+using Function = int(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
+static const int FLOATS = 8, ARGS = 1 + FLOATS;
 
 int main();
 
@@ -33,7 +36,7 @@ static DWORD64 at(F* function) {
 }
 
 /* Prints the frames up to main by their names. */
-void walk(double*, double, int64_t) {
+void walk(double*, double, double, double, double, double, double, double, double, int64_t) {
   CONTEXT context;
   RtlCaptureContext(&context);
   for (int frame = 0; frame < 32; ++frame) {
@@ -65,8 +68,9 @@ struct Raised {
   int64_t n;
 };
 
-void raise_exception(double* x, double f, int64_t n) {
-  x[0] = f;
+void raise_exception(double* x, double a, double b, double c, double d, double e, double f, double g, double h,
+                     int64_t n) {
+  x[0] = a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h;
   throw Raised{n};
 }
 
@@ -79,14 +83,13 @@ static TVMFFIAny tensor(DLTensor* value) {
 }
 
 /* A number that an unwinder gets only if it has restored every register that the calls in between have saved. */
-static double registers(double seed, int64_t whole, int (*function)(void*, const TVMFFIAny*, int32_t, TVMFFIAny*),
-                        const TVMFFIAny* args) {
+__attribute__((noinline)) static double registers(double seed, int64_t whole, Function* function, const TVMFFIAny* args) {
   double a = std::sin(seed), b = std::cos(seed), c = std::sqrt(seed), d = std::exp(-seed), e = a * b, g = c * d;
   int64_t i = whole * 3, j = whole * 5, k = whole * 7, l = whole * 11, m = whole * 13;
   TVMFFIAny result;
   std::memset(&result, 0, sizeof result);
   try {
-    int status = function(nullptr, args, 2, &result);
+    int status = function(nullptr, args, ARGS, &result);
     if (status != 0) std::printf("an error of the runtime\n");
   } catch (const Raised& raised) {
     i += raised.n;
@@ -94,7 +97,7 @@ static double registers(double seed, int64_t whole, int (*function)(void*, const
   return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * g + static_cast<double>(i + 2 * j + 3 * k + 4 * l + 5 * m);
 }
 
-static int returns(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { throw Raised{4}; }
+static int raise_at_once(void*, const TVMFFIAny*, int32_t, TVMFFIAny*) { throw Raised{4}; }
 
 int main() {
   /* lines end as everywhere */
@@ -109,26 +112,33 @@ int main() {
   x.dtype = DLDataType{kDLFloat, 64, 1};
   x.shape = shape;
   x.strides = strides;
-  TVMFFIAny args[2] = {tensor(&x), {}};
+  TVMFFIAny args[ARGS];
+  std::memset(args, 0, sizeof args);
+  args[0] = tensor(&x);
+  double sum = 0;
+  for (int i = 1; i <= FLOATS; ++i) {
+    args[i].type_index = kTVMFFIFloat;
+    args[i].v_float64 = 10 * i;
+    sum += 10 * i * i;
+  }
+  /* not known to the compiler, so that what is made of them stays in registers */
+  volatile double seed = 1.25;
+  volatile int64_t whole = 17;
   for (int slow = 0; slow < 2; ++slow) {
-    // an int for a float is accepted by the slow path alone
-    std::memset(&args[1], 0, sizeof args[1]);
-    args[1].type_index = slow ? kTVMFFIInt : kTVMFFIFloat;
     if (slow) {
-      args[1].v_int64 = 7;
-    } else {
-      args[1].v_float64 = 7;
+      /* an int for a float is accepted by the slow path alone */
+      args[1].type_index = kTVMFFIInt;
+      args[1].v_int64 = 10;
     }
     const char* path = slow ? "slow" : "fast";
     std::printf("%s:", path);
     TVMFFIAny result;
     std::memset(&result, 0, sizeof result);
-    if (__tvm_ffi_walk(nullptr, args, 2, &result) != 0) std::printf(" an error of the runtime\n");
+    if (__tvm_ffi_walk(nullptr, args, ARGS, &result) != 0) std::printf(" an error of the runtime\n");
     data[0] = 0;
-    double expected = registers(1.25, 17, returns, args);
-    double got = registers(1.25, 17, __tvm_ffi_raise, args);
-    std::printf("%s: the exception is %s, the kernel %s\n", path, got == expected ? "caught" : "caught with other registers",
-                data[0] == 7 ? "has run" : "has not run");
+    bool same = registers(seed, whole, raise_at_once, args) == registers(seed, whole, __tvm_ffi_raise, args);
+    std::printf("%s: the exception is %s, the kernel %s\n", path, same ? "caught" : "caught with other registers",
+                data[0] == sum ? "has run" : "has not run");
   }
   return 0;
 }

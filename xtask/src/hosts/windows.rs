@@ -60,7 +60,9 @@ impl Hosts {
         wine.cargo(&["build", "--package", "tvm-ffi-runtime-c", "--package", "host-bundled"]).run()?;
         let objects = c_host(GCC, &folder)?;
         let kernels = folder.join("kernels.o");
-        compile(GCC, &[], &source("kernels.c"), &kernels)?;
+        // by the table of imports, as MSVC's headers have it
+        let imported = ["-DTVM_FFI_DLL=__declspec(dllimport)", "-DTVM_FFI_DLL_EXPORT=__declspec(dllexport)"];
+        compile(GCC, &imported, &source("kernels.c"), &kernels)?;
         let c = folder.join("host.exe");
         link_program(GCC, &objects, &[&import_library()], &c)?;
         Ok(Self { wine, folder, objects, kernels, c })
@@ -159,11 +161,12 @@ impl Hosts {
         let text_file = objects.join("no library.dll");
         fs::write(&text_file, "text").map_err(|e| failure(format!("{}: {e}", text_file.display())))?;
         let missing = objects.join("not there.dll");
-        let other = objects.join("mingw C.dll");
+        let other = |host: &str| objects.join(format!("mingw {host}.dll"));
         let host = windows_folder().join("refused.exe");
         let own = "The TVM FFI runtime of this process is in refused.exe";
-        let cases: [(&Path, &[&str]); 4] = [
-            (&other, &["is that of another TVM FFI runtime, tvm_ffi_runtime.dll", own]),
+        let cases: [(&Path, &[&str]); 5] = [
+            (&other("C"), &["is that of another TVM FFI runtime, tvm_ffi_runtime.dll", own]),
+            (&other("the bundled runtime"), &["is that of another TVM FFI runtime, host-bundled.exe", own]),
             (&upstream, &["it needs tvm_ffi.dll, which can't be loaded", own]),
             (&missing, &["there is no such file"]),
             (&text_file, &["os error"]),
