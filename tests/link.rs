@@ -133,3 +133,48 @@ fn a_linker_that_writes_nothing_is_named() {
     assert_eq!(fs::read(&output).unwrap(), b"before");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+/// The headers of a 64-bit image for x86-64, which exports nothing.
+fn empty_image() -> Vec<u8> {
+    const HEADERS: usize = 64;
+    let mut image = vec![0; HEADERS + 4 + 20 + 240];
+    let mut put = |at: usize, bytes: &[u8]| image[at..][..bytes.len()].copy_from_slice(bytes);
+    put(0, b"MZ");
+    put(60, &(HEADERS as u32).to_le_bytes());
+    put(HEADERS, b"PE\0\0\x64\x86");
+    // the size of the optional header, its kind, and the number of its directories
+    put(HEADERS + 20, &240u16.to_le_bytes());
+    put(HEADERS + 24, &0x20bu16.to_le_bytes());
+    put(HEADERS + 24 + 108, &16u32.to_le_bytes());
+    image
+}
+
+#[test]
+fn a_runtime_for_windows_has_to_export_what_the_library_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let target: Triple = "x86_64-pc-windows-gnu".parse().unwrap();
+    let object = LibraryBuilder::new().target(target.clone()).emit().unwrap();
+    let signature: Signature = "check(n: int64)".parse().unwrap();
+    let needs =
+        LibraryBuilder::new().target(target.clone()).function(&signature, &Kernel::check_only()).emit().unwrap();
+    let link = |object: &[u8], runtime: &str| {
+        let linker = Linker::new(target.clone()).object(object).runtime(path(runtime));
+        linker.link(path("out.dll")).unwrap_err()
+    };
+
+    fs::write(path("host.exe"), empty_image()).unwrap();
+    let error = link(needs.as_bytes(), "host.exe");
+    assert!(matches!(error, LinkError::Runtime { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with(&*path("host.exe").to_string_lossy()), "{text}");
+    assert!(text.contains("it doesn't export `TVMFFI"), "{text}");
+
+    fs::write(path("broken.dll"), "MZ and no more").unwrap();
+    let error = link(object.as_bytes(), "broken.dll");
+    assert!(matches!(error, LinkError::Runtime { .. }), "{error}");
+
+    let error = link(object.as_bytes(), "missing.dll");
+    assert!(matches!(&error, LinkError::Io { path: at, .. } if *at == path("missing.dll")), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is written");
+}
