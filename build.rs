@@ -1,4 +1,5 @@
-//! Tests and an example load libraries that find the bundled runtime's C symbols in their executable: it has to export them.
+//! Tests and an example load libraries that find the bundled runtime's C symbols in their executable: it has to export them. For Windows it
+//! does so by itself.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

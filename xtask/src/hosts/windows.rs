@@ -6,7 +6,7 @@ use crate::wine::{GCC, GXX, TRIPLE, Wine, windows_folder, windows_path, windows_
 /// The linkers, each by a compiler's driver.
 const LINKERS: [(&str, &str); 2] = [("mingw", GCC), ("lld", "clang-22 --target=x86_64-w64-mingw32 -fuse-ld=lld")];
 
-/// Where libraries lie, and what they are called: names that need more than one byte for a character, and quotes.
+/// Where libraries lie: a name with a blank, and with characters of more than one byte.
 const FOLDER: &str = "ünï cödé";
 
 /// Libraries of each backend and each linker, in the host in C and in the bundled runtime.
@@ -45,6 +45,8 @@ struct Hosts {
     kernels: PathBuf,
     /// The host in C, on our runtime as a DLL.
     c: PathBuf,
+    /// The object file of the program that unwinds through wrappers.
+    unwinder: PathBuf,
 }
 
 /// A program that loads libraries.
@@ -65,7 +67,9 @@ impl Hosts {
         compile(GCC, &imported, &source("kernels.c"), &kernels)?;
         let c = folder.join("host.exe");
         link_program(GCC, &objects, &[&import_library()], &c)?;
-        Ok(Self { wine, folder, objects, kernels, c })
+        let unwinder = folder.join("unwind.o");
+        compile(GXX, &["-O2"], &source("windows/unwind.cc"), &unwinder)?;
+        Ok(Self { wine, folder, objects, kernels, c, unwinder })
     }
 
     /// What libraries are linked against, each with a host that has it: the import library of our runtime, its DLL, and a program.
@@ -142,13 +146,11 @@ impl Hosts {
     fn unwind(&self, backend: &str) -> Result<PathBuf> {
         let folder = self.folder.join("unwind");
         fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
-        let [wrappers, main, program] =
-            ["o", "main.o", "exe"].map(|extension| folder.join(format!("{backend}.{extension}")));
+        let [wrappers, program] = ["o", "exe"].map(|extension| folder.join(format!("{backend}.{extension}")));
         let signatures = source("windows/unwind_signatures.txt");
         let wrap = ["wrap", "--signatures", &signatures, "--backend", backend];
         codegen(&[&wrap[..], &["--target", TRIPLE, "-o", &text(&wrappers)]].concat())?;
-        compile(GXX, &["-O2"], &source("windows/unwind.cc"), &main)?;
-        link_program(GXX, &[text(&main), text(&wrappers)], &[&import_library(), "-static"], &program)?;
+        link_program(GXX, &[text(&self.unwinder), text(&wrappers)], &[&import_library(), "-static"], &program)?;
         Ok(program)
     }
 
