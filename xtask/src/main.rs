@@ -6,6 +6,8 @@ mod difference;
 mod hosts;
 mod layers;
 mod payload;
+mod platforms;
+mod quickstart;
 mod run;
 mod steps;
 mod tools;

@@ -1,13 +1,14 @@
 //! The tables of steps.
 
 use crate::byte_order;
-use crate::command::{Cmd, Output, Tests, cargo, root};
+use crate::command::{Cmd, Tests, all, cargo};
 use crate::run::{Failure, Step};
 use crate::tools::{
     APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
-    ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
+    ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_WINDOWS, RUSTFMT,
+    TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
 };
-use crate::{hosts, layers, payload, upstream};
+use crate::{hosts, layers, payload, platforms, quickstart, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -88,6 +89,24 @@ pub const TEST: &[Step] = &[
         run: hosts::cross,
     },
     Step {
+        name: "aarch64-jit",
+        about: "the JIT and the tests on aarch64, on an emulator",
+        needs: &[QEMU, GCC_AARCH64, RUST_AARCH64],
+        run: platforms::aarch64_jit,
+    },
+    Step {
+        name: "musl",
+        about: "the quickstart and the tests as statically linked executables",
+        needs: &[RUST_MUSL],
+        run: platforms::musl,
+    },
+    Step {
+        name: "check-targets",
+        about: "lints for macOS, Android and Windows",
+        needs: &[CLIPPY, RUST_MACOS, RUST_ANDROID, RUST_WINDOWS],
+        run: platforms::check_targets,
+    },
+    Step {
         name: "formats",
         about: "objects for macOS and Windows, as LLVM's tools read and link them",
         needs: &[LLVM_22, CXX, LLVM_22_TOOLS, LLD_22],
@@ -144,21 +163,6 @@ pub const BENCH: &[Step] = &[
     },
 ];
 
-/// Runs all and adds up their tests.
-fn all(commands: impl IntoIterator<Item = Cmd>) -> Result {
-    let mut tests = Tests::default();
-    for command in commands {
-        match command.run() {
-            Ok(output) => tests.add(output.tests),
-            Err(mut failure) => {
-                failure.tests.add(tests);
-                return Err(failure);
-            }
-        }
-    }
-    Ok(tests)
-}
-
 fn fmt() -> Result {
     all([cargo(&["fmt", "--all", "--check"])])
 }
@@ -181,13 +185,7 @@ fn doc() -> Result {
 }
 
 fn quickstart() -> Result {
-    let Output { stdout, tests } = cargo(&["run", "--example", "quickstart"]).run()?;
-    let failure = |what: String| Failure { what, tests };
-    let readme = std::fs::read_to_string(root().join("README.md")).map_err(|e| failure(format!("README.md: {e}")))?;
-    match readme.contains(stdout.trim_end()) {
-        true => Ok(tests),
-        false => Err(failure("the README shows another output of the quickstart than it has".to_owned())),
-    }
+    quickstart::prints_what_the_readme_says(cargo(&["run", "--example", "quickstart"]))
 }
 
 fn test() -> Result {
