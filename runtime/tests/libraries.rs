@@ -137,6 +137,7 @@ fn watch(module: &Module) -> &'static AtomicUsize {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn functions_of_a_library_are_found() {
     let directory = directory();
     let module = load(directory.path(), "found", "").unwrap();
@@ -158,6 +159,7 @@ fn functions_of_a_library_are_found() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn functions_keep_their_library_open() {
     let directory = directory();
     let module = load(directory.path(), "open", "").unwrap();
@@ -171,6 +173,7 @@ fn functions_keep_their_library_open() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn code_finds_its_module() {
     let directory = directory();
     let mut value = 0;
@@ -197,6 +200,7 @@ fn code_finds_its_module() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn a_library_may_be_loaded_twice() {
     let directory = directory();
     let path = compile(directory.path(), "twice", "");
@@ -230,6 +234,7 @@ fn a_library_may_be_loaded_twice() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn carried_modules_are_imported() {
     let directory = directory();
     static PAYLOAD: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
@@ -283,6 +288,7 @@ fn carried_modules_are_imported() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn libraries_that_can_not_be_loaded_are_closed() {
     let directory = directory();
     let blob = write(
@@ -329,6 +335,7 @@ fn libraries_that_can_not_be_loaded_are_closed() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn a_loader_may_give_one_module_again() {
     let directory = directory();
     let one = Module::new("libraries_test_same", []);
@@ -345,6 +352,7 @@ fn a_loader_may_give_one_module_again() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn files_are_loaded_by_their_format() {
     let directory = directory();
     let path = compile(directory.path(), "format", "");
@@ -376,6 +384,7 @@ fn files_are_loaded_by_their_format() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn threads_load_and_call() {
     let directory = directory();
     let path = Arc::new(compile(directory.path(), "threads", ""));
@@ -401,4 +410,18 @@ fn threads_load_and_call() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// The library is a good one: it is the executable that has no loader.
+#[test]
+#[cfg(all(target_env = "musl", target_feature = "crt-static"))]
+fn a_static_executable_says_that_it_loads_no_library() {
+    let directory = directory();
+    let path = compile(directory.path(), "static", "");
+    // SAFETY: the library is the tests' own.
+    let error = unsafe { Module::load_from_file(&path) }.unwrap_err();
+    assert_eq!(error.kind(), "RuntimeError");
+    let message = error.message();
+    assert!(message.starts_with(&format!("Failed to load dynamic shared library {}", path.display())), "{message}");
+    assert!(message.contains("statically linked") && message.ends_with("as a system library"), "{message}");
 }

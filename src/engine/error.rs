@@ -2,6 +2,13 @@
 
 use thiserror::Error;
 
+/// The end of the advice about missing symbols.
+const SEARCH: &str = if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
+    "; `search_process()` finds nothing in an executable that is statically linked with musl"
+} else {
+    ", or let `search_process()` find what this process exports"
+};
+
 /// An error of the engine.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -9,7 +16,7 @@ pub enum EngineError {
     /// Symbols that the code refers to, but nobody has: all of them.
     #[error(
         "unresolved symbol{s}: {list}; give each an address with `symbol(name, address)`, add the runtime's table \
-         with `symbols(...)`, or let `search_process()` find what this process exports",
+         with `symbols(...)`{SEARCH}",
         s = if names.len() == 1 { "" } else { "s" },
         list = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
     )]

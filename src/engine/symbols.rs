@@ -39,6 +39,8 @@ impl SymbolResolver {
     }
 
     /// Looks for symbols among those that the process exports, too, after all others.
+    ///
+    /// An executable that is statically linked with musl has no dynamic loader, and the search finds nothing.
     pub fn search_process(&mut self) {
         self.process = true;
     }
@@ -161,7 +163,11 @@ c_functions! {
 /// What the dynamic linker finds under a name, starting at the executable.
 #[cfg(unix)]
 fn process_symbol(name: &str) -> Option<*const u8> {
-    let this = libloading::os::unix::Library::this();
+    use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+
+    // `Library::this` panics in an executable that is statically linked with musl, which has no dynamic loader.
+    // SAFETY: the process itself is open already, so that this runs no initialisers.
+    let this = unsafe { Library::open(None::<&str>, RTLD_LAZY | RTLD_LOCAL) }.ok()?;
     // SAFETY: nothing is read through the symbol; it is only its address that counts.
     let symbol = unsafe { this.get::<*const u8>(name.as_bytes()) }.ok()?;
     // Closing the handle of the process itself unloads nothing.
@@ -227,7 +233,8 @@ mod tests {
         let mut symbols = SymbolResolver::new();
         assert_eq!(symbols.resolve("getenv"), None);
         symbols.search_process();
-        assert!(symbols.resolve("getenv").is_some());
+        let has_loader = !cfg!(all(target_env = "musl", target_feature = "crt-static"));
+        assert_eq!(symbols.resolve("getenv").is_some(), has_loader);
         assert_eq!(symbols.resolve("no_such_symbol_anywhere"), None);
         assert_eq!(symbols.resolve("a\0b"), None);
     }

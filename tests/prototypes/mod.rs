@@ -19,7 +19,7 @@ use crate::support::args::{Arguments, Form};
 use crate::support::exec::{EXECUTORS, Program};
 use crate::support::layout::{Gives, gives};
 use crate::support::value::Value;
-use crate::support::{sig, streams};
+use crate::support::{compiler, sig, streams};
 use kinds::{Case, case};
 use table::{Passed, received, returned};
 
@@ -130,8 +130,8 @@ fn directory(name: &str) -> PathBuf {
 }
 
 /// Runs a compiler; whether there is one.
-fn compile(compiler: &str, directory: &Path, args: &[&str]) -> bool {
-    let mut command = Command::new(compiler);
+fn compile(mut command: Command, directory: &Path, args: &[&str]) -> bool {
+    let compiler = command.get_program().to_string_lossy().into_owned();
     command.current_dir(directory).args(["-Wall", "-Wextra", "-Werror", "-I."]).args(args);
     let Ok(output) = command.output() else {
         let required = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
@@ -167,15 +167,15 @@ impl Library {
             "kernels.c",
             &format!("#include \"notes.h\"\n\nuint64_t noted[1 << 16];\nsize_t noted_count;\n\n{definitions}"),
         );
-        if !compile("cc", &directory, &["-shared", "-fPIC", "kernels.c", "-o", "kernels.so"]) {
+        if !compile(compiler::c(), &directory, &["-shared", "-fPIC", "kernels.c", "-o", "kernels.so"]) {
             return None;
         }
-        compile("c++", &directory, &["-fsyntax-only", "header.cc"]);
+        compile(compiler::cpp(), &directory, &["-fsyntax-only", "header.cc"]);
         // the package's own headers in place of the few words about them
         if let Ok(include) = std::env::var("TVM_FFI_INCLUDE") {
             let include = format!("-isystem{include}");
-            compile("cc", &directory, &["-fsyntax-only", &include, "kernels.c"]);
-            compile("c++", &directory, &["-fsyntax-only", &include, "header.cc"]);
+            compile(compiler::c(), &directory, &["-fsyntax-only", &include, "kernels.c"]);
+            compile(compiler::cpp(), &directory, &["-fsyntax-only", &include, "header.cc"]);
         }
         // SAFETY: a library without initialisers.
         let loaded = unsafe { libloading::Library::new(directory.join("kernels.so")).unwrap() };
@@ -257,21 +257,25 @@ fn up_to_forty(convention: Convention) {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn up_to_forty_arguments_flat() {
     up_to_forty(Convention::Flat);
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn up_to_forty_arguments_dltensor() {
     up_to_forty(Convention::DlTensor);
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn up_to_forty_arguments_memref() {
     up_to_forty(Convention::MemRef);
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn up_to_forty_arguments_packed() {
     up_to_forty(Convention::Packed);
 }
@@ -338,6 +342,7 @@ const SPECIAL: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn special_names_and_values() {
     for &convention in Convention::ALL {
         let fits =
@@ -351,6 +356,7 @@ fn special_names_and_values() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn texts_that_a_call_leaves_out() {
     let text = "f(b: str = \"longer than seven\", c: bytes = \"xyz\", d: dtype = \"int8\", e: device = \"cuda:1\", \
                 g: Optional[str] = None, h: str = \"\")";

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod by_convention;
+pub mod compiler;
 pub mod element;
 pub mod exec;
 pub mod kernels;

@@ -5,8 +5,8 @@ use crate::command::{Cmd, Tests, all, cargo, cmd};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22,
-    LLVM_22_TOOLS, MINGW, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS,
-    UPSTREAM, VALGRIND, WINE, npm_folder,
+    LLVM_22_TOOLS, MINGW, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64,
+    RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
 };
 use crate::{hosts, layers, payload, platforms, quickstart, upstream};
 
@@ -90,21 +90,33 @@ pub const TEST: &[Step] = &[
         run: hosts::cross,
     },
     Step {
+        name: "aarch64-jit",
+        about: "the JIT and the tests on aarch64, on an emulator",
+        needs: &[QEMU, GCC_AARCH64, RUST_AARCH64],
+        run: platforms::aarch64_jit,
+    },
+    Step {
+        name: "musl",
+        about: "the quickstart and the tests as statically linked executables",
+        needs: &[RUST_MUSL],
+        run: platforms::musl,
+    },
+    Step {
+        name: "check-targets",
+        about: "lints for macOS, Android and Windows",
+        needs: &[CLIPPY, RUST_MACOS, RUST_ANDROID, RUST_WINDOWS],
+        run: platforms::check_targets,
+    },
+    Step {
         name: "formats",
         about: "objects for macOS and Windows, as LLVM's tools read and link them",
         needs: &[LLVM_22, CXX, LLVM_22_TOOLS, LLD_22],
         run: hosts::formats,
     },
     Step {
-        name: "windows-hosts",
-        about: "libraries for Windows, under Wine",
-        needs: &[LLVM_22, CLANG_22, CXX, UPSTREAM, LLD_22, MINGW, WINE, RUST_WINDOWS],
-        run: hosts::windows,
-    },
-    Step {
         name: "windows",
         about: "the quickstart, the tests and the hosts for Windows, under Wine",
-        needs: &[LLVM_22, CXX, UPSTREAM, MINGW, WINE, RUST_WINDOWS],
+        needs: &[LLVM_22, LLVM_22_TOOLS, LLD_22, CLANG_22, CXX, UPSTREAM, MINGW, WINE, RUST_WINDOWS],
         run: platforms::windows,
     },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },

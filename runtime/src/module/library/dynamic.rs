@@ -18,6 +18,11 @@ const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process
 `-rdynamic`: for a Rust program, let the final crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, \
 `-benches` instead of `-bins` for those)";
 
+/// What to do where there is no dynamic loader.
+#[cfg(unix)]
+const STATIC: &str = "This executable is statically linked and has no dynamic loader. Link it dynamically (a Rust program with \
+`-C target-feature=-crt-static`), or link the library's objects into it as a system library";
+
 struct DynamicLibrary(Library);
 
 impl Symbols for DynamicLibrary {
@@ -71,6 +76,9 @@ fn open_library(path: &str) -> Result<Library> {
 
     // SAFETY: whoever loads a library answers for what its initialisers do.
     let open = |flags| unsafe { Library::open(Some(path), flags | RTLD_LOCAL) };
+    if let Err(error) = this_process() {
+        return Err(runtime_error(&format!("{}. {STATIC}", failed(path, &error).message())));
+    }
     if !is_exported() {
         // A call of a missing function would end the process: find out now.
         match open(RTLD_NOW) {
@@ -95,12 +103,22 @@ fn open_library(path: &str) -> Result<Library> {
     Ok(library)
 }
 
+/// The process's own symbols. `Library::this` is the same, and panics in an executable without a dynamic loader, which
+/// is one that is statically linked with musl.
+#[cfg(unix)]
+fn this_process() -> std::result::Result<libloading::os::unix::Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+
+    // SAFETY: the process itself is open already, so that this runs no initialisers.
+    unsafe { Library::open(None::<&str>, RTLD_LAZY | RTLD_LOCAL) }
+}
+
 /// Whether libraries that are opened now get this crate's symbols, and not none or another runtime's.
 #[cfg(unix)]
 fn is_exported() -> bool {
     static EXPORTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *EXPORTED.get_or_init(|| {
-        let this = libloading::os::unix::Library::this();
+        let Ok(this) = this_process() else { return false };
         // All of them: that also makes the linker keep them.
         symbols().iter().all(|(name, address)| {
             // SAFETY: a symbol is asked for as an address, which it is whatever its type.
@@ -136,6 +154,10 @@ mod tests {
 
     /// The executable of unit tests exports nothing: `rustc-link-arg-tests` is for integration tests.
     #[test]
+    #[cfg_attr(
+        all(target_env = "musl", target_feature = "crt-static"),
+        ignore = "a static executable loads no library"
+    )]
     fn an_executable_that_exports_nothing_is_told_so() {
         assert!(!is_exported());
         let directory = tempfile::tempdir().unwrap();

@@ -1,0 +1,30 @@
+//! Lints for platforms that nothing here runs programs of: every crate, without LLVM.
+
+use crate::command::{Tests, all, cargo};
+use crate::run::Failure;
+
+/// The platforms. Each gets the feature `libwild` where that crate compiles.
+const TARGETS: &[(&str, bool)] =
+    &[("aarch64-apple-darwin", true), ("aarch64-linux-android", true), ("x86_64-pc-windows-gnu", false)];
+
+/// Clippy, which checks as the compiler does.
+pub fn targets() -> Result<Tests, Failure> {
+    let mut tests = Tests::default();
+    for &(target, libwild) in TARGETS {
+        let everything: &[&str] = &["--workspace", "--all-targets"];
+        let minimal: &[&str] = &["-p", "tvm-ffi-codegen", "--no-default-features"];
+        let with_libwild: &[&str] = &["-p", "tvm-ffi-codegen", "--features", "libwild"];
+        let sets = [everything, minimal].into_iter().chain(libwild.then_some(with_libwild));
+        tests.add(all(sets.map(|set| {
+            let name = target.replace('-', "_");
+            cargo(&[&["clippy", "--target", target], set, &["--", "-D", "warnings"]].concat())
+                // Lints need no object of the C sources of dependencies, and so no compiler and SDK of the platform.
+                .env(&format!("CC_{name}"), "true")
+                .env(&format!("AR_{name}"), "true")
+                .env("SDKROOT", "/")
+        }))?);
+        let without = if libwild { "LLVM" } else { "LLVM and libwild" };
+        println!("{target}: every crate but {without}");
+    }
+    Ok(tests)
+}
