@@ -113,21 +113,6 @@ pub fn cmd(program: &str, args: &[&str]) -> Cmd {
     Cmd(command)
 }
 
-/// Runs all and adds up their tests.
-pub fn all(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
-    let mut tests = Tests::default();
-    for command in commands {
-        match command.run() {
-            Ok(output) => tests.add(output.tests),
-            Err(mut failure) => {
-                failure.tests.add(tests);
-                return Err(failure);
-            }
-        }
-    }
-    Ok(tests)
-}
-
 impl Cmd {
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Self {
