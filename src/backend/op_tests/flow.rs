@@ -247,6 +247,10 @@ fn narrow_arguments_are_extended() {
 /// A narrow result is extended too, for a C caller that relies on it. LLVM knows where none does, as on x86-64, and
 /// leaves it out there.
 #[test]
+#[cfg_attr(
+    all(target_arch = "aarch64", not(target_vendor = "apple")),
+    ignore = "AAPCS64 leaves the upper bits of a narrow result open, and Cranelift doesn't extend it there"
+)]
 fn narrow_results_are_extended() {
     let sig = FuncSig { params: vec![AbiParam::new(Type::I64)], ret: Some(AbiParam::signed(Type::I16)) };
     let module = module_of("f", sig, |b| {
