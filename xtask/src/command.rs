@@ -114,6 +114,12 @@ pub fn cmd(program: &str, args: &[&str]) -> Cmd {
 }
 
 impl Cmd {
+    /// Adds arguments behind the others.
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.0.args(args);
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.0.env(name, value);

@@ -48,7 +48,7 @@ pub const TEST: &[Step] = &[
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
     Step {
         name: "property",
-        about: "100,000 random calls on the interpreter, Cranelift and LLVM",
+        about: "30,000 random calls on the interpreter, Cranelift and LLVM",
         needs: &[LLVM_22, CXX],
         run: property,
     },
@@ -141,6 +141,12 @@ pub const SOAK: &[Step] = &[
         about: "20,000 compilations with LLVM, and two threads",
         needs: &[LLVM_22, CXX],
         run: soak_llvm_long,
+    },
+    Step {
+        name: "property",
+        about: "100,000 random calls on the interpreter, Cranelift and LLVM",
+        needs: &[LLVM_22, CXX],
+        run: soak_property,
     },
     Step { name: "helgrind", about: "no data races, longer", needs: &[VALGRIND], run: soak_helgrind },
     Step {
@@ -239,8 +245,13 @@ fn released(module: &str) -> Cmd {
     cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat())
 }
 
-/// 100 calls of each of 1,000 signatures.
+/// 100 calls of each of 300 signatures.
 fn property() -> Result {
+    all([released("property::").env("PROPTEST_CASES", "300")])
+}
+
+/// 100 calls of each of 1,000 signatures.
+fn soak_property() -> Result {
     all([released("property::").env("PROPTEST_CASES", "1000")])
 }
 

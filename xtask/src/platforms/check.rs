@@ -1,4 +1,4 @@
-//! Lints for platforms that nothing here runs programs of: every crate, without LLVM.
+//! Lints for platforms that nothing here runs programs of, and for Windows: every crate, without LLVM.
 
 use crate::command::{Tests, all, cargo};
 use crate::run::Failure;
@@ -11,20 +11,19 @@ const TARGETS: &[(&str, bool)] =
 pub fn targets() -> Result<Tests, Failure> {
     let mut tests = Tests::default();
     for &(target, libwild) in TARGETS {
-        let everything: &[&str] = &["--workspace", "--all-targets"];
-        let minimal: &[&str] = &["-p", "tvm-ffi-codegen", "--no-default-features"];
-        let with_libwild: &[&str] = &["-p", "tvm-ffi-codegen", "--features", "libwild"];
-        let sets = [everything, minimal].into_iter().chain(libwild.then_some(with_libwild));
-        tests.add(all(sets.map(|set| {
+        let features: &[&str] = if libwild { &["--features", "tvm-ffi-codegen-cli/libwild"] } else { &[] };
+        let everything = [&["--workspace", "--all-targets"], features].concat();
+        let minimal = ["-p", "tvm-ffi-codegen", "--no-default-features"].to_vec();
+        tests.add(all([everything, minimal].map(|set| {
             let name = target.replace('-', "_");
-            cargo(&[&["clippy", "--target", target], set, &["--", "-D", "warnings"]].concat())
+            cargo(&[&["clippy", "--target", target], &set[..], &["--", "-D", "warnings"]].concat())
                 // Lints need no object of the C sources of dependencies, and so no compiler and SDK of the platform.
                 .env(&format!("CC_{name}"), "true")
                 .env(&format!("AR_{name}"), "true")
                 .env("SDKROOT", "/")
         }))?);
         let without = if libwild { "LLVM" } else { "LLVM and libwild" };
-        println!("{target}: every crate but {without}");
+        println!("{target}: every crate and feature but {without}");
     }
     Ok(tests)
 }

@@ -19,6 +19,15 @@ struct LeftOut {
     why: &'static str,
 }
 
+impl LeftOut {
+    /// The operations of numbers, one by one, where they are compiled to the same instructions as on x86-64 Linux.
+    const INTEGERS: Self = LeftOut { test: "op_tests::integers", why: "the instructions are those of x86-64 Linux" };
+    const FLOATS: Self = LeftOut { test: "op_tests::floats", why: "the instructions are those of x86-64 Linux" };
+    /// A table of what upstream's converters take.
+    const UPSTREAM: Self =
+        LeftOut { test: "upstream::wrappers_take", why: "what wrappers take is independent of the system" };
+}
+
 /// The arguments of a test binary that leave out these tests; prints each with its reason.
 fn without(left_out: &[LeftOut]) -> Vec<&'static str> {
     let mut arguments = vec!["--"];

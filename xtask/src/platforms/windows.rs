@@ -1,5 +1,6 @@
 //! The tests, built for Windows and run under Wine.
 
+use super::{LeftOut, without};
 use crate::command::{Tests, all};
 use crate::compiler::CompilerServer;
 use crate::run::Failure;
@@ -21,7 +22,9 @@ pub fn windows() -> Result<Tests, Failure> {
     let wine = Wine::prepare()?;
     let compiler = CompilerServer::start(&wine)?;
     let mut tests = quickstart::check(wine.cargo(quickstart::RUN))?;
-    tests.add(all(TESTS.map(|args| compiler.within(wine.cargo(args)).env("PROPTEST_CASES", SIGNATURES)))?);
+    let left_out = without(&[LeftOut::INTEGERS, LeftOut::FLOATS, LeftOut::UPSTREAM]);
+    let runs = TESTS.map(|args| compiler.within(wine.cargo(args)).args(&left_out).env("PROPTEST_CASES", SIGNATURES));
+    tests.add(all(runs)?);
     match hosts::windows() {
         Ok(hosts) => tests.add(hosts),
         Err(mut failure) => {
