@@ -9,8 +9,8 @@ use std::mem::transmute;
 use std::sync::{PoisonError, RwLock};
 
 use crate::abi::*;
+use crate::error::raised_error;
 use crate::error::{Error, Result, kind, runtime_error, set_raised, value_error};
-use crate::function::raised_error;
 use crate::tensor::Tensor;
 
 thread_local! {

@@ -8,9 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use crate::abi::*;
-use crate::any::{Any, AnyView};
-use crate::error::{self, Error, Result, runtime_error};
-use crate::object::{ObjectLayout, ObjectRef, make_object, object_wrapper};
+use crate::any::{Any, AnyView, exact_objects};
+use crate::error::{self, Error, Result, object_wrapper, raised_error, runtime_error};
+use crate::heap::{ObjectLayout, ObjectRef, make_object};
 
 mod args;
 
@@ -34,6 +34,7 @@ unsafe impl<T> ObjectLayout for FunctionObject<T> {
 pub struct Function(ObjectRef);
 
 object_wrapper!(Function, TypeIndex::FUNCTION);
+exact_objects!(Function);
 
 impl Function {
     fn with_payload<T>(safe_call: TVMFFISafeCallType, payload: T) -> Self {
@@ -158,19 +159,6 @@ impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Function({:p})", self.0.as_ptr())
     }
-}
-
-/// The error behind a return code that is not zero.
-#[cold]
-#[track_caller]
-pub(crate) fn raised_error(code: i32) -> Error {
-    error::take_raised().unwrap_or_else(|| {
-        if code == -1 {
-            runtime_error("the function failed with code -1 but raised no error")
-        } else {
-            runtime_error(&format!("the function failed with code {code}"))
-        }
-    })
 }
 
 /// Raises `error` as the failure of a callable.

@@ -10,7 +10,7 @@ use std::ops::Deref;
 
 use crate::abi::*;
 use crate::error::{Result, value_error};
-use crate::object::{ObjectLayout, count, make_object};
+use crate::heap::{ObjectLayout, count, make_object};
 
 /// Longest string that a value holds itself, in bytes.
 pub(crate) const MAX_SMALL_LEN: usize = 7;

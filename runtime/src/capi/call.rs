@@ -4,12 +4,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{guard, null_argument, required, required_bytes, required_out, required_text};
 use crate::abi::*;
 use crate::any::AnyView;
+use crate::boundary::{guard, null_argument, required, required_bytes, required_out, required_text};
 use crate::error::{Result, type_mismatch};
 use crate::function::Function;
-use crate::object::{AsObject, ObjectRef};
+use crate::heap::{AsObject, ObjectRef};
 use crate::registry;
 use crate::string::Str;
 

@@ -3,11 +3,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::{c_bytes, guard, null_argument, required_out};
 use crate::abi::*;
+use crate::boundary::{c_bytes, guard, null_argument, required_out};
 use crate::error::{Result, type_mismatch, value_error};
+use crate::heap::ObjectRef;
 use crate::module::{Module, register_context_symbol, register_system_symbol};
-use crate::object::ObjectRef;
 
 /// Finds a function in the modules that a library imports, or else among the global ones.
 ///

@@ -4,9 +4,9 @@
 
 use std::ffi::c_int;
 
-use super::{guard, guard_value, required, required_bytes, required_out, required_text};
 use crate::abi::*;
 use crate::any::AnyView;
+use crate::boundary::{guard, guard_value, required, required_bytes, required_out, required_text};
 use crate::error::{Error, kind};
 use crate::type_table::{self, TypeRequest};
 

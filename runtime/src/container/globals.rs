@@ -7,12 +7,15 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Array, Dict, List, Map, index_error};
+use super::array::Array;
+use super::dict::Dict;
+use super::list::List;
+use super::map::Map;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Error, Result, kind, type_mismatch};
+use crate::error::{Error, Result, index_error, kind, type_mismatch};
 use crate::function::Function;
-use crate::object::{AsObject, ObjectLayout, ObjectRef, make_object};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object};
 use crate::registry::{Globals, with_args};
 use crate::tensor::Tensor;
 

@@ -11,6 +11,7 @@
 //! **Cycles.** A list or dict that contains itself is never freed, as upstream.
 
 mod array;
+mod convert;
 mod dict;
 mod globals;
 mod key;
@@ -27,12 +28,3 @@ pub use key::PlainKey;
 pub use list::List;
 pub use map::{Map, MapIter};
 pub(crate) use release::release;
-
-use crate::error::{Error, kind};
-
-/// The error of an index that is out of bounds.
-#[track_caller]
-#[cold]
-fn index_error(index: impl std::fmt::Display, len: usize) -> Error {
-    Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {len} elements"))
-}

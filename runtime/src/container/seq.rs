@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use super::release::release;
 use crate::abi::*;
 use crate::any::Any;
-use crate::object::{ObjectLayout, ObjectRef, make_object};
+use crate::heap::{ObjectLayout, ObjectRef, make_object};
 
 #[repr(C)]
 struct SeqObject<const INDEX: i32> {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::{Module, library, load};
+use super::object::Module;
+use super::{library, load};
 use crate::any::Any;
 use crate::container::Array;
 use crate::registry::Globals;

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::Module;
+use super::object::Module;
 use crate::error::{Result, runtime_error};
-use crate::object::AsObject;
+use crate::function::Function;
 
 /// Held while an import is checked and added: two threads that import each other's module would else make a cycle.
 static ADDING: Mutex<()> = Mutex::new(());
@@ -47,6 +47,40 @@ impl Module {
         crate::container::release(old.into_iter().map(Into::into));
     }
 
+    /// The function of that name, here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn get_function_from(&self, name: &str, query_imports: bool) -> Result<Option<Function>> {
+        self.first_of(query_imports, |module| module.get_function(name))
+    }
+
+    /// Whether there is a function of that name, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn implements_function(&self, name: &str, query_imports: bool) -> Result<bool> {
+        let found = self
+            .first_of(query_imports, |module| Ok(module.implementation().implements_function(name)?.then_some(())))?;
+        Ok(found.is_some())
+    }
+
+    /// The metadata of a function, a JSON text, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn function_metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
+        self.first_of(query_imports, |module| module.implementation().function_metadata(name))
+    }
+
+    /// The doc text of a function, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn function_doc(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
+        self.first_of(query_imports, |module| module.implementation().function_doc(name))
+    }
+
     /// Imports as a tree says that has no cycle: `children(i)` are the indices of the modules that module `i` imports.
     pub(super) fn import_tree<'a>(modules: &[Module], children: impl Fn(usize) -> &'a [usize]) -> Result<()> {
         // Where each node is a module of its own that imports nothing, the modules have no cycle either, and a long chain needs no walk for
@@ -75,10 +109,6 @@ impl Module {
 
     fn push_import(&self, other: Module) {
         self.body().imports.write().unwrap_or_else(PoisonError::into_inner).push(other);
-    }
-
-    pub(super) fn address(&self) -> usize {
-        self.as_object().as_ptr().addr()
     }
 }
 

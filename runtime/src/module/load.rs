@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Module;
+use super::object::Module;
 use crate::abi::symbol::LIBRARY_BIN;
 use crate::any::Any;
 use crate::error::{Result, runtime_error, value_error};
@@ -25,6 +25,23 @@ pub fn register_module_loader(
 ) -> Result<()> {
     let function = with_args("ffi.Module.load_from_bytes", move |[bytes]| load(bytes.cast()?).map(Any::from));
     set_global(&format!("{FROM_BYTES}{kind}"), function, false)
+}
+
+impl Module {
+    /// Loads a file, as upstream's `Module::LoadFromFile`: the global function `ffi.Module.load_from_file.<extension>` does it. The
+    /// extensions `dll`, `dylib` and `dso` stand for `so`, the loader of shared libraries, which is built in; it looks for a path without a
+    /// directory where the system looks for libraries.
+    ///
+    /// # Errors
+    /// `RuntimeError` for a path without extension, or an extension without loader; the error of the loader. Where a library misses
+    /// symbols of this runtime, the message says how the executable exports them.
+    ///
+    /// # Safety
+    /// As for any library: what its initialisers do, its functions with any arguments, and its symbols that begin with `__tvm_ffi_`, must be
+    /// as upstream's documents for compilers say.
+    pub unsafe fn load_from_file(path: impl AsRef<Path>) -> Result<Self> {
+        load_from_file(path.as_ref())
+    }
 }
 
 pub(super) fn load_from_bytes(kind: &str, bytes: Bytes) -> Result<Module> {

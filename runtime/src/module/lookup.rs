@@ -1,22 +1,13 @@
 //! What code of a module finds in its imports: `TVMFFIEnvModLookupFromImports`, whose results are kept here.
 
-use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
-use super::{Module, imports};
+use super::imports;
+use super::object::{Lookups, Module};
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
-use crate::object::{AsObject, WeakRef};
+use crate::heap::{AsObject, WeakRef};
 use crate::registry::get_global;
-
-/// What a module has handed out to code, which stays for as long as the module.
-#[derive(Default)]
-pub(super) struct Lookups {
-    found: HashMap<String, Function>,
-    /// What was found before `newer` came. Code may be about to call it.
-    retired: Vec<Function>,
-    newer: Option<WeakRef>,
-}
 
 impl Module {
     /// The function of that name for code of this module: of the imported modules and theirs, or else the global one. The module keeps it,

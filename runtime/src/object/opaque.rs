@@ -4,9 +4,9 @@
 
 use std::ffi::c_void;
 
-use super::{ObjectLayout, ObjectRef, make_object};
 use crate::abi::*;
 use crate::error::{Error, Result, kind};
+use crate::heap::{ObjectLayout, ObjectRef, make_object};
 
 #[repr(C)]
 struct OpaqueObject {

@@ -2,7 +2,8 @@
 //! Those of containers and modules are in `container` and `module`.
 //! No header section: upstream registers them in `function.cc`, `object.cc`, `container.cc`.
 
-use super::{list_global_names, read, remove_global};
+use super::globals::{Globals, with_args};
+use super::table::{list_global_names, metadata, remove_global};
 use crate::abi::TypeIndex;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, kind, runtime_error, type_mismatch, value_error};
@@ -10,40 +11,14 @@ use crate::function::Function;
 use crate::shape::Shape;
 use crate::string::Bytes;
 
-/// A function that takes `N` arguments, and raises `TypeError` for any other number.
-pub(crate) fn with_args<const N: usize, F>(name: &'static str, body: F) -> Function
-where
-    F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,
-{
-    Function::from_packed(move |args| match args.try_into() {
-        Ok(args) => body(args),
-        Err(_) => Err(Error::new(kind::TYPE_ERROR, &format!("{name}: expected {N} arguments, got {}", args.len()))),
-    })
-}
-
-/// Functions by name, as they are collected.
-pub(crate) struct Globals(Vec<(&'static str, Function)>);
-
-impl Globals {
-    pub(crate) fn packed(&mut self, name: &'static str, body: fn(&[AnyView<'_>]) -> Result<Any>) {
-        self.0.push((name, Function::from_packed(body)));
-    }
-
-    pub(crate) fn fixed<const N: usize>(&mut self, name: &'static str, body: fn(&[AnyView<'_>; N]) -> Result<Any>) {
-        self.0.push((name, with_args(name, body)));
-    }
-}
-
-pub(super) fn builtins() -> Vec<(&'static str, Function)> {
-    let mut globals = Globals(Vec::new());
-    crate::container::globals(&mut globals);
-    crate::module::globals(&mut globals);
+/// The global functions of strings, bytes, shapes, and of the table itself.
+pub(crate) fn builtins(globals: &mut Globals) {
     globals.fixed("ffi.FunctionRemoveGlobal", |[global]| Ok(remove_global(&global.cast::<String>()?).into()));
     globals.fixed("ffi.FunctionListGlobalNamesFunctor", |[]| Ok(names_functor(list_global_names()).into()));
     globals.fixed("ffi.GetGlobalFuncMetadata", |[global]| {
         let global: String = global.cast()?;
-        match read().get(&global) {
-            Some(entry) => Ok(entry.metadata.clone().into()),
+        match metadata(&global) {
+            Some(metadata) => Ok(metadata.into()),
             None => Err(runtime_error(&format!("Global Function is not found: {global}"))),
         }
     });
@@ -55,7 +30,6 @@ pub(super) fn builtins() -> Vec<(&'static str, Function)> {
     });
     globals.fixed("ffi.Bytes", |[bytes]| bytes.cast::<Bytes>().map(Any::from));
     globals.packed("ffi.Shape", make_shape);
-    globals.0
 }
 
 /// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.

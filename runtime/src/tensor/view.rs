@@ -6,8 +6,10 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::{Element, checked_numel, dims, fill_contiguous_strides, is_contiguous, ndim_of};
+use super::dims::{checked_numel, dims, fill_contiguous_strides, is_contiguous, ndim_of};
+use super::element::Element;
 use crate::abi::*;
+use crate::any::{Arg, ToAnyView};
 use crate::error::{Result, value_error};
 
 /// A tensor over borrowed memory.
@@ -128,6 +130,13 @@ impl<'a> TensorView<'a> {
     /// Whether the elements lie in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides())
+    }
+}
+
+impl ToAnyView for TensorView<'_> {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        self.as_dl_tensor().to_arg()
     }
 }
 

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use libloading::Library;
 
-use super::{Address, Symbols};
-use crate::capi::symbols;
+use super::symbols::{Address, Symbols};
+use crate::c_symbols as symbols;
 use crate::error::{Error, Result, runtime_error};
 
 /// What to do where a library misses this crate's symbols.

@@ -1,5 +1,5 @@
 //! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call.
-//! Both are one `TVMFFIAny`; conversions in and out live in `convert`.
+//! Both are one `TVMFFIAny`; conversions in and out live beside this file.
 //! Header section: `TVMFFIAny`; rules of ownership as upstream's `any.h`.
 
 use std::ffi::CStr;
@@ -9,12 +9,24 @@ use std::mem::ManuallyDrop;
 
 use crate::abi::*;
 use crate::error::{Result, runtime_error};
-use crate::object::{ObjectRef, count};
+use crate::heap::{ObjectRef, count};
 use crate::string::{bytes_of, raw_str_from_bytes};
 
-mod convert;
-
-pub use convert::{Arg, ToAnyView, TryFromAny};
+/// Reads a value of any type as a `T`.
+///
+/// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean;
+/// a boolean accepts an integer; a pointer accepts None; a string or bytes accepts its three
+/// forms; a data type or device accepts its name; an array accepts a list and a map a dict, and the
+/// other way round, as a copy; a shape accepts an array or list of integers; `Option<T>` reads None
+/// as `None`.
+pub trait TryFromAny: Sized {
+    /// Converts a borrowed value.
+    ///
+    /// # Errors
+    /// `TypeError` "expected X, got Y" for a type that does not convert, `ValueError` for a value
+    /// that does not fit.
+    fn try_from_view(view: AnyView<'_>) -> Result<Self>;
+}
 
 /// A borrowed value of any type, as functions receive their arguments.
 #[repr(transparent)]
@@ -64,7 +76,7 @@ impl<'a> AnyView<'a> {
 
     /// The type key, such as `int` or `ffi.Tensor`.
     pub fn type_key(&self) -> String {
-        crate::type_table::type_key_of(self.type_index())
+        crate::type_info::key_of(self.type_index())
     }
 
     /// Whether the value is None.
@@ -220,7 +232,7 @@ impl Default for AnyView<'_> {
 ///
 /// An opaque pointer or a `DLTensor` pointer inside is not owned; only unsafe code can use it.
 #[repr(transparent)]
-pub struct Any(TVMFFIAny);
+pub struct Any(pub(super) TVMFFIAny);
 
 // SAFETY: objects may be used on any thread (see `ObjectRef`), other values are plain data;
 // following a raw pointer takes unsafe code that answers for the thread.

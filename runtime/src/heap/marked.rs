@@ -2,7 +2,8 @@
 //! A mark behind the header, which no other implementation has there, tells them apart.
 //! Header sections: `kTVMFFIMap`, `kTVMFFIDict`, `kTVMFFIModule`.
 
-use super::{ObjectLayout, ObjectRef, make_object};
+use super::alloc::{ObjectLayout, make_object};
+use super::reference::ObjectRef;
 use crate::abi::*;
 
 #[repr(C)]

@@ -1,17 +1,14 @@
-//! The table of global functions; upstream's built-in ones are in `builtins`.
-//! Built-ins are registered when the table is first used.
+//! The table of global functions.
+//! The built-in ones, which the crate's root hands down, are registered when the table is first used.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
 use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::globals::Globals;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::string::Str;
-
-mod builtins;
-
-pub(crate) use builtins::{Globals, with_args};
 
 struct Entry {
     function: Function,
@@ -24,7 +21,9 @@ fn table() -> &'static RwLock<Table> {
     static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let entry = |(name, function): (&str, _)| (name.to_owned(), Entry { function, metadata: Str::new("") });
-        RwLock::new(builtins::builtins().into_iter().map(entry).collect())
+        let mut globals = Globals::default();
+        crate::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
+        RwLock::new(globals.0.into_iter().map(entry).collect())
     })
 }
 
@@ -76,4 +75,9 @@ pub fn remove_global(name: &str) -> bool {
 /// The names of all global functions, sorted.
 pub fn list_global_names() -> Vec<String> {
     read().keys().cloned().collect()
+}
+
+/// The metadata of a global function.
+pub(super) fn metadata(name: &str) -> Option<Str> {
+    read().get(name).map(|entry| entry.metadata.clone())
 }

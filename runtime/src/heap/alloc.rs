@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::count;
+use super::{count, raised};
 use crate::abi::*;
 
 /// What the builtin allocator writes right before a body; the header is the last field.
@@ -103,7 +103,7 @@ fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
         if let Some(body) = NonNull::new(body.cast::<u8>()) {
             return body;
         }
-        drop(crate::error::take_raised());
+        drop(raised::take());
     }
     // SAFETY: the builtin allocator takes any valid layout.
     let body = unsafe { builtin_allocate(layout.size(), layout.align(), type_index.0, std::ptr::null_mut()) };

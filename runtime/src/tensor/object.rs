@@ -1,25 +1,19 @@
-//! Tensors: objects that own or share memory described by a `DLTensor`.
+//! The tensor object.
 //! Layout: header, `DLTensor`, the memory's owner, then shape and strides where they are ours.
 //! Header sections: `kTVMFFITensor`, "DLPack support APIs"; rules as `container/tensor.h`.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
+use super::dims::{checked_numel, checked_size, dims, fill_contiguous_strides, is_aligned, is_contiguous, ndim_of};
+use super::element::Element;
+use super::memory::OwnedMemory;
 use crate::abi::*;
-use crate::error::{Error, Result, kind, runtime_error, value_error};
-use crate::object::{ObjectLayout, ObjectRef, make_object, object_wrapper};
-
-mod dlpack;
-mod element;
-mod view;
-
-pub use element::Element;
-pub use view::TensorView;
-
-/// Alignment in bytes of the memory that this crate allocates, as DLPack asks for.
-pub const TENSOR_ALIGNMENT: usize = 256;
+use crate::any::exact_objects;
+use crate::error::{Error, Result, kind, object_wrapper, runtime_error, value_error};
+use crate::heap::{ObjectLayout, ObjectRef, make_object};
 
 #[repr(C)]
 struct TensorObject<M> {
@@ -46,111 +40,10 @@ unsafe impl<M> ObjectLayout for TensorObject<M> {
 pub struct Tensor(ObjectRef);
 
 object_wrapper!(Tensor, TypeIndex::TENSOR);
-
-/// Memory allocated by this crate, freed when it is dropped.
-struct OwnedMemory {
-    block: *mut u8,
-    layout: Layout,
-}
-
-impl OwnedMemory {
-    /// Zeroed memory of `size` bytes, and the aligned address in it; NULL for no bytes.
-    fn new(size: usize) -> Result<(Self, *mut u8)> {
-        // More than asked for, so that the aligned address is in it: the system gives large zeroed
-        // blocks of small alignment without touching them.
-        let layout = size
-            .checked_add(TENSOR_ALIGNMENT)
-            .and_then(|total| Layout::from_size_align(total, 16).ok())
-            .ok_or_else(|| value_error("tensor is too large"))?;
-        if size == 0 {
-            let block = std::ptr::null_mut();
-            return Ok((Self { block, layout }, block));
-        }
-        // SAFETY: the layout's size is not zero.
-        let block = unsafe { alloc_zeroed(layout) };
-        if block.is_null() {
-            return Err(Error::new(kind::MEMORY_ERROR, &format!("cannot allocate {size} bytes for a tensor")));
-        }
-        let data = block.wrapping_add(block.align_offset(TENSOR_ALIGNMENT));
-        Ok((Self { block, layout }, data))
-    }
-}
-
-impl Drop for OwnedMemory {
-    fn drop(&mut self) {
-        if !self.block.is_null() {
-            // SAFETY: the block was allocated with this layout, and is freed once, here.
-            unsafe { dealloc(self.block, self.layout) };
-        }
-    }
-}
-
-/// Number of elements of a shape.
-pub(crate) fn checked_numel(shape: &[i64]) -> Result<usize> {
-    let mut numel = 1usize;
-    let mut has_zero = false;
-    for &extent in shape {
-        let extent =
-            usize::try_from(extent).map_err(|_| value_error(&format!("negative extent in shape {shape:?}")))?;
-        has_zero |= extent == 0;
-        if extent != 0 {
-            numel = numel
-                .checked_mul(extent)
-                .filter(|&n| i64::try_from(n).is_ok())
-                .ok_or_else(|| value_error(&format!("shape {shape:?} is too large")))?;
-        }
-    }
-    Ok(if has_zero { 0 } else { numel })
-}
-
-/// Bytes that `numel` packed elements take, rounded up to whole bytes.
-pub(crate) fn checked_size(numel: usize, dtype: DLDataType) -> Result<usize> {
-    numel
-        .checked_mul(dtype.bits_per_element())
-        .map(|bits| bits.div_ceil(8))
-        .ok_or_else(|| value_error("tensor is too large"))
-}
-
-/// Writes the strides of a contiguous tensor of `shape`.
-pub(crate) fn fill_contiguous_strides(shape: &[i64], strides: &mut [i64]) {
-    let mut stride = 1i64;
-    for (place, &extent) in strides.iter_mut().zip(shape).rev() {
-        *place = stride;
-        stride = stride.wrapping_mul(extent);
-    }
-}
-
-/// Whether a tensor is contiguous: it has no strides, or no elements, or each stride is the number
-/// of elements below its dimension. The stride of an extent of one does not matter.
-pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
-    if shape.contains(&0) || strides.is_empty() {
-        return true;
-    }
-    let mut expected = 1i64;
-    for (&extent, &stride) in shape.iter().zip(strides).rev() {
-        if extent == 1 {
-            continue;
-        }
-        if stride != expected {
-            return false;
-        }
-        expected = expected.wrapping_mul(extent);
-    }
-    true
-}
-
-/// # Safety
-/// A non-NULL `array` must hold `ndim` numbers for `'a`.
-pub(crate) unsafe fn dims<'a>(array: *const i64, ndim: i32) -> &'a [i64] {
-    if array.is_null() || ndim <= 0 {
-        return &[];
-    }
-    // SAFETY: promised by the caller.
-    unsafe { std::slice::from_raw_parts(array, ndim as usize) }
-}
+exact_objects!(Tensor);
 
 impl Tensor {
-    /// A new tensor on the CPU, contiguous and aligned to [`TENSOR_ALIGNMENT`]. Its memory is
+    /// A new tensor on the CPU, contiguous and aligned to [`TENSOR_ALIGNMENT`](super::TENSOR_ALIGNMENT). Its memory is
     /// zero: Rust may not read memory that nobody wrote. The pages of a large tensor are not
     /// touched for that.
     ///
@@ -204,7 +97,7 @@ impl Tensor {
     }
 
     /// An object with shape and strides in its tail.
-    fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
+    pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
         let tail = size_of_val(shape) + size_of_val(strides);
         let object = make_object(tail, |header, tail| {
             let place = tail.cast::<i64>();
@@ -319,7 +212,7 @@ impl Tensor {
     /// Whether the first element is aligned to `alignment` bytes. Where a data pointer is no
     /// address only the offset counts (`IsAligned`, container/tensor.h).
     pub fn is_aligned(&self, alignment: usize) -> bool {
-        dlpack::is_aligned(self.as_dl_tensor(), alignment)
+        is_aligned(self.as_dl_tensor(), alignment)
     }
 
     /// The elements in row-major order.
@@ -400,13 +293,8 @@ impl Tensor {
 
 /// The deleter that marks tensors over this crate's own memory.
 fn owned_deleter() -> TVMFFIObjectDeleter {
-    use std::sync::OnceLock;
     static DELETER: OnceLock<TVMFFIObjectDeleter> = OnceLock::new();
-    *DELETER.get_or_init(crate::object::alloc::deleter_of::<TensorObject<OwnedMemory>>)
-}
-
-fn ndim_of(shape: &[i64]) -> Result<i32> {
-    i32::try_from(shape.len()).map_err(|_| value_error("too many dimensions"))
+    *DELETER.get_or_init(crate::heap::alloc::deleter_of::<TensorObject<OwnedMemory>>)
 }
 
 impl fmt::Debug for Tensor {
@@ -416,30 +304,5 @@ impl fmt::Debug for Tensor {
             .field("dtype", &format_args!("{}", self.dtype()))
             .field("device", &format_args!("{}", self.device()))
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn contiguity_follows_upstream() {
-        assert!(is_contiguous(&[2, 3], &[3, 1]));
-        assert!(!is_contiguous(&[2, 3], &[1, 2]));
-        assert!(is_contiguous(&[1, 3], &[77, 1]));
-        assert!(is_contiguous(&[0, 3], &[9, 9]));
-        assert!(is_contiguous(&[], &[]));
-        assert!(is_contiguous(&[2, 3], &[]));
-    }
-
-    #[test]
-    fn sizes_are_checked() {
-        assert!(checked_numel(&[-1]).is_err());
-        assert!(checked_numel(&[i64::MAX, 2]).is_err());
-        assert!(matches!(checked_numel(&[i64::MAX, 0, 2]), Err(_) | Ok(0)));
-        assert!(matches!(checked_numel(&[]), Ok(1)));
-        assert!(checked_size(usize::MAX, DLDataType::FLOAT32).is_err());
-        assert!(matches!(checked_size(3, DLDataType::FLOAT4_E2M1FN), Ok(2)));
     }
 }

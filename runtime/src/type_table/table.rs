@@ -5,20 +5,15 @@
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::columns::Attributes;
 use crate::abi::*;
 use crate::error::{Result, runtime_error};
-
-mod attributes;
-
-pub(crate) use attributes::{
-    attr_column, attr_value, register_attr, register_field, register_metadata, register_method,
-};
+use crate::type_info;
 
 /// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
 pub const QUERY_ONLY: i32 = -2;
 
 struct Entry {
-    info: *mut TVMFFITypeInfo,
     /// Slots reserved for the type and its children, from its own index on.
     num_slots: i32,
     /// How many of them are given out, the type's own included.
@@ -26,16 +21,10 @@ struct Entry {
     can_overflow: bool,
 }
 
-// SAFETY: the info is allocated once and never freed; it is changed under the table's write lock
-// only, through atomic stores (see `attributes`).
-unsafe impl Send for Entry {}
-// SAFETY: as above.
-unsafe impl Sync for Entry {}
-
-struct Table {
+pub(super) struct Table {
     entries: Vec<Option<Entry>>,
     index_of: HashMap<String, i32>,
-    attributes: attributes::Attributes,
+    pub(super) attributes: Attributes,
 }
 
 /// A request for a type's index (`TVMFFITypeGetOrAllocIndex`).
@@ -60,11 +49,11 @@ fn table() -> &'static RwLock<Table> {
     TABLE.get_or_init(|| RwLock::new(Table::with_static_types()))
 }
 
-fn read() -> RwLockReadGuard<'static, Table> {
+pub(super) fn read() -> RwLockReadGuard<'static, Table> {
     table().read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write() -> RwLockWriteGuard<'static, Table> {
+pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
     table().write().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -75,8 +64,7 @@ fn hash_key(key: &str) -> u64 {
 
 impl Table {
     fn with_static_types() -> Self {
-        let mut table =
-            Self { entries: Vec::new(), index_of: HashMap::new(), attributes: attributes::Attributes::default() };
+        let mut table = Self { entries: Vec::new(), index_of: HashMap::new(), attributes: Attributes::default() };
         table.entries.resize_with(TypeIndex::DYN_OBJECT_BEGIN.0 as usize, || None);
         let root = TypeIndex::OBJECT;
         table.insert(root.0, "ffi.Object", 0, true, None);
@@ -87,10 +75,12 @@ impl Table {
             let parent = index.is_object().then_some(root.0);
             table.insert(index.0, key, 0, false, parent);
         }
-        if let Some(module) = table.info(TypeIndex::MODULE.0) {
-            let fields = Box::leak(Box::new(crate::module::fields()));
-            // SAFETY: the info is never freed, and nobody else has it yet.
-            unsafe { ((*module).fields, (*module).num_fields) = (fields.as_ptr(), fields.len() as i32) };
+        for (index, fields) in crate::BUILTIN_FIELDS {
+            if let Some(info) = table.info(index.0) {
+                let fields = Vec::leak(fields());
+                // SAFETY: the info is never freed, and nobody else has it yet.
+                unsafe { ((*info).fields, (*info).num_fields) = (fields.as_ptr(), fields.len() as i32) };
+            }
         }
         table
     }
@@ -103,8 +93,8 @@ impl Table {
         self.entries.get_mut(usize::try_from(index).ok()?)?.as_mut()
     }
 
-    fn info(&self, index: i32) -> Option<*mut TVMFFITypeInfo> {
-        self.entry(index).map(|entry| entry.info)
+    pub(super) fn info(&self, index: i32) -> Option<*mut TVMFFITypeInfo> {
+        self.entry(index).and_then(|_| type_info::get(index))
     }
 
     /// Fills the slot `index`, which must be empty and within the table.
@@ -137,7 +127,8 @@ impl Table {
             metadata: std::ptr::null(),
         }));
         if let Some(slot) = self.entries.get_mut(index as usize) {
-            *slot = Some(Entry { info, num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow });
+            type_info::publish(index, info);
+            *slot = Some(Entry { num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow });
             self.index_of.insert(key.to_owned(), index);
         }
     }
@@ -158,8 +149,10 @@ impl Table {
                 return Err(runtime_error(&format!("type `{key}`: no parent with type index {parent}")));
             };
             overflow &= entry.can_overflow;
-            // SAFETY: infos are never freed and a type's depth never changes.
-            parent_depth = unsafe { (*entry.info).type_depth };
+            if let Some(info) = type_info::get(parent) {
+                // SAFETY: infos are never freed and a type's depth never changes.
+                parent_depth = unsafe { (*info).type_depth };
+            }
         }
         if request.depth != parent_depth + 1 || request.num_child_slots < 0 {
             return Err(runtime_error(&format!(
@@ -230,21 +223,4 @@ pub fn key_to_index(key: &str) -> Option<i32> {
 /// The info of a registered type; its address stays valid for the life of the process.
 pub fn type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
     read().info(index).map(<*mut _>::cast_const)
-}
-
-fn key_of_info(info: *const TVMFFITypeInfo) -> String {
-    // SAFETY: infos are never freed, and their keys are leaked strings that never change.
-    let key = unsafe { (*info).type_key.as_slice() };
-    String::from_utf8_lossy(key).into_owned()
-}
-
-/// The key of a type for messages; unknown indices are written as numbers.
-pub(crate) fn type_key_of(index: TypeIndex) -> String {
-    if let Some(key) = index.static_type_key() {
-        return key.to_owned();
-    }
-    match type_info(index.0) {
-        Some(info) => key_of_info(info),
-        None => format!("type index {}", index.0),
-    }
 }

@@ -2,12 +2,17 @@
 //! A container of the other kind, mutable or not, is copied.
 //! Rules: upstream's `SeqTypeTraitsBase`, `MapTypeTraitsBase`, `TypeTraits<Shape>`.
 
-use super::{AnyView, TryFromAny};
+use super::array::Array;
+use super::dict::Dict;
+use super::list::List;
+use super::map::Map;
 use crate::abi::TypeIndex;
-use crate::container::{Array, Dict, List, Map};
+use crate::any::{AnyView, TryFromAny, object_values};
 use crate::error::{Error, Result, kind, type_mismatch};
-use crate::object::{AsObject, ObjectRef};
+use crate::heap::{AsObject, ObjectRef};
 use crate::shape::Shape;
+
+object_values!(Array, List, Map, Dict);
 
 /// A `T` from an object of its own type, or else from one of type `U`, which `convert` takes.
 #[track_caller]

@@ -1,0 +1,13 @@
+//! Objects on the heap: storage, counts, and the owning handles over them.
+//! `alloc` gives storage through the current allocator; `count` holds the counting protocol; `reference` holds [`ObjectRef`] and
+//! [`WeakRef`]; `marked` tells this crate's objects from others of the same type; `raised` is the thread's place for the raised error,
+//! which an allocator that fails fills.
+
+pub mod alloc;
+pub(crate) mod count;
+pub(crate) mod marked;
+pub(crate) mod raised;
+mod reference;
+
+pub(crate) use alloc::{ObjectLayout, make_object};
+pub use reference::{AsObject, ObjectRef, WeakRef};
