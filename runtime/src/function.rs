@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use crate::abi::*;
 use crate::any::{Any, AnyView, exact_objects};
 use crate::error::{self, Error, Result, object_wrapper, raised_error, runtime_error};
-use crate::heap::{ObjectLayout, ObjectRef, make_object};
+use crate::heap::{ObjectLayout, ObjectRef, make_object, make_own_object};
 
 mod args;
 
@@ -28,6 +28,13 @@ unsafe impl<T> ObjectLayout for FunctionObject<T> {
     const TYPE_INDEX: TypeIndex = TypeIndex::FUNCTION;
 }
 
+impl<T> FunctionObject<T> {
+    fn new(header: TVMFFIObject, safe_call: TVMFFISafeCallType, payload: T) -> Self {
+        let cell = TVMFFIFunctionCell { safe_call: Some(safe_call), cpp_call: std::ptr::null_mut() };
+        Self { header, cell, payload }
+    }
+}
+
 /// A function object, `ffi.Function`. Cloning adds a reference.
 #[derive(Clone)]
 #[repr(transparent)]
@@ -38,11 +45,7 @@ exact_objects!(Function);
 
 impl Function {
     fn with_payload<T>(safe_call: TVMFFISafeCallType, payload: T) -> Self {
-        let object = make_object(0, |header, _| FunctionObject {
-            header,
-            cell: TVMFFIFunctionCell { safe_call: Some(safe_call), cpp_call: std::ptr::null_mut() },
-            payload,
-        });
+        let object = make_object(0, |header, _| FunctionObject::new(header, safe_call, payload));
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
@@ -58,6 +61,16 @@ impl Function {
         F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
     {
         Self::with_payload(call_closure::<F>, closure)
+    }
+
+    /// As [`Function::from_packed`], for a function that the crate makes for itself while others wait for it.
+    pub(crate) fn built_in<F>(closure: F) -> Self
+    where
+        F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
+    {
+        let object = make_own_object(|header| FunctionObject::new(header, call_closure::<F>, closure));
+        // SAFETY: `make_own_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
     }
 
     /// A function that calls a C callback with `self_` as its handle, and `deleter` once with

@@ -335,7 +335,8 @@ fn types_may_bring_their_own_equality() {
     }
     assert_eq!(dict.len(), 2);
 
-    let address = |function: *const c_void| Any::from(function.cast_mut());
+    // SAFETY: the attributes below take addresses of functions of this kind.
+    let address = |function: *const c_void| unsafe { Any::from_opaque_ptr(function.cast_mut()) };
     register(TypeIndex::OPAQUE_PY_OBJECT, "__any_hash__", &address(same_hash as *const c_void));
     register(TypeIndex::OPAQUE_PY_OBJECT, "__any_equal__", &address(same_handle as *const c_void));
     let handles = [8, 16, 8].map(|handle| (opaque(std::ptr::without_provenance_mut(handle)), handle));

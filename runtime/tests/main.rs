@@ -10,6 +10,7 @@ mod modules;
 mod null_arguments;
 mod objects;
 mod registry;
+mod sound;
 mod support;
 mod system_lib;
 mod tensors;

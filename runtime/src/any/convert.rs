@@ -1,8 +1,6 @@
 //! Conversions between plain Rust values and [`Any`] / [`AnyView`], by upstream's `TypeTraits`.
 //! Where upstream casts integers silently, reading checks their range.
 
-use std::ffi::c_void;
-
 use super::arg::{Arg, ToAnyView};
 use super::objects::try_from_any;
 use super::value::{Any, AnyView, TryFromAny};
@@ -148,30 +146,6 @@ impl From<bool> for Any {
     }
 }
 
-impl ToAnyView for *mut c_void {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        Arg::pointer(TypeIndex::OPAQUE_PTR, *self)
-    }
-}
-
-impl TryFromAny for *mut c_void {
-    #[track_caller]
-    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        match view.type_index() {
-            TypeIndex::OPAQUE_PTR => Ok(view.as_raw().ptr()),
-            TypeIndex::NONE => Ok(std::ptr::null_mut()),
-            other => Err(type_mismatch("void*", other)),
-        }
-    }
-}
-
-impl From<*mut c_void> for Any {
-    fn from(value: *mut c_void) -> Self {
-        Any(TVMFFIAny::from_ptr(TypeIndex::OPAQUE_PTR, value))
-    }
-}
-
 fn dtype_raw(value: DLDataType) -> TVMFFIAny {
     let lanes = u64::from(value.lanes) << 16;
     let bits = u64::from(value.code) | u64::from(value.bits) << 8 | lanes;
@@ -220,4 +194,4 @@ named_values! {
     DLDevice, device_raw, TypeIndex::DEVICE, v_device, "Device";
 }
 
-try_from_any!(i8, i16, i32, i64, u8, u16, u32, u64, isize, usize, f32, f64, bool, *mut c_void, DLDataType, DLDevice);
+try_from_any!(i8, i16, i32, i64, u8, u16, u32, u64, isize, usize, f32, f64, bool, DLDataType, DLDevice);

@@ -92,12 +92,12 @@ macro_rules! exact_objects {
         impl $crate::any::TryFromAny for $ty {
             #[track_caller]
             fn try_from_view(view: $crate::any::AnyView<'_>) -> $crate::error::Result<Self> {
-                match view.object(|index| index == <$ty as $crate::heap::AsObject>::TYPE_INDEX).filter(<$ty as $crate::heap::AsObject>::has_layout) {
+                match view.object(<$ty as $crate::heap::AsObject>::is_object) {
                     // SAFETY: the object's type index and its layout were checked.
                     Some(object) => Ok(unsafe { <$ty as $crate::heap::AsObject>::from_object_unchecked(object) }),
                     None => Err($crate::error::type_mismatch(
                         <$ty as $crate::heap::AsObject>::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"),
-                        view.type_index(),
+                        view.inner_type_index(),
                     )),
                 }
             }

@@ -1,23 +1,21 @@
-//! Conversions of tensors that are not owned, `DLTensor*`.
-//! Rules: upstream's `TypeTraits<DLTensor*>` in container/tensor.h.
+//! Reading of pointers: `void*` and `DLTensor*`. They become arguments by `unsafe` alone, in [`AnyView`].
+//! Rules: upstream's `TypeTraits<void*>` and `TypeTraits<DLTensor*>`.
 
-use super::arg::{Arg, ToAnyView};
+use std::ffi::c_void;
+
+use super::objects::try_from_any;
 use super::value::{AnyView, TryFromAny};
 use crate::abi::*;
 use crate::error::{Result, type_mismatch};
 
-impl ToAnyView for DLTensor {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        let tensor: *const DLTensor = self;
-        Arg::pointer(TypeIndex::DL_TENSOR_PTR, tensor.cast_mut().cast())
-    }
-}
-
-impl ToAnyView for *mut DLTensor {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        Arg::pointer(TypeIndex::DL_TENSOR_PTR, self.cast())
+impl TryFromAny for *mut c_void {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        match view.type_index() {
+            TypeIndex::OPAQUE_PTR => Ok(view.as_raw().ptr()),
+            TypeIndex::NONE => Ok(std::ptr::null_mut()),
+            other => Err(type_mismatch("void*", other)),
+        }
     }
 }
 
@@ -27,3 +25,5 @@ impl TryFromAny for *mut DLTensor {
         view.as_dl_tensor().ok_or_else(|| type_mismatch("DLTensor*", view.type_index()))
     }
 }
+
+try_from_any!(*mut c_void);

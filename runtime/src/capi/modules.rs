@@ -31,7 +31,7 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
         let object = object.ok_or_else(|| null_argument("library_ctx"))?;
         let module: Module =
             object.downcast().map_err(|object: ObjectRef| type_mismatch("ffi.Module", object.type_index()))?;
-        let function = module.lookup_from_imports(name)?;
+        let function = module.lookup_for_code(name)?;
         // SAFETY: not NULL, and writable by contract. The module keeps the function.
         unsafe { out.write(function.as_raw_handle()) };
         Ok(())

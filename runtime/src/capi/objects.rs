@@ -121,7 +121,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
             return Ok(0);
         }
         let init_func = init_func.ok_or_else(|| null_argument("init_func"))?;
-        let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         if !handle.load(Ordering::Acquire).is_null() {
             return Ok(0);
         }
@@ -132,6 +132,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
             return Ok(code);
         }
         if result.is_null() {
+            drop(lock);
             return Err(runtime_error("init_func must return a non-NULL handle"));
         }
         handle.store(result, Ordering::Release);

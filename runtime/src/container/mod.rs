@@ -17,7 +17,6 @@ mod globals;
 mod key;
 mod list;
 mod map;
-mod release;
 mod seq;
 mod table;
 
@@ -27,4 +26,3 @@ pub(crate) use globals::globals;
 pub use key::PlainKey;
 pub use list::List;
 pub use map::{Map, MapIter};
-pub(crate) use release::release;

@@ -5,10 +5,9 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use super::release::release;
 use crate::abi::*;
 use crate::any::Any;
-use crate::heap::{ObjectLayout, ObjectRef, make_object};
+use crate::heap::{ObjectLayout, ObjectRef, make_object, release};
 
 #[repr(C)]
 struct SeqObject<const INDEX: i32> {
@@ -32,7 +31,7 @@ impl<const INDEX: i32> Drop for SeqObject<INDEX> {
         // SAFETY: the cell owns `size` values at `data`, each of which is moved out once; then the
         // block is given to its own deleter.
         unsafe {
-            release((0..usize::try_from(size).unwrap_or(0)).map(|i| data.add(i).read()));
+            release((0..usize::try_from(size).unwrap_or(0)).filter_map(|i| data.add(i).read().into_object()));
             if let Some(data_deleter) = data_deleter {
                 data_deleter(data.cast());
             }

@@ -19,6 +19,13 @@ pub(crate) fn type_mismatch(expected: &str, got: TypeIndex) -> Error {
     Error::new(kind::TYPE_ERROR, &format!("expected {expected}, got {got}"))
 }
 
+/// An error of kind `TypeError`.
+#[track_caller]
+#[cold]
+pub(crate) fn type_error(message: &str) -> Error {
+    Error::new(kind::TYPE_ERROR, message)
+}
+
 /// An error of kind `ValueError`.
 #[track_caller]
 #[cold]

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use super::backtrace::capture;
 use super::wrapper::object_wrapper;
 use crate::abi::*;
-use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object, release};
 
 /// Result with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -18,20 +18,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[repr(C)]
 struct ErrorObject {
     header: TVMFFIObject,
+    /// Kind and message lie behind the object.
     cell: TVMFFIErrorCell,
-    kind: Box<[u8]>,
-    message: Box<[u8]>,
     backtrace: Vec<u8>,
 }
 
 impl Drop for ErrorObject {
     fn drop(&mut self) {
         // Through the cell, which owns both and which C code may have filled since.
+        let handles = [self.cell.cause_chain, self.cell.extra_context];
         // SAFETY: a handle in the cell is NULL or owns a strong reference, given up here, once.
-        unsafe {
-            drop(ObjectRef::from_raw(self.cell.cause_chain.cast()));
-            drop(ObjectRef::from_raw(self.cell.extra_context.cast()));
-        }
+        let objects = handles.map(|handle| unsafe { ObjectRef::from_raw(handle.cast()) });
+        // However long a chain of causes is.
+        release(objects.into_iter().flatten());
     }
 }
 
@@ -87,19 +86,24 @@ impl Error {
         cause: Option<ObjectRef>,
         context: Option<ObjectRef>,
     ) -> Self {
-        let kind: Box<[u8]> = kind.into();
-        let message: Box<[u8]> = message.into();
         let backtrace = backtrace.to_vec();
         let handle = |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), |o| o.into_raw().cast::<c_void>());
-        let cell = TVMFFIErrorCell {
-            kind: TVMFFIByteArray::from_slice(&kind),
-            message: TVMFFIByteArray::from_slice(&message),
-            backtrace: TVMFFIByteArray::from_slice(&backtrace),
-            update_backtrace: Some(update_backtrace),
-            cause_chain: handle(cause),
-            extra_context: handle(context),
-        };
-        let object = make_object(0, |header, _| ErrorObject { header, cell, kind, message, backtrace });
+        let object = make_object(kind.len() + message.len(), |header, tail| {
+            let text = |bytes: &[u8], place: *mut u8| {
+                // SAFETY: the tail is new and has room for both texts, one behind the other.
+                unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                TVMFFIByteArray { data: place.cast(), size: bytes.len() }
+            };
+            let cell = TVMFFIErrorCell {
+                kind: text(kind, tail),
+                message: text(message, tail.wrapping_add(kind.len())),
+                backtrace: TVMFFIByteArray::from_slice(&backtrace),
+                update_backtrace: Some(update_backtrace),
+                cause_chain: handle(cause),
+                extra_context: handle(context),
+            };
+            ErrorObject { header, cell, backtrace }
+        });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
@@ -216,8 +220,18 @@ impl fmt::Debug for Error {
             .field("kind", &self.kind())
             .field("message", &self.message())
             .field("backtrace", &self.backtrace())
-            .field("cause", &self.cause())
+            .field("causes", &Causes(self))
             .finish()
+    }
+}
+
+/// The causes of an error in a line each, however many there are.
+struct Causes<'a>(&'a Error);
+
+impl fmt::Debug for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let causes = std::iter::successors(self.0.cause(), Error::cause);
+        f.debug_list().entries(causes.map(|cause| cause.to_string())).finish()
     }
 }
 

@@ -110,7 +110,7 @@ impl ObjectRef {
     /// `self`, when the object's type index is not the one of `T`, or its layout is not
     /// ([`AsObject::has_layout`]).
     pub fn downcast<T: AsObject>(self) -> Result<T, ObjectRef> {
-        if self.type_index() == T::TYPE_INDEX && T::has_layout(&self) {
+        if T::is_object(&self) {
             // SAFETY: both conditions were checked.
             Ok(unsafe { T::from_object_unchecked(self) })
         } else {
@@ -199,6 +199,11 @@ pub unsafe trait AsObject: Sized {
     /// Whether an object of `TYPE_INDEX` has that layout: always where the header fixes it.
     fn has_layout(_object: &ObjectRef) -> bool {
         true
+    }
+
+    /// Whether an object is one of these: its type index is `TYPE_INDEX`, and it has that layout.
+    fn is_object(object: &ObjectRef) -> bool {
+        object.type_index() == Self::TYPE_INDEX && Self::has_layout(object)
     }
 
     /// The typed handle of an object.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::object::Module;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
+use crate::heap::release;
 
 /// Held while an import is checked and added: two threads that import each other's module would else make a cycle.
 static ADDING: Mutex<()> = Mutex::new(());
@@ -24,7 +25,7 @@ impl Module {
     pub fn import_module(&self, other: &Module) -> Result<()> {
         // Dropped after the lock: a destructor may import.
         let mut seen: HashMap<usize, Module> = HashMap::new();
-        let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = vec![other.clone()];
         while let Some(module) = waiting.pop() {
             // What was seen before is dropped here, which is not its last reference.
@@ -33,18 +34,20 @@ impl Module {
                 place.insert(module);
             }
         }
-        if seen.contains_key(&self.address()) {
-            return Err(runtime_error("Cyclic dependency detected during import"));
+        let is_cycle = seen.contains_key(&self.address());
+        if !is_cycle {
+            self.push_import(other.clone());
         }
-        self.push_import(other.clone());
-        Ok(())
+        // An error is made without the lock: its allocator may be somebody's code.
+        drop(adding);
+        if is_cycle { Err(runtime_error("Cyclic dependency detected during import")) } else { Ok(()) }
     }
 
     /// Takes back all imports. Functions that were looked up stay.
     pub fn clear_imports(&self) {
         let old = std::mem::take(&mut *self.body().imports.write().unwrap_or_else(PoisonError::into_inner));
         // After the lock, and however long a chain of imports is.
-        crate::container::release(old.into_iter().map(Into::into));
+        release(old.into_iter().map(Into::into));
     }
 
     /// The function of that name, here or, if `query_imports`, in the imported modules and theirs, in depth-first order.

@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use super::implementation::{ModuleImpl, PropertyMask};
 use crate::abi::TypeIndex;
 use crate::any::exact_objects;
-use crate::error::{Result, object_wrapper};
+use crate::error::{Result, object_wrapper, runtime_error};
 use crate::function::Function;
-use crate::heap::{AsObject, ObjectRef, WeakRef, marked};
+use crate::heap::{AsObject, ObjectRef, WeakRef, marked, release};
 use crate::string::Bytes;
 
 /// What a module has handed out to code, which stays for as long as the module.
@@ -33,7 +33,7 @@ impl Drop for ModuleBody {
     fn drop(&mut self) {
         let imports = std::mem::take(self.imports.get_mut().unwrap_or_else(PoisonError::into_inner));
         // However long a chain of imports is.
-        crate::container::release(imports.into_iter().map(Into::into));
+        release(imports.into_iter().map(Into::into));
     }
 }
 
@@ -122,6 +122,24 @@ impl Module {
     /// `RuntimeError` where the module can't be written; what the implementation raises.
     pub fn write_to_file(&self, file_name: &str, format: &str) -> Result<()> {
         self.implementation().write_to_file(file_name, format)
+    }
+
+    /// Lets the library of this module be closed when the module, its functions and the bytes that it carries are gone. Without this a
+    /// library stays open for as long as the process lives. The library's destructors then run, and opening it again begins anew.
+    ///
+    /// # Errors
+    /// `RuntimeError` where the module has no library of its own: a module that carries others may import the library's.
+    ///
+    /// # Safety
+    /// When the last of those is dropped, nothing else may need the library's code or data: no value that its functions have made or
+    /// kept (an object's destructor is code of what made it), no function, type attribute or other thing that its code has registered, no
+    /// thread that it has started, no destructor of a thread-local variable of its own.
+    pub unsafe fn unload_when_unused(&self) -> Result<()> {
+        // SAFETY: promised by the caller.
+        if unsafe { self.implementation().unload_when_unused() } {
+            return Ok(());
+        }
+        Err(runtime_error(&format!("a module of kind `{}` has nothing to unload", self.kind())))
     }
 }
 

@@ -3,23 +3,26 @@
 //! No header section: upstream registers them in `function.cc`, `object.cc`, `container.cc`.
 
 use super::globals::{Globals, with_args};
-use super::table::{list_global_names, metadata, remove_global};
+use super::table::{metadata, names, remove};
 use crate::abi::TypeIndex;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, kind, runtime_error, type_mismatch, value_error};
 use crate::function::Function;
 use crate::shape::Shape;
-use crate::string::Bytes;
+use crate::string::{Bytes, raw_str_from_bytes};
 
 /// The global functions of strings, bytes, shapes, and of the table itself.
 pub(crate) fn builtins(globals: &mut Globals) {
-    globals.fixed("ffi.FunctionRemoveGlobal", |[global]| Ok(remove_global(&global.cast::<String>()?).into()));
-    globals.fixed("ffi.FunctionListGlobalNamesFunctor", |[]| Ok(names_functor(list_global_names()).into()));
+    globals.fixed("ffi.FunctionRemoveGlobal", |[global]| Ok(remove(name(global)?).into()));
+    globals.fixed("ffi.FunctionListGlobalNamesFunctor", |[]| Ok(names_functor(names()).into()));
     globals.fixed("ffi.GetGlobalFuncMetadata", |[global]| {
-        let global: String = global.cast()?;
-        match metadata(&global) {
+        let global = name(global)?;
+        match metadata(global) {
             Some(metadata) => Ok(metadata.into()),
-            None => Err(runtime_error(&format!("Global Function is not found: {global}"))),
+            None => {
+                let global = String::from_utf8_lossy(global);
+                Err(runtime_error(&format!("Global Function is not found: {global}")))
+            }
         }
     });
     globals.fixed("ffi.String", |[text]| {
@@ -32,15 +35,21 @@ pub(crate) fn builtins(globals: &mut Globals) {
     globals.packed("ffi.Shape", make_shape);
 }
 
+/// A name, which need not be UTF-8.
+fn name<'a>(view: &'a AnyView<'_>) -> Result<&'a [u8]> {
+    view.str_bytes().ok_or_else(|| type_mismatch("ffi.String", view.type_index()))
+}
+
 /// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.
-fn names_functor(names: Vec<String>) -> Function {
+fn names_functor(names: Vec<Vec<u8>>) -> Function {
     with_args("names functor", move |[index]| {
         let index: i64 = index.cast()?;
         if index < 0 {
             return Ok(names.len().into());
         }
         match names.get(index as usize) {
-            Some(name) => Ok(name.as_str().into()),
+            // SAFETY: the value is a new one.
+            Some(name) => Ok(unsafe { Any::from_raw(raw_str_from_bytes(name)) }),
             None => {
                 Err(Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {} names", names.len())))
             }

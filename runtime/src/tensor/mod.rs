@@ -10,7 +10,7 @@ mod object;
 mod view;
 
 pub(crate) use dims::dims;
-pub use element::Element;
+pub use element::{AnyBits, Element};
 pub use memory::TENSOR_ALIGNMENT;
 pub use object::Tensor;
 pub use view::TensorView;

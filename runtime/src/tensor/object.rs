@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 
 use super::dims::{checked_numel, checked_size, dims, fill_contiguous_strides, is_aligned, is_contiguous, ndim_of};
 use super::element::Element;
-use super::memory::OwnedMemory;
+use super::memory::{OwnedMemory, copy_shared};
 use crate::abi::*;
 use crate::any::exact_objects;
 use crate::error::{Error, Result, kind, object_wrapper, runtime_error, value_error};
-use crate::heap::{ObjectLayout, ObjectRef, make_object};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object, release};
 
 #[repr(C)]
 struct TensorObject<M> {
@@ -30,17 +30,25 @@ unsafe impl<M> ObjectLayout for TensorObject<M> {
 
 /// An n-dimensional array, `ffi.Tensor`. Cloning adds a reference; the memory is shared.
 ///
-/// **Reading and writing.** [`Tensor::as_mut_slice`] hands out a mutable slice only when this is
-/// the one reference to memory that this crate has allocated, so safe Rust code cannot write what
-/// another part of it reads. Code outside Rust that is given the tensor may write its memory; who
-/// makes such a function (see `Function::from_code`) says so, and who calls it holds no slice of
-/// the tensor meanwhile.
+/// **Reading and writing.** Functions that are given the tensor may write to its memory, from safe code and on any thread.
+/// [`Tensor::to_vec`] therefore copies the elements, [`Tensor::as_mut_slice`] hands out a slice only when this is the one reference to
+/// memory that this crate has allocated, and [`Tensor::as_slice`] is `unsafe`.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Tensor(ObjectRef);
 
 object_wrapper!(Tensor, TypeIndex::TENSOR);
 exact_objects!(Tensor);
+
+/// The tensor whose memory a view shares.
+struct Source(Option<ObjectRef>);
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // However long a chain of views is.
+        release(self.0.take().into_iter());
+    }
+}
 
 impl Tensor {
     /// A new tensor on the CPU, contiguous and aligned to [`TENSOR_ALIGNMENT`](super::TENSOR_ALIGNMENT). Its memory is
@@ -137,7 +145,7 @@ impl Tensor {
         let (shape, strides) =
             unsafe { (dims(prototype.shape, prototype.ndim), dims(prototype.strides, prototype.ndim)) };
         let tensor = DLTensor { shape: std::ptr::null_mut(), strides: std::ptr::null_mut(), ..*prototype };
-        Ok(Self::with_dims(tensor, shape, strides, source.clone()))
+        Ok(Self::with_dims(tensor, shape, strides, Source(Some(source.clone().into_object()))))
     }
 
     /// The tensor's `DLTensor`.
@@ -215,17 +223,28 @@ impl Tensor {
         is_aligned(self.as_dl_tensor(), alignment)
     }
 
-    /// The elements in row-major order.
+    /// The elements in row-major order, where they lie. [`Tensor::to_vec`] copies them without `unsafe`.
+    ///
+    /// ```compile_fail,E0133
+    /// let tensor = tvm_ffi_runtime::Tensor::from_slice(&[1.0f32], &[1]).unwrap();
+    /// let elements = tensor.as_slice::<f32>();
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for another element type; `ValueError` for memory that the CPU cannot read, is
     /// not contiguous, not aligned for `T`, or holds bits that are no `T`.
-    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+    ///
+    /// # Safety
+    /// Nothing may write to the tensor's memory while the slice is there: no function that is given this tensor, or another over the
+    /// same memory, on any thread.
+    pub unsafe fn as_slice<T: Element>(&self) -> Result<&[T]> {
         let (data, len) = self.elements::<T>()?;
         // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the
-        // memory alive; who may write it is stated at the type.
-        let slice = unsafe { std::slice::from_raw_parts(data.as_ptr(), len) };
-        Ok(slice)
+        // memory alive, and the caller promises that nobody writes to it.
+        unsafe {
+            check_values::<T>(std::slice::from_raw_parts(data.as_ptr().cast(), len * size_of::<T>()))?;
+            Ok(std::slice::from_raw_parts(data.as_ptr(), len))
+        }
     }
 
     /// The elements in row-major order, to write.
@@ -238,18 +257,30 @@ impl Tensor {
             return Err(runtime_error("tensor is shared, or its memory is not its own: it cannot be written to"));
         }
         let (data, len) = self.elements::<T>()?;
-        // SAFETY: as in `as_slice`; this is the only reference, borrowed mutably, to memory that
-        // only this object owns, so nobody else reads or writes it.
-        let slice = unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), len) };
-        Ok(slice)
+        // SAFETY: `elements` checked type, device, contiguity and alignment; this is the only reference, borrowed
+        // mutably, to memory that only this object owns, so nobody else reads or writes it.
+        unsafe {
+            check_values::<T>(std::slice::from_raw_parts(data.as_ptr().cast(), len * size_of::<T>()))?;
+            Ok(std::slice::from_raw_parts_mut(data.as_ptr(), len))
+        }
     }
 
-    /// A copy of the elements in row-major order.
+    /// A copy of the elements in row-major order. Where a function writes to the tensor on another thread meanwhile, each element is an
+    /// old or a new one.
     ///
     /// # Errors
     /// As [`Tensor::as_slice`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.as_slice().map(<[T]>::to_vec)
+        let (data, len) = self.elements::<T>()?;
+        let mut copy: Vec<T> = Vec::with_capacity(len);
+        // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the memory alive. The copy has room for as
+        // many elements, and its bytes are checked before they are values.
+        unsafe {
+            copy_shared(data.as_ptr(), copy.as_mut_ptr(), len);
+            check_values::<T>(std::slice::from_raw_parts(copy.as_ptr().cast(), len * size_of::<T>()))?;
+            copy.set_len(len);
+        }
+        Ok(copy)
     }
 
     /// Whether the object was made by [`Tensor::empty`] and the like.
@@ -282,13 +313,16 @@ impl Tensor {
         if !data.is_aligned() {
             return Err(value_error("tensor is not aligned for its elements"));
         }
-        // SAFETY: the memory holds `len` elements of `T`'s size, readable by the CPU.
-        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), len * size_of::<T>()) };
-        if !T::is_valid(bytes) {
-            return Err(value_error("tensor holds bytes that are no value of its type"));
-        }
         Ok((data, len))
     }
+}
+
+/// Checks that bytes are values of `T`.
+fn check_values<T: Element>(bytes: &[u8]) -> Result<()> {
+    if T::is_valid(bytes) {
+        return Ok(());
+    }
+    Err(value_error("tensor holds bytes that are no value of its type"))
 }
 
 /// The deleter that marks tensors over this crate's own memory.

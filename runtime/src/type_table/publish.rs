@@ -2,14 +2,26 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-/// Publishes a longer array: the array first, then its length, so that no reader runs past it.
+/// Appends an item to an array and publishes it: the item first, then its array, then the length, so that no reader runs past it. The
+/// array doubles where its length is a power of two; the old one stays where it is, for whoever reads it.
 ///
 /// # Safety
-/// Both places must be fields of an info that is never freed, changed under the write lock only.
-pub(super) unsafe fn publish<T>(array: *mut *const T, len: *mut i32, new_array: *mut T, new_len: i32) {
-    // SAFETY: promised by the caller; both are aligned as fields of a repr(C) structure.
+/// Both places must be fields of a structure that is never freed, and filled by this function alone, one thread at a time.
+pub(super) unsafe fn append<T: Copy>(array: *mut *const T, len: *mut i32, item: T) {
+    // SAFETY: promised by the caller: the array has `len` items, and room for more up to the next power of two, which no reader looks
+    // at yet. Both places are aligned as fields of a repr(C) structure.
     unsafe {
-        AtomicPtr::from_ptr(array.cast::<*mut T>()).store(new_array, Ordering::Release);
-        AtomicI32::from_ptr(len).store(new_len, Ordering::Release);
+        let (mut items, count) = ((*array).cast_mut(), *len as usize);
+        if count == 0 || count.is_power_of_two() {
+            let mut larger = Vec::with_capacity((2 * count).max(1));
+            if count > 0 {
+                larger.extend_from_slice(std::slice::from_raw_parts(items, count));
+            }
+            items = larger.as_mut_ptr();
+            std::mem::forget(larger);
+        }
+        items.add(count).write(item);
+        AtomicPtr::from_ptr(array.cast::<*mut T>()).store(items, Ordering::Release);
+        AtomicI32::from_ptr(len).store(count as i32 + 1, Ordering::Release);
     }
 }

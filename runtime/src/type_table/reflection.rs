@@ -4,16 +4,21 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::publish::publish;
-use super::table::{Table, write};
+use super::publish::append;
+use super::table::{type_info, write};
 use crate::abi::*;
-use crate::any::AnyView;
+use crate::any::{Any, AnyView};
 use crate::error::{Result, runtime_error};
+use crate::heap::ObjectRef;
 
-impl Table {
-    pub(super) fn registered_info(&self, index: i32) -> Result<*mut TVMFFITypeInfo> {
-        self.info(index).ok_or_else(|| runtime_error(&format!("Cannot find type info for type_index={index}")))
-    }
+/// The info of a type that is registered.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type.
+pub(super) fn registered_info(index: i32) -> Result<*mut TVMFFITypeInfo> {
+    let info =
+        type_info(index).ok_or_else(|| runtime_error(&format!("Cannot find type info for type_index={index}")))?;
+    Ok(info.cast_mut())
 }
 
 /// A copy of `text` that is never freed.
@@ -29,30 +34,6 @@ unsafe fn leak_text(text: TVMFFIByteArray) -> TVMFFIByteArray {
     TVMFFIByteArray::from_slice(Vec::leak(bytes.to_vec()))
 }
 
-/// An owned copy of `value` that is never dropped.
-///
-/// # Safety
-/// `value` must be a valid view.
-unsafe fn leak_value(value: TVMFFIAny) -> Result<TVMFFIAny> {
-    // SAFETY: promised by the caller.
-    let view = unsafe { AnyView::from_raw(value) };
-    Ok(view.to_owned()?.into_raw())
-}
-
-/// Appends `item` to a leaked array; the old array stays where it is for whoever reads it.
-///
-/// # Safety
-/// `array` must hold `len` items.
-unsafe fn appended<T: Copy>(array: *const T, len: i32, item: T) -> *mut T {
-    let mut items = Vec::with_capacity(len as usize + 1);
-    if !array.is_null() {
-        // SAFETY: promised by the caller.
-        items.extend_from_slice(unsafe { std::slice::from_raw_parts(array, len as usize) });
-    }
-    items.push(item);
-    Vec::leak(items).as_mut_ptr()
-}
-
 /// Adds a field to a type.
 ///
 /// # Errors
@@ -61,35 +42,34 @@ unsafe fn appended<T: Copy>(array: *const T, len: i32, item: T) -> *mut T {
 /// # Safety
 /// `field` must be filled as the header says.
 pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Result<()> {
-    let table = write();
-    let info = table.registered_info(index)?;
-    // SAFETY: the info is never freed, only changed under the write lock held here, and its
-    // arrays are as long as it says; `field` is valid by contract.
+    let info = registered_info(index)?;
+    // Values are made and errors raised without the lock, since the allocator of objects may be somebody's code.
+    // SAFETY: `field` is valid by contract; the info is never freed, only changed under the write lock, and its arrays are as
+    // long as it says.
     unsafe {
-        let (fields, len) = ((*info).fields, (*info).num_fields);
         let name = field.name.as_slice();
-        for i in 0..len as usize {
-            if (*fields.add(i)).name.as_slice() == name {
-                return Err(runtime_error(&format!(
-                    "Duplicate field name \"{}\" in type index {index}",
-                    String::from_utf8_lossy(name)
-                )));
-            }
+        let default = match field.flags & kTVMFFIFieldFlagBitMaskHasDefault {
+            0 => Any::none(),
+            _ => AnyView::from_raw(field.default_value_or_factory).to_owned()?,
+        };
+        let setter = match field.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj {
+            0 => None,
+            _ => ObjectRef::clone_from_raw(field.setter.cast()),
+        };
+        let table = write();
+        let (fields, len) = ((*info).fields, (*info).num_fields);
+        if (0..len as usize).any(|i| (*fields.add(i)).name.as_slice() == name) {
+            drop(table);
+            let name = String::from_utf8_lossy(name);
+            return Err(runtime_error(&format!("Duplicate field name \"{name}\" in type index {index}")));
         }
         let mut copy = *field;
         copy.name = leak_text(field.name);
         copy.doc = leak_text(field.doc);
         copy.metadata = leak_text(field.metadata);
-        if field.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj != 0 && !field.setter.is_null() {
-            leak_value(TVMFFIAny::from_ptr(TypeIndex::FUNCTION, field.setter))?;
-        }
-        copy.default_value_or_factory = if field.flags & kTVMFFIFieldFlagBitMaskHasDefault != 0 {
-            leak_value(field.default_value_or_factory)?
-        } else {
-            TVMFFIAny::none()
-        };
-        let array = appended(fields, len, copy);
-        publish(&raw mut (*info).fields, &raw mut (*info).num_fields, array, len + 1);
+        copy.default_value_or_factory = default.into_raw();
+        std::mem::forget(setter);
+        append(&raw mut (*info).fields, &raw mut (*info).num_fields, copy);
     }
     Ok(())
 }
@@ -102,18 +82,17 @@ pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Resu
 /// # Safety
 /// `method` must be filled as the header says.
 pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> Result<()> {
-    let table = write();
-    let info = table.registered_info(index)?;
+    let info = registered_info(index)?;
     // SAFETY: as in `register_field`.
     unsafe {
+        let value = AnyView::from_raw(method.method).to_owned()?;
         let mut copy = *method;
         copy.name = leak_text(method.name);
         copy.doc = leak_text(method.doc);
         copy.metadata = leak_text(method.metadata);
-        copy.method = leak_value(method.method)?;
-        let len = (*info).num_methods;
-        let array = appended((*info).methods, len, copy);
-        publish(&raw mut (*info).methods, &raw mut (*info).num_methods, array, len + 1);
+        copy.method = value.into_raw();
+        let _table = write();
+        append(&raw mut (*info).methods, &raw mut (*info).num_methods, copy);
     }
     Ok(())
 }
@@ -126,11 +105,12 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
 /// # Safety
 /// `metadata` must be filled as the header says.
 pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata) -> Result<()> {
-    let table = write();
-    let info = table.registered_info(index)?;
+    let info = registered_info(index)?;
     // SAFETY: as in `register_field`.
     unsafe {
+        let table = write();
         if !(*info).metadata.is_null() {
+            drop(table);
             return Err(runtime_error(&format!("type index {index} has metadata already")));
         }
         let mut copy = *metadata;

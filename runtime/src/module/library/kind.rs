@@ -80,6 +80,11 @@ impl ModuleImpl for LibraryModule {
         self.symbols.function(name).map(|address| self.callable(address)).transpose()
     }
 
+    unsafe fn unload_when_unused(&self) -> bool {
+        // SAFETY: promised by the caller.
+        unsafe { self.symbols.close_when_unused() }
+    }
+
     fn function_metadata(&self, name: &str) -> Result<Option<String>> {
         self.describe(METADATA, name)
     }

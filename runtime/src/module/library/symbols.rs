@@ -24,10 +24,18 @@ impl Address {
     }
 }
 
-/// The symbols of a library, which is open for as long as this lives.
+/// The symbols of a library, which is open for as long as this lives, and for ever unless it may be closed.
 pub(super) trait Symbols: Send + Sync {
     /// The address of a symbol.
     fn symbol(&self, name: &str) -> Option<Address>;
+
+    /// Lets the library be closed when this is dropped, and says whether there is something to close.
+    ///
+    /// # Safety
+    /// As [`Module::unload_when_unused`](crate::Module::unload_when_unused).
+    unsafe fn close_when_unused(&self) -> bool {
+        false
+    }
 
     /// The symbol of the function called `name`.
     fn function(&self, name: &str) -> Option<Address> {
