@@ -340,8 +340,11 @@ mod tests {
     #[test]
     fn heap_strings_end_with_nul() {
         let text = Str::new("12345678");
-        let bytes = text.as_bytes();
-        // SAFETY: heap strings have a NUL behind their last byte.
-        assert_eq!(unsafe { *bytes.as_ptr().add(bytes.len()) }, 0);
+        // SAFETY: the byte array follows the header, and heap strings have a NUL behind their last byte.
+        let last = unsafe {
+            let bytes = text.0.v.v_obj.add(1).cast::<TVMFFIByteArray>().read();
+            *bytes.data.add(bytes.size)
+        };
+        assert_eq!(last, 0);
     }
 }

@@ -201,7 +201,7 @@ fn deep_nests_are_freed_on_a_small_stack() {
         .stack_size(256 << 10)
         .spawn(move || {
             let mut nest = Any::from(value);
-            for depth in 0..100_000 {
+            for depth in 0..rounds(100_000) {
                 nest = match depth % 4 {
                     0 => Array::from(vec![nest]).into(),
                     1 => List::from(vec![1.into(), nest]).into(),
@@ -599,12 +599,13 @@ fn lists_of_other_implementations_can_grow() {
 
 #[test]
 fn threads_share_lists_and_dicts() {
+    let each = rounds(250);
     let (list, dict) = (List::default(), Dict::default());
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (list, dict) = (list.clone(), dict.clone());
             scope.spawn(move || {
-                for i in 0..250 {
+                for i in 0..each as i64 {
                     list.push(format!("element {thread} {i}"));
                     dict.insert(thread * 1000 + i, "value on the heap").unwrap();
                     if i % 50 == 0 {
@@ -617,7 +618,7 @@ fn threads_share_lists_and_dicts() {
             });
         }
     });
-    assert_eq!((list.len(), dict.len()), (996, 996));
+    assert_eq!((list.len(), dict.len()), (4 * each - 4, 4 * each - 4));
     let distinct: HashSet<String> = list.into_iter().map(|value| value.cast().unwrap()).collect();
-    assert_eq!(distinct.len(), 996);
+    assert_eq!(distinct.len(), 4 * each - 4);
 }

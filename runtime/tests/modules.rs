@@ -192,7 +192,7 @@ fn chains_of_imports_may_be_long() {
     // A recursion would need more than the five bytes a module that this stack has.
     let build = || {
         let (last, drops) = talkative();
-        let modules: Vec<Module> = (0..50_000).map(|_| Module::new("k", [])).collect();
+        let modules: Vec<Module> = (0..rounds(50_000)).map(|_| Module::new("k", [])).collect();
         for pair in modules.windows(2) {
             pair[0].import_module(&pair[1]).unwrap();
         }

@@ -77,7 +77,7 @@ fn counts_have_the_abi_layout() {
 
 #[test]
 fn upgrades_race_with_the_last_drop() {
-    for _ in 0..200 {
+    for _ in 0..rounds(200) {
         let counter = AtomicUsize::new(0);
         let object = opaque(&counter);
         let weak = object.downgrade();

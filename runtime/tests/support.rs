@@ -9,6 +9,11 @@ use tvm_ffi_runtime::abi::TVMFFIByteArray;
 use tvm_ffi_runtime::error::take_raised;
 use tvm_ffi_runtime::{Any, Error, ObjectRef};
 
+/// How often a test repeats something: less under Miri, which takes a thousand times as long.
+pub const fn rounds(count: usize) -> usize {
+    if cfg!(miri) { count.div_ceil(200) } else { count }
+}
+
 pub fn bytes(text: &str) -> TVMFFIByteArray {
     TVMFFIByteArray::from_slice(text.as_bytes())
 }

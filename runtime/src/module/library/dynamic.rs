@@ -138,7 +138,7 @@ fn refuse_another_runtime(path: &str, library: &DynamicLibrary) -> Result<()> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, not(miri)))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
