@@ -26,6 +26,11 @@ struct FunctionObject<T> {
 // SAFETY: repr(C) with the header first; the cell follows, as the header file says.
 unsafe impl<T> ObjectLayout for FunctionObject<T> {
     const TYPE_INDEX: TypeIndex = TypeIndex::FUNCTION;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).payload).drop_in_place() };
+    }
 }
 
 impl<T> FunctionObject<T> {

@@ -31,12 +31,17 @@ unsafe impl<const INDEX: i32> ObjectLayout for BytesObject<INDEX> {
 struct BytesView<T> {
     header: TVMFFIObject,
     bytes: TVMFFIByteArray,
-    _keep_alive: T,
+    keep_alive: T,
 }
 
 // SAFETY: repr(C) with the header first; the byte array follows, as the header file says.
 unsafe impl<T> ObjectLayout for BytesView<T> {
     const TYPE_INDEX: TypeIndex = TypeIndex::BYTES;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).keep_alive).drop_in_place() };
+    }
 }
 
 /// An owned value of a small or a heap type.
@@ -233,7 +238,7 @@ impl Bytes {
         let object = make_object(0, |header, _| BytesView {
             header,
             bytes: TVMFFIByteArray { data: bytes.as_ptr().cast(), size: bytes.len() },
-            _keep_alive: keep_alive,
+            keep_alive,
         });
         Self(TVMFFIAny::from_ptr(TypeIndex::BYTES, object.as_ptr().cast()))
     }

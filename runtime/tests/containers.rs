@@ -543,17 +543,28 @@ struct Foreign<T> {
     body: T,
 }
 
-fn foreign<T>(index: TypeIndex, body: T) -> (Box<Foreign<T>>, ObjectRef) {
+/// Frees a foreign object when the test is over.
+struct Freed<T>(*mut Foreign<T>);
+
+impl<T> Drop for Freed<T> {
+    fn drop(&mut self) {
+        // SAFETY: the object came out of a box, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+fn foreign<T>(index: TypeIndex, body: T) -> (Freed<T>, ObjectRef) {
     let header = TVMFFIObject {
         combined_ref_count: AtomicU64::new(2 | 1 << 32),
         type_index: index.0,
         __padding: 0,
         deleter: None,
     };
-    let mut object = Box::new(Foreign { alloc: TVMFFIObjectAllocHeader { delete_space: None }, header, body });
+    let alloc = TVMFFIObjectAllocHeader { delete_space: None };
+    let object = Box::into_raw(Box::new(Foreign { alloc, header, body }));
     // SAFETY: one of the two references is the test's own, the other moves into the handle.
-    let handle = unsafe { ObjectRef::from_raw(&raw mut object.header) }.unwrap();
-    (object, handle)
+    let handle = unsafe { ObjectRef::from_raw(&raw mut (*object).header) }.unwrap();
+    (Freed(object), handle)
 }
 
 #[test]
@@ -594,7 +605,7 @@ fn lists_of_other_implementations_can_grow() {
     list.clear();
     drop(list);
     // SAFETY: the block is given to the deleter that came with it, once.
-    unsafe { object.body.data_deleter.unwrap()(object.body.data) };
+    unsafe { (*object.0).body.data_deleter.unwrap()((*object.0).body.data) };
 }
 
 #[test]

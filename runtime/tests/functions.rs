@@ -142,6 +142,7 @@ unsafe extern "C" fn return_handle(
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "functions have several addresses there")]
 fn code_is_called_without_a_trampoline() {
     let token = Arc::new(());
     // SAFETY: the callable keeps the convention.

@@ -177,7 +177,7 @@ fn imports_have_no_cycle() {
 
 #[test]
 fn threads_make_no_cycle() {
-    for _ in 0..50 {
+    for _ in 0..rounds(50) {
         let (a, b) = (with("a", 0), with("b", 1));
         let results = std::thread::scope(|scope| {
             let (one, two) = (scope.spawn(|| a.import_module(&b).is_ok()), scope.spawn(|| b.import_module(&a).is_ok()));

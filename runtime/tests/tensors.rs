@@ -30,6 +30,11 @@ fn bad_sizes_and_devices_are_errors() {
     assert_eq!(make(&[i64::MAX], DLDevice::CPU).unwrap_err().kind(), "ValueError");
     assert_eq!(make(&[1], DLDevice::cuda(0)).unwrap_err().kind(), "ValueError");
     assert!(Tensor::from_slice(&[1i32, 2], &[3]).is_err());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "a failed allocation ends Miri")]
+fn missing_memory_is_an_error() {
     // More than any machine has: the allocation fails, it does not end the process.
     let huge = Tensor::empty(&[1 << 56], DLDataType::UINT8, DLDevice::CPU);
     assert_eq!(huge.unwrap_err().kind(), "MemoryError");

@@ -6,6 +6,7 @@ use super::kind;
 use super::object::Error;
 use super::raised::take_raised;
 use crate::abi::TypeIndex;
+use crate::heap::alloc::drop_payload;
 use crate::type_info;
 
 /// The error of a value whose type differs from what is expected.
@@ -48,8 +49,7 @@ pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "(no message)".to_owned());
-    // Dropping a payload may panic again.
-    std::mem::forget(payload);
+    drop_payload(payload);
     Error::from_parts(kind::INTERNAL_ERROR, &format!("panic: {text}"), "", None, None)
 }
 

@@ -23,20 +23,20 @@ struct ErrorObject {
     backtrace: Vec<u8>,
 }
 
-impl Drop for ErrorObject {
-    fn drop(&mut self) {
-        // Through the cell, which owns both and which C code may have filled since.
-        let handles = [self.cell.cause_chain, self.cell.extra_context];
-        // SAFETY: a handle in the cell is NULL or owns a strong reference, given up here, once.
-        let objects = handles.map(|handle| unsafe { ObjectRef::from_raw(handle.cast()) });
-        // However long a chain of causes is.
-        release(objects.into_iter().flatten());
-    }
-}
-
 // SAFETY: repr(C) with the header first; the cell follows, as the header file says.
 unsafe impl ObjectLayout for ErrorObject {
     const TYPE_INDEX: TypeIndex = TypeIndex::ERROR;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: a handle in the cell, which C code may have filled since, is NULL or owns a strong reference; each is given up here, once.
+        let objects = unsafe {
+            (&raw mut (*object).backtrace).drop_in_place();
+            let cell = (*object).cell;
+            [cell.cause_chain, cell.extra_context].map(|handle| ObjectRef::from_raw(handle.cast()))
+        };
+        // However long a chain of causes is.
+        release(objects.into_iter().flatten());
+    }
 }
 
 /// An error: kind, message, backtrace, and maybe a cause. Cloning adds a reference.

@@ -3,6 +3,7 @@
 //! Header section: "ObjectAllocHeader and CustomAllocator".
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -138,6 +139,13 @@ unsafe fn delete_space(body: *mut c_void) {
 pub(crate) unsafe trait ObjectLayout {
     /// The type index of its objects.
     const TYPE_INDEX: TypeIndex;
+
+    /// Drops what lies behind the header, where that owns something. No reference to the whole object may be made: those who hold weak
+    /// references may be reading its counts.
+    ///
+    /// # Safety
+    /// No strong reference may be left, and nothing use the fields any more.
+    unsafe fn drop_fields(_object: *mut Self) {}
 }
 
 /// The header of a new object of type `T`, with one strong reference.
@@ -191,16 +199,22 @@ pub(crate) fn tail_ptr<T>(object: NonNull<T>) -> *mut u8 {
     object.as_ptr().wrapping_add(1).cast()
 }
 
+/// Drops what a panic carried. That may panic again, and is then forgotten.
+pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+}
+
 /// The deleter of every object made by [`make_object`]. A panic of the destructor is swallowed:
 /// no caller of the C API could take it.
 unsafe extern "C" fn delete_object<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
     if flags & kTVMFFIObjectDeleterFlagBitMaskStrong != 0 {
         // SAFETY: the counting protocol calls this once, with the object that `make_object` wrote,
         // after the last strong reference is gone.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { object.cast::<T>().drop_in_place() }));
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { T::drop_fields(object.cast()) }));
         if let Err(payload) = dropped {
-            // Dropping a payload may panic again.
-            std::mem::forget(payload);
+            drop_payload(payload);
         }
     }
     if flags & kTVMFFIObjectDeleterFlagBitMaskWeak != 0 {

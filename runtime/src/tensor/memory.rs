@@ -9,9 +9,6 @@ use crate::error::{Error, Result, kind, value_error};
 /// Alignment in bytes of the memory that this crate allocates, as DLPack asks for.
 pub const TENSOR_ALIGNMENT: usize = 256;
 
-/// Bytes that are copied at once.
-const WORD: usize = size_of::<u64>();
-
 /// Memory allocated by this crate, freed when it is dropped.
 pub(super) struct OwnedMemory {
     block: *mut u8,
@@ -55,27 +52,21 @@ impl Drop for OwnedMemory {
 /// # Safety
 /// `from` must be readable and aligned and `to` writable for `len` elements, which don't overlap; nobody else may use `to`.
 pub(super) unsafe fn copy_shared<T: Element>(from: *mut T, to: *mut T, len: usize) {
-    let unit = size_of::<T>();
-    // SAFETY: the place lies in the memory that the caller promises, and is aligned for a number of the element's size.
-    let copy_one = |i: usize| unsafe {
-        let (from, to) = (from.add(i), to.add(i));
-        match unit {
-            1 => to.cast::<u8>().write(AtomicU8::from_ptr(from.cast()).load(Ordering::Relaxed)),
-            2 => to.cast::<u16>().write(AtomicU16::from_ptr(from.cast()).load(Ordering::Relaxed)),
-            4 => to.cast::<u32>().write(AtomicU32::from_ptr(from.cast()).load(Ordering::Relaxed)),
-            _ => to.cast::<u64>().write(AtomicU64::from_ptr(from.cast()).load(Ordering::Relaxed)),
-        }
-    };
-    // Words of several elements, where the memory is aligned for them.
-    let head = (from.cast::<u8>().align_offset(WORD) / unit).min(len);
-    let words = (len - head) * unit / WORD;
-    (0..head).for_each(copy_one);
-    // SAFETY: as above; the head ends where a word begins.
-    unsafe {
-        let (from, to) = (from.add(head).cast::<u64>(), to.add(head).cast::<u64>());
-        for i in 0..words {
-            to.add(i).write_unaligned(AtomicU64::from_ptr(from.add(i)).load(Ordering::Relaxed));
-        }
+    macro_rules! copy_as {
+        ($number:ty, $atomic:ty) => {
+            for i in 0..len {
+                // SAFETY: the place lies in the memory that the caller promises, and is aligned for a number of the element's size.
+                unsafe {
+                    let element = <$atomic>::from_ptr(from.cast::<$number>().add(i)).load(Ordering::Relaxed);
+                    to.cast::<$number>().add(i).write(element);
+                }
+            }
+        };
     }
-    (head + words * WORD / unit..len).for_each(copy_one);
+    match size_of::<T>() {
+        1 => copy_as!(u8, AtomicU8),
+        2 => copy_as!(u16, AtomicU16),
+        4 => copy_as!(u32, AtomicU32),
+        _ => copy_as!(u64, AtomicU64),
+    }
 }

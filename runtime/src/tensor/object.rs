@@ -26,6 +26,11 @@ struct TensorObject<M> {
 // SAFETY: repr(C) with the header first; the DLTensor follows, as the header file says.
 unsafe impl<M> ObjectLayout for TensorObject<M> {
     const TYPE_INDEX: TypeIndex = TypeIndex::TENSOR;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).manager).drop_in_place() };
+    }
 }
 
 /// An n-dimensional array, `ffi.Tensor`. Cloning adds a reference; the memory is shared.

@@ -5,6 +5,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
+use super::publish::keep;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 
@@ -109,6 +110,7 @@ impl Column {
         // SAFETY: the new array has room for the old one's values, which it owns from now on; the header as above.
         unsafe {
             if size > 0 {
+                keep(old.cast());
                 data.copy_from_nonoverlapping(old, size);
             }
             AtomicPtr::from_ptr((&raw mut (*self.header).data).cast::<*mut TVMFFIAny>()).store(data, Ordering::Release);

@@ -1,6 +1,21 @@
 //! How arrays that C code reads without a lock grow.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Arrays that readers may still be in. They are kept here, so that tools that look for leaks find them.
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+struct Kept(#[expect(dead_code, reason = "is kept and never read")] *const c_void);
+
+// SAFETY: the address is never used.
+unsafe impl Send for Kept {}
+
+/// Keeps an array that a larger one replaces.
+pub(super) fn keep(array: *const c_void) {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(Kept(array));
+}
 
 /// Appends an item to an array and publishes it: the item first, then its array, then the length, so that no reader runs past it. The
 /// array doubles where its length is a power of two; the old one stays where it is, for whoever reads it.
@@ -19,6 +34,7 @@ pub(super) unsafe fn append<T: Copy>(array: *mut *const T, len: *mut i32, item: 
             }
             items = larger.as_mut_ptr();
             std::mem::forget(larger);
+            keep(array.read().cast());
         }
         items.add(count).write(item);
         AtomicPtr::from_ptr(array.cast::<*mut T>()).store(items, Ordering::Release);
