@@ -90,23 +90,32 @@ fn upgrades_that_would_wrap_end_the_process() {
     assert_eq!(upgraded.signal(), Some(6), "{upgraded}");
 }
 
+/// Bytes before a body of [`allocate_16`]: the size of the block at its start, the header at its end.
+const BEFORE: usize = 80;
+
 /// Blocks whose bodies are aligned to 16 bytes and never to more.
 unsafe extern "C" fn allocate_16(size: usize, _alignment: usize, _index: i32, _context: *mut c_void) -> *mut c_void {
-    let layout = std::alloc::Layout::from_size_align(size + 80, 64).unwrap();
-    // SAFETY: the block holds the header and the body 80 bytes from its start. The test's blocks are never freed.
+    let layout = std::alloc::Layout::from_size_align(size + BEFORE, 64).unwrap();
+    // SAFETY: the block has room for what stands before the body, and for the body.
     unsafe {
-        let body = std::alloc::alloc(layout).add(80);
-        body.cast::<TVMFFIObjectAllocHeader>()
-            .sub(1)
-            .write(TVMFFIObjectAllocHeader { delete_space: Some(count_given_back) });
+        let block = std::alloc::alloc(layout);
+        block.cast::<usize>().write(layout.size());
+        let body = block.add(BEFORE);
+        body.cast::<TVMFFIObjectAllocHeader>().sub(1).write(TVMFFIObjectAllocHeader { delete_space: Some(delete_16) });
         body.cast()
     }
 }
 
 static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 
-unsafe extern "C" fn count_given_back(_body: *mut c_void) {
+unsafe extern "C" fn delete_16(body: *mut c_void) {
     GIVEN_BACK.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the block is one of `allocate_16`.
+    unsafe {
+        let block = body.cast::<u8>().sub(BEFORE);
+        let layout = std::alloc::Layout::from_size_align_unchecked(block.cast::<usize>().read(), 64);
+        std::alloc::dealloc(block, layout);
+    }
 }
 
 fn install(allocate: unsafe extern "C" fn(usize, usize, i32, *mut c_void) -> *mut c_void) {

@@ -11,7 +11,7 @@ use tvm_ffi_runtime::{Any, Error, ObjectRef};
 
 /// How often a test repeats something: less under Miri, which takes a thousand times as long.
 pub const fn rounds(count: usize) -> usize {
-    if cfg!(miri) { count.div_ceil(200) } else { count }
+    if cfg!(miri) { count.div_ceil(1000) } else { count }
 }
 
 pub fn bytes(text: &str) -> TVMFFIByteArray {

@@ -96,6 +96,7 @@ fn a_system_library_has_context_and_modules() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of rounds")]
 fn damaged_blobs_load_or_fail() {
     register_module_loader("syslib_any", |bytes| {
         let len = bytes.iter().fold(0, |sum, &byte| sum + i64::from(byte));

@@ -1,11 +1,11 @@
 //! The tables of steps.
 
 use crate::byte_order;
-use crate::command::{Cmd, Output, Tests, cargo, root};
+use crate::command::{Cmd, Output, Tests, cargo, cmd, root};
 use crate::run::{Failure, Step};
 use crate::tools::{
     APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS,
-    ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
+    MIRI, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_RISCV64, RUST_SRC, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND,
 };
 use crate::{hosts, layers, payload, upstream};
 
@@ -95,6 +95,13 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
+    Step { name: "miri", about: "the runtime's tests on Miri", needs: &[MIRI, RUST_SRC], run: miri },
+    Step {
+        name: "sanitizers",
+        about: "the runtime's tests with AddressSanitizer and ThreadSanitizer",
+        needs: &[MIRI, RUST_SRC],
+        run: sanitizers,
+    },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
 ];
 
@@ -276,6 +283,36 @@ fn soak() -> Result {
 
 fn helgrind() -> Result {
     all(["helgrind", "drd"].map(|tool| soak_under(tool, "20")))
+}
+
+/// The nightly toolchain's `cargo`. Errors take no backtraces, which take long here.
+fn nightly(args: &[&str]) -> Cmd {
+    cmd("rustup", &[&["run", "nightly", "cargo"], args].concat())
+        .env("TVM_FFI_BACKTRACE", "0")
+        .env("RUST_BACKTRACE", "0")
+        .env("CARGO_INCREMENTAL", "0")
+}
+
+/// The unit tests, and the tests that neither open libraries nor start processes.
+fn miri() -> Result {
+    let tests = ["miri", "test", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"];
+    all([nightly(&tests).env("MIRIFLAGS", "-Zmiri-disable-isolation")])
+}
+
+fn sanitizers() -> Result {
+    all([sanitizer("address", &[]), sanitizer("thread", &["-Zbuild-std"])])
+}
+
+/// The runtime's tests with a sanitizer, whose allocators say that there is no memory as others do. ThreadSanitizer has to see the
+/// standard library's locks, and takes more memory for itself than the test of memory allows.
+fn sanitizer(name: &str, options: &[&str]) -> Cmd {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let folder = format!("target/sanitizers/{name}");
+    let tests = ["-p", "tvm-ffi-runtime", "--test", "main", "--target", &target, "--target-dir", &folder];
+    nightly(&[&["test"], options, &tests, &["--", "--skip", "take_little_memory"]].concat())
+        .env("RUSTFLAGS", &format!("-Zsanitizer={name} -Cdebuginfo=1"))
+        .env("ASAN_OPTIONS", "allocator_may_return_null=1")
+        .env("TSAN_OPTIONS", "allocator_may_return_null=1")
 }
 
 fn soak_cycles() -> Result {

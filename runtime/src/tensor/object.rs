@@ -13,6 +13,7 @@ use super::memory::{OwnedMemory, copy_shared};
 use crate::abi::*;
 use crate::any::exact_objects;
 use crate::error::{Error, Result, kind, object_wrapper, runtime_error, value_error};
+use crate::heap::alloc::deleter_of;
 use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object, release};
 
 #[repr(C)]
@@ -80,7 +81,7 @@ impl Tensor {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        Ok(Self::with_dims(tensor, shape, &strides, memory))
+        Ok(Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()))
     }
 
     /// A new tensor of zeros on the CPU; the same as [`Tensor::empty`].
@@ -111,6 +112,17 @@ impl Tensor {
 
     /// An object with shape and strides in its tail.
     pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
+        Self::with_deleter(tensor, shape, strides, manager, deleter_of::<TensorObject<M>>())
+    }
+
+    /// As `with_dims`, with an address of the type's deleter: a function may have several.
+    fn with_deleter<M>(
+        tensor: DLTensor,
+        shape: &[i64],
+        strides: &[i64],
+        manager: M,
+        deleter: TVMFFIObjectDeleter,
+    ) -> Self {
         let tail = size_of_val(shape) + size_of_val(strides);
         let object = make_object(tail, |header, tail| {
             let place = tail.cast::<i64>();
@@ -126,7 +138,7 @@ impl Tensor {
                 strides: if strides.is_empty() { tensor.strides } else { strides_place },
                 ..tensor
             };
-            TensorObject { header, tensor, manager }
+            TensorObject { header: TVMFFIObject { deleter: Some(deleter), ..header }, tensor, manager }
         });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
@@ -333,7 +345,7 @@ fn check_values<T: Element>(bytes: &[u8]) -> Result<()> {
 /// The deleter that marks tensors over this crate's own memory.
 fn owned_deleter() -> TVMFFIObjectDeleter {
     static DELETER: OnceLock<TVMFFIObjectDeleter> = OnceLock::new();
-    *DELETER.get_or_init(crate::heap::alloc::deleter_of::<TensorObject<OwnedMemory>>)
+    *DELETER.get_or_init(deleter_of::<TensorObject<OwnedMemory>>)
 }
 
 impl fmt::Debug for Tensor {

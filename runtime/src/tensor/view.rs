@@ -15,8 +15,8 @@ use crate::error::{Result, value_error};
 /// A tensor over borrowed memory.
 pub struct TensorView<'a> {
     tensor: DLTensor,
-    /// Shape and strides, which `tensor` points at.
-    _dims: Box<[i64]>,
+    /// Shape and strides, which `tensor` points at. No box, which would have to be the only way to them.
+    _dims: Vec<i64>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -83,7 +83,6 @@ impl<'a> TensorView<'a> {
                 fill_contiguous_strides(shape, &mut all[shape.len()..]);
             }
         }
-        let mut all = all.into_boxed_slice();
         let start = all.as_mut_ptr();
         let tensor = DLTensor {
             data,

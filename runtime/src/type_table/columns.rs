@@ -78,14 +78,16 @@ impl Column {
         let Some(data) = self.reserve(index) else {
             return Err((value, Refused::NoMemory));
         };
-        // SAFETY: a value is two words, all of whose bytes are initialised.
-        let [tag, payload] = unsafe { std::mem::transmute::<TVMFFIAny, [u64; 2]>(value.into_raw()) };
+        let raw = value.into_raw();
+        // SAFETY: any bits are a number.
+        let tag = unsafe { std::mem::transmute::<[u32; 2], u64>([raw.type_index.cast_unsigned(), raw.zero_padding]) };
         // SAFETY: the array has room for the index; header and array are changed by one thread at a time, and aligned. A reader sees
         // the payload before the type index that goes with it, and both before a size that counts them.
         unsafe {
-            let place = data.add(index).cast::<u64>();
-            AtomicU64::from_ptr(place.add(1)).store(payload, Ordering::Relaxed);
-            AtomicU64::from_ptr(place).store(tag, Ordering::Release);
+            let place = data.add(index);
+            // As a pointer, which the payload may be.
+            AtomicPtr::from_ptr(&raw mut (*place).v.v_ptr).store(raw.ptr(), Ordering::Relaxed);
+            AtomicU64::from_ptr(place.cast()).store(tag, Ordering::Release);
             let size = (*self.header).size.max(index as i32 + 1);
             AtomicI32::from_ptr(&raw mut (*self.header).size).store(size, Ordering::Release);
         }
