@@ -116,7 +116,7 @@ fn directory() -> tempfile::TempDir {
 
 /// Counts how often a library has been closed.
 fn watch(module: &Module) -> &'static AtomicUsize {
-    let closed: &'static AtomicUsize = Box::leak(Box::default());
+    let closed: &'static AtomicUsize = leak(Box::default());
     // SAFETY: the function keeps the address of a counter that stays.
     let counter = unsafe { AnyView::from_opaque_ptr(counter_ptr(closed)) };
     function(module, "watch").call((counter,)).unwrap();

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::process::{Command, ExitStatus};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,14 @@ use tvm_ffi_runtime::{Any, Error, ObjectRef};
 /// How often a test repeats something: less under Miri, which takes a thousand times as long.
 pub const fn rounds(count: usize) -> usize {
     if cfg!(miri) { count.div_ceil(1000) } else { count }
+}
+
+/// Keeps a value for ever, where tools that look for leaks find it.
+pub fn leak<T: ?Sized + 'static>(value: Box<T>) -> &'static T {
+    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let value: &'static T = Box::leak(value);
+    KEPT.lock().unwrap().push(std::ptr::from_ref(value).cast::<()>().expose_provenance());
+    value
 }
 
 pub fn bytes(text: &str) -> TVMFFIByteArray {
