@@ -199,7 +199,10 @@ fn attributes_are_published_whole() {
     unsafe { assert_eq!(TVMFFITypeRegisterAttr(TypeIndex::NONE.0, &name, &TVMFFIAny::none()), 0) };
     // SAFETY: as above.
     let column = unsafe { TVMFFIGetTypeAttrColumn(&name) }.expose_provenance();
-    let last = *types.last().unwrap();
+    // Set last, in a column that is as long as it gets from the first value on.
+    let first = types[0] as usize;
+    // Relaxed, so that it orders nothing.
+    let has_read = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Reads the column as C++ code does, and in the order that is asked of it.
         scope.spawn(|| {
@@ -217,16 +220,21 @@ fn attributes_are_published_whole() {
                             assert_eq!(AtomicU64::from_ptr(entry.add(1)).load(Ordering::Relaxed), i as u64 + 1);
                         }
                     }
-                    if size > last {
+                    if size as usize > first && AtomicU64::from_ptr(data.add(first).cast()).load(Ordering::Acquire) != 0
+                    {
                         break;
                     }
                 }
+                has_read.store(true, Ordering::Relaxed);
             }
         });
-        for &index in &types {
+        for &index in types.iter().rev() {
             let value = Any::from(index + 1);
             // SAFETY: all arguments are valid.
             assert_eq!(unsafe { TVMFFITypeRegisterAttr(index, &name, value.as_raw()) }, 0);
+            while !has_read.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
         }
     });
 }

@@ -15,11 +15,16 @@ pub const fn rounds(count: usize) -> usize {
     if cfg!(miri) { count.div_ceil(1000) } else { count }
 }
 
+struct Kept(#[expect(dead_code, reason = "is kept and never read")] *const c_void);
+
+// SAFETY: the address is never used.
+unsafe impl Send for Kept {}
+
 /// Keeps a value for ever, where tools that look for leaks find it.
 pub fn leak<T: ?Sized + 'static>(value: Box<T>) -> &'static T {
-    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
     let value: &'static T = Box::leak(value);
-    KEPT.lock().unwrap().push(std::ptr::from_ref(value).cast::<()>().expose_provenance());
+    KEPT.lock().unwrap().push(Kept(std::ptr::from_ref(value).cast()));
     value
 }
 
