@@ -9,7 +9,7 @@ use std::hint::black_box;
 use criterion::Criterion;
 use support::{Result, Samples, add_one_body, add_one_signature};
 use tvm_ffi_codegen::runtime::abi::{DLDevice, TVMFFIAny};
-use tvm_ffi_codegen::runtime::{Function, Tensor, ToAnyView, error::take_raised};
+use tvm_ffi_codegen::runtime::{AnyView, Function, Tensor, ToAnyView, error::take_raised};
 use tvm_ffi_codegen::{DLDataType, Engine, Kernel};
 
 const ROWS: [&str; 7] = [
@@ -37,7 +37,8 @@ fn main() -> Result<()> {
     let (x, y, longer) = (tensor(1)?, tensor(1)?, tensor(2)?);
     let raw = |arg: &dyn ToAnyView| arg.to_arg().as_view().as_raw();
     let tensors = [raw(&x), raw(&y)];
-    let pointers = [raw(x.as_dl_tensor()), raw(y.as_dl_tensor())];
+    // SAFETY: both tensors live to the end.
+    let pointers = [&x, &y].map(|tensor| unsafe { AnyView::from_dl_tensor(tensor.as_dl_tensor()) }.as_raw());
     let wrong = [raw(&x), raw(&longer)];
 
     samples.batch(&mut criterion, ROWS[0], || call(&empty, &tensors));

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use criterion::Criterion;
 use support::{Result, Samples};
 use tvm_ffi_codegen::runtime::abi::{DLDevice, TVMFFIAny};
-use tvm_ffi_codegen::runtime::{Function, Tensor, ToAnyView, error::take_raised};
+use tvm_ffi_codegen::runtime::{AnyView, Function, Tensor, ToAnyView, error::take_raised};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine};
 use workloads::Workload;
 
@@ -57,7 +57,9 @@ fn measure(
     match workload {
         Workload::GemmSig => args.extend([raw(&1.5f64), raw(&true)]),
         Workload::Scalars => {
-            args.extend([raw(&1i64), raw(&2.5f64), raw(&true), raw(&std::ptr::null_mut::<std::ffi::c_void>())])
+            // SAFETY: the function makes nothing of the pointer.
+            let pointer = unsafe { AnyView::from_opaque_ptr(std::ptr::null_mut()) };
+            args.extend([raw(&1i64), raw(&2.5f64), raw(&true), raw(&pointer)])
         }
         Workload::AddOne | Workload::Wide => {}
     }

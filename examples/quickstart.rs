@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLTensor};
-use tvm_ffi_codegen::runtime::{CallArgs, Function, Tensor};
+use tvm_ffi_codegen::runtime::{AnyView, CallArgs, Function, Tensor};
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Engine, Kernel, Signature, TensorType};
 
 const N: usize = 1_000_000;
@@ -50,7 +50,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     expect_error(&add_one, "type", (&x, 3))?;
     expect_error(&add_one, "dtype", (&x, &doubles))?;
     expect_error(&add_one, "shape", (&x, &half))?;
-    expect_error(&add_one, "NULL data", (&x, &no_data))?;
+    // SAFETY: the tensor is filled, and what it points at lives longer; that its data is NULL is found.
+    let no_data = unsafe { AnyView::from_dl_tensor(&no_data) };
+    expect_error(&add_one, "NULL data", (&x, no_data))?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tvm_ffi_codegen::engine::KeepAlive;
 use tvm_ffi_codegen::runtime::abi::{DLManagedTensor, DLTensor, TVMFFIAny, TVMFFIByteArray, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
-use tvm_ffi_codegen::runtime::{Any, Function, Map, ObjectRef, Tensor, capi};
+use tvm_ffi_codegen::runtime::{Any, AnyView, Function, Map, ObjectRef, Tensor, capi};
 use tvm_ffi_codegen::{DLDataType, Engine, Kernel, Signature};
 
 use crate::support::kernels;
@@ -196,7 +196,8 @@ fn a_byte_offset_of_an_ordinary_view_is_honoured() {
     view.byte_offset = 8;
     view.shape = shape.as_mut_ptr();
     assert_eq!(view.dtype, DLDataType::FLOAT32);
-    f.call((&view, &y)).unwrap();
+    // SAFETY: the view describes part of `x`, which lives longer.
+    f.call((unsafe { AnyView::from_dl_tensor(&view) }, &y)).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [4.0, 5.0]);
 }
 

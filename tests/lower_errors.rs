@@ -1,7 +1,5 @@
 //! What can be wrong between a signature and a kernel: each mistake is an error with a name, and nothing is left behind.
 
-use std::ffi::c_void;
-
 use cranelift_codegen::ir::{AbiParam, InstBuilder, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -13,7 +11,7 @@ use tvm_ffi_codegen::embed::{self, EmbedError, Target};
 use tvm_ffi_codegen::engine::EngineError;
 use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
-use tvm_ffi_codegen::runtime::{Function, capi};
+use tvm_ffi_codegen::runtime::{AnyView, Function, capi};
 use tvm_ffi_codegen::{
     Convention, Dim, Engine, Kernel, KernelReturn, LowerError, Operand, ParamType, ScalarType, Signature, ir,
 };
@@ -153,7 +151,9 @@ fn casts_between_pointers_and_floats_are_mistakes_not_invalid_code() {
     // SAFETY: the body reads no memory.
     let given = unsafe { engine.compile(&sig("f(a: handle) -> bool"), &kernel).unwrap() };
     assert!(!given.call((None::<i32>,)).unwrap().cast::<bool>().unwrap());
-    assert!(given.call((std::ptr::without_provenance_mut::<c_void>(8),)).unwrap().cast::<bool>().unwrap());
+    // SAFETY: the function only looks whether there is a pointer.
+    let pointer = unsafe { AnyView::from_opaque_ptr(std::ptr::without_provenance_mut(8)) };
+    assert!(given.call((pointer,)).unwrap().cast::<bool>().unwrap());
 }
 
 #[test]

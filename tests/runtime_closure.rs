@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use tvm_ffi_codegen::runtime::abi::TVMFFIAny;
 use tvm_ffi_codegen::runtime::error::take_raised;
-use tvm_ffi_codegen::runtime::{Any, Error, Function, capi};
+use tvm_ffi_codegen::runtime::{Any, AnyView, Error, Function, capi};
 use tvm_ffi_codegen::{Engine, Kernel, KernelReturn};
 
 use crate::support::sig;
@@ -25,6 +25,12 @@ fn wrapper() -> Function {
     unsafe { engine.compile(&sig("call(f: handle, a: int64)"), &kernel).unwrap() }
 }
 
+/// A function as the wrapper takes it.
+fn handle(function: &Function) -> AnyView<'_> {
+    // SAFETY: the function lives as long as the view.
+    unsafe { AnyView::from_opaque_ptr(function.as_raw_handle()) }
+}
+
 #[test]
 fn a_panic_through_the_abi_is_an_error() {
     let f = Function::from_packed(|_| panic!("no way"));
@@ -43,7 +49,7 @@ fn a_panic_below_a_wrappers_kernel_is_an_error() {
         1 => Err(Error::new("KeyError", "one")),
         n => panic!("number {n}"),
     });
-    let call = |n: i64| wrapper.call((f.as_raw_handle(), n));
+    let call = |n: i64| wrapper.call((handle(&f), n));
     assert!(call(0).unwrap().is_none());
     assert_eq!(call(1).unwrap_err().to_string(), "KeyError: one");
     assert_eq!(call(2).unwrap_err().to_string(), "InternalError: panic: number 2");
@@ -54,7 +60,7 @@ fn a_panic_below_a_wrappers_kernel_is_an_error() {
 fn a_wrapper_below_a_closure_below_a_wrapper() {
     let (outer, inner) = (wrapper(), wrapper());
     let last = Function::from_packed(|args| Err(Error::new("ValueError", &format!("got {}", args[0].cast::<i64>()?))));
-    let middle = Function::from_packed(move |args| inner.call((last.as_raw_handle(), args[0].cast::<i64>()? + 1)));
-    let error = outer.call((middle.as_raw_handle(), 41)).unwrap_err();
+    let middle = Function::from_packed(move |args| inner.call((handle(&last), args[0].cast::<i64>()? + 1)));
+    let error = outer.call((handle(&middle), 41)).unwrap_err();
     assert_eq!(error.to_string(), "ValueError: got 42");
 }

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let x = Tensor::from_slice(&values, &[1_000_000])?;
     let y = Tensor::from_slice(&vec![1f32; 1_000_000], &[1_000_000])?;
     saxpy.call((3.0, &x, &y))?;
-    let right = y.as_slice::<f32>()?.iter().zip(&values).all(|(y, x)| *y == 3.0 * x + 1.0);
+    let right = y.to_vec::<f32>()?.iter().zip(&values).all(|(y, x)| *y == 3.0 * x + 1.0);
     println!("every element is right: {}", if right { "True" } else { "False" });
 
     if let Err(error) = saxpy.call((3.0, &x, &Tensor::from_slice(&[1f32; 5], &[5])?)) {

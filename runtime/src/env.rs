@@ -9,8 +9,8 @@ use std::mem::transmute;
 use std::sync::{PoisonError, RwLock};
 
 use crate::abi::*;
+use crate::error::raised_error;
 use crate::error::{Error, Result, kind, runtime_error, set_raised, value_error};
-use crate::function::raised_error;
 use crate::tensor::Tensor;
 
 thread_local! {
@@ -94,8 +94,14 @@ pub(crate) unsafe fn alloc_tensor(prototype: *mut DLTensor) -> Result<Tensor> {
     if managed.is_null() {
         return Err(runtime_error("TVMFFIEnvTensorAlloc: failed to allocate a tensor from the allocator"));
     }
-    // SAFETY: the allocator hands out an owned structure that is filled as dlpack.h says.
-    unsafe { Tensor::from_dlpack_versioned(managed, 0, false) }
+    // SAFETY: the allocator hands out an owned structure that is filled as dlpack.h says. It stays ours where it is refused.
+    unsafe {
+        Tensor::from_dlpack_versioned(managed, 0, false).inspect_err(|_| {
+            if let Some(deleter) = (*managed).deleter {
+                deleter(managed);
+            }
+        })
+    }
 }
 
 type CheckSignals = unsafe extern "C" fn() -> c_int;
@@ -120,6 +126,7 @@ static PYTHON_API: RwLock<PythonApi> =
 /// `symbol` must be NULL or the function of that name in Python's C API.
 pub(crate) unsafe fn register_api(name: &str, symbol: *mut c_void) -> Result<()> {
     let mut api = PYTHON_API.write().unwrap_or_else(PoisonError::into_inner);
+    let mut is_known = true;
     // SAFETY: a pointer and an optional function pointer have the same size, and NULL is None; the
     // caller promises the signature that goes with the name.
     unsafe {
@@ -127,10 +134,12 @@ pub(crate) unsafe fn register_api(name: &str, symbol: *mut c_void) -> Result<()>
             "PyErr_CheckSignals" => api.check_signals = transmute::<*mut c_void, Option<CheckSignals>>(symbol),
             "PyGILState_Ensure" => api.gil_ensure = transmute::<*mut c_void, Option<GilEnsure>>(symbol),
             "PyGILState_Release" => api.gil_release = transmute::<*mut c_void, Option<GilRelease>>(symbol),
-            _ => return Err(value_error(&format!("Unknown env API {name}"))),
+            _ => is_known = false,
         }
     }
-    Ok(())
+    // An error is made without the lock: its allocator may be somebody's code.
+    drop(api);
+    if is_known { Ok(()) } else { Err(value_error(&format!("Unknown env API {name}"))) }
 }
 
 /// Lets the surrounding environment handle its signals. No environment, no signals.

@@ -8,9 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use crate::abi::*;
-use crate::any::{Any, AnyView};
-use crate::error::{self, Error, Result, runtime_error};
-use crate::object::{ObjectLayout, ObjectRef, make_object, object_wrapper};
+use crate::any::{Any, AnyView, exact_objects};
+use crate::error::{self, Error, Result, object_wrapper, raised_error, runtime_error};
+use crate::heap::{ObjectLayout, ObjectRef, make_object, make_own_object};
 
 mod args;
 
@@ -26,6 +26,18 @@ struct FunctionObject<T> {
 // SAFETY: repr(C) with the header first; the cell follows, as the header file says.
 unsafe impl<T> ObjectLayout for FunctionObject<T> {
     const TYPE_INDEX: TypeIndex = TypeIndex::FUNCTION;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).payload).drop_in_place() };
+    }
+}
+
+impl<T> FunctionObject<T> {
+    fn new(header: TVMFFIObject, safe_call: TVMFFISafeCallType, payload: T) -> Self {
+        let cell = TVMFFIFunctionCell { safe_call: Some(safe_call), cpp_call: std::ptr::null_mut() };
+        Self { header, cell, payload }
+    }
 }
 
 /// A function object, `ffi.Function`. Cloning adds a reference.
@@ -34,14 +46,11 @@ unsafe impl<T> ObjectLayout for FunctionObject<T> {
 pub struct Function(ObjectRef);
 
 object_wrapper!(Function, TypeIndex::FUNCTION);
+exact_objects!(Function);
 
 impl Function {
     fn with_payload<T>(safe_call: TVMFFISafeCallType, payload: T) -> Self {
-        let object = make_object(0, |header, _| FunctionObject {
-            header,
-            cell: TVMFFIFunctionCell { safe_call: Some(safe_call), cpp_call: std::ptr::null_mut() },
-            payload,
-        });
+        let object = make_object(0, |header, _| FunctionObject::new(header, safe_call, payload));
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
@@ -57,6 +66,16 @@ impl Function {
         F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
     {
         Self::with_payload(call_closure::<F>, closure)
+    }
+
+    /// As [`Function::from_packed`], for a function that the crate makes for itself while others wait for it.
+    pub(crate) fn built_in<F>(closure: F) -> Self
+    where
+        F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
+    {
+        let object = make_own_object(|header| FunctionObject::new(header, call_closure::<F>, closure));
+        // SAFETY: `make_own_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
     }
 
     /// A function that calls a C callback with `self_` as its handle, and `deleter` once with
@@ -158,19 +177,6 @@ impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Function({:p})", self.0.as_ptr())
     }
-}
-
-/// The error behind a return code that is not zero.
-#[cold]
-#[track_caller]
-pub(crate) fn raised_error(code: i32) -> Error {
-    error::take_raised().unwrap_or_else(|| {
-        if code == -1 {
-            runtime_error("the function failed with code -1 but raised no error")
-        } else {
-            runtime_error(&format!("the function failed with code {code}"))
-        }
-    })
 }
 
 /// Raises `error` as the failure of a callable.

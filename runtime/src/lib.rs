@@ -49,7 +49,10 @@ pub mod string;
 pub mod tensor;
 pub mod type_table;
 
+mod boundary;
 mod env;
+mod heap;
+mod type_info;
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
@@ -62,3 +65,17 @@ pub use object::{AsObject, ObjectRef, WeakRef};
 pub use shape::Shape;
 pub use string::{Bytes, Str};
 pub use tensor::{Element, Tensor, TensorView};
+
+// What lower modules need of upper ones, and which they ask for here: `layers.txt` says so.
+
+/// The built-in global functions, by what registers them.
+const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] = &[container::globals, module::globals, registry::builtins];
+
+/// What gives the fields of a type.
+type Fields = fn() -> Vec<abi::TVMFFIFieldInfo>;
+
+/// The built-in types with fields.
+const BUILTIN_FIELDS: &[(TypeIndex, Fields)] = &[(TypeIndex::MODULE, module::fields)];
+
+/// The C symbols of this crate.
+use capi::symbols as c_symbols;

@@ -6,7 +6,9 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::abi::*;
-use crate::object::{ObjectLayout, ObjectRef, make_object, object_wrapper};
+use crate::any::object_values;
+use crate::error::object_wrapper;
+use crate::heap::{ObjectLayout, ObjectRef, make_object};
 
 #[repr(C)]
 struct ShapeObject {
@@ -25,6 +27,7 @@ unsafe impl ObjectLayout for ShapeObject {
 pub struct Shape(ObjectRef);
 
 object_wrapper!(Shape, TypeIndex::SHAPE);
+object_values!(Shape);
 
 impl Shape {
     /// A copy of `extents`.

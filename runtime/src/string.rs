@@ -10,7 +10,7 @@ use std::ops::Deref;
 
 use crate::abi::*;
 use crate::error::{Result, value_error};
-use crate::object::{ObjectLayout, count, make_object};
+use crate::heap::{ObjectLayout, count, make_object};
 
 /// Longest string that a value holds itself, in bytes.
 pub(crate) const MAX_SMALL_LEN: usize = 7;
@@ -31,12 +31,17 @@ unsafe impl<const INDEX: i32> ObjectLayout for BytesObject<INDEX> {
 struct BytesView<T> {
     header: TVMFFIObject,
     bytes: TVMFFIByteArray,
-    _keep_alive: T,
+    keep_alive: T,
 }
 
 // SAFETY: repr(C) with the header first; the byte array follows, as the header file says.
 unsafe impl<T> ObjectLayout for BytesView<T> {
     const TYPE_INDEX: TypeIndex = TypeIndex::BYTES;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).keep_alive).drop_in_place() };
+    }
 }
 
 /// An owned value of a small or a heap type.
@@ -233,7 +238,7 @@ impl Bytes {
         let object = make_object(0, |header, _| BytesView {
             header,
             bytes: TVMFFIByteArray { data: bytes.as_ptr().cast(), size: bytes.len() },
-            _keep_alive: keep_alive,
+            keep_alive,
         });
         Self(TVMFFIAny::from_ptr(TypeIndex::BYTES, object.as_ptr().cast()))
     }
@@ -340,8 +345,11 @@ mod tests {
     #[test]
     fn heap_strings_end_with_nul() {
         let text = Str::new("12345678");
-        let bytes = text.as_bytes();
-        // SAFETY: heap strings have a NUL behind their last byte.
-        assert_eq!(unsafe { *bytes.as_ptr().add(bytes.len()) }, 0);
+        // SAFETY: the byte array follows the header, and heap strings have a NUL behind their last byte.
+        let last = unsafe {
+            let bytes = text.0.v.v_obj.add(1).cast::<TVMFFIByteArray>().read();
+            *bytes.data.add(bytes.size)
+        };
+        assert_eq!(last, 0);
     }
 }

@@ -201,7 +201,7 @@ fn deep_nests_are_freed_on_a_small_stack() {
         .stack_size(256 << 10)
         .spawn(move || {
             let mut nest = Any::from(value);
-            for depth in 0..100_000 {
+            for depth in 0..rounds(100_000) {
                 nest = match depth % 4 {
                     0 => Array::from(vec![nest]).into(),
                     1 => List::from(vec![1.into(), nest]).into(),
@@ -335,7 +335,8 @@ fn types_may_bring_their_own_equality() {
     }
     assert_eq!(dict.len(), 2);
 
-    let address = |function: *const c_void| Any::from(function.cast_mut());
+    // SAFETY: the attributes below take addresses of functions of this kind.
+    let address = |function: *const c_void| unsafe { Any::from_opaque_ptr(function.cast_mut()) };
     register(TypeIndex::OPAQUE_PY_OBJECT, "__any_hash__", &address(same_hash as *const c_void));
     register(TypeIndex::OPAQUE_PY_OBJECT, "__any_equal__", &address(same_handle as *const c_void));
     let handles = [8, 16, 8].map(|handle| (opaque(std::ptr::without_provenance_mut(handle)), handle));
@@ -542,17 +543,28 @@ struct Foreign<T> {
     body: T,
 }
 
-fn foreign<T>(index: TypeIndex, body: T) -> (Box<Foreign<T>>, ObjectRef) {
+/// Frees a foreign object when the test is over.
+struct Freed<T>(*mut Foreign<T>);
+
+impl<T> Drop for Freed<T> {
+    fn drop(&mut self) {
+        // SAFETY: the object came out of a box, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+fn foreign<T>(index: TypeIndex, body: T) -> (Freed<T>, ObjectRef) {
     let header = TVMFFIObject {
         combined_ref_count: AtomicU64::new(2 | 1 << 32),
         type_index: index.0,
         __padding: 0,
         deleter: None,
     };
-    let mut object = Box::new(Foreign { alloc: TVMFFIObjectAllocHeader { delete_space: None }, header, body });
+    let alloc = TVMFFIObjectAllocHeader { delete_space: None };
+    let object = Box::into_raw(Box::new(Foreign { alloc, header, body }));
     // SAFETY: one of the two references is the test's own, the other moves into the handle.
-    let handle = unsafe { ObjectRef::from_raw(&raw mut object.header) }.unwrap();
-    (object, handle)
+    let handle = unsafe { ObjectRef::from_raw(&raw mut (*object).header) }.unwrap();
+    (Freed(object), handle)
 }
 
 #[test]
@@ -593,17 +605,18 @@ fn lists_of_other_implementations_can_grow() {
     list.clear();
     drop(list);
     // SAFETY: the block is given to the deleter that came with it, once.
-    unsafe { object.body.data_deleter.unwrap()(object.body.data) };
+    unsafe { (*object.0).body.data_deleter.unwrap()((*object.0).body.data) };
 }
 
 #[test]
 fn threads_share_lists_and_dicts() {
+    let each = rounds(250);
     let (list, dict) = (List::default(), Dict::default());
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (list, dict) = (list.clone(), dict.clone());
             scope.spawn(move || {
-                for i in 0..250 {
+                for i in 0..each as i64 {
                     list.push(format!("element {thread} {i}"));
                     dict.insert(thread * 1000 + i, "value on the heap").unwrap();
                     if i % 50 == 0 {
@@ -616,7 +629,7 @@ fn threads_share_lists_and_dicts() {
             });
         }
     });
-    assert_eq!((list.len(), dict.len()), (996, 996));
+    assert_eq!((list.len(), dict.len()), (4 * each - 4, 4 * each - 4));
     let distinct: HashSet<String> = list.into_iter().map(|value| value.cast().unwrap()).collect();
-    assert_eq!(distinct.len(), 996);
+    assert_eq!(distinct.len(), 4 * each - 4);
 }

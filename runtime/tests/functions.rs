@@ -142,6 +142,7 @@ unsafe extern "C" fn return_handle(
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "functions have several addresses there")]
 fn code_is_called_without_a_trampoline() {
     let token = Arc::new(());
     // SAFETY: the callable keeps the convention.
@@ -198,7 +199,7 @@ fn functions_work_from_many_threads() {
         for n in 0..4 {
             let sum = sum.clone();
             scope.spawn(move || {
-                for i in 0..500 {
+                for i in 0..rounds(500) as i32 {
                     assert_eq!(sum.call((n, i)).unwrap().cast::<f64>().unwrap(), f64::from(n + i));
                     assert!(sum.call(("no",)).is_err());
                 }

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use tvm_ffi_runtime::capi::TVMFFIEnvModRegisterContextSymbol;
+use tvm_ffi_runtime::capi::{TVMFFIEnvModRegisterContextSymbol, TVMFFIFunctionGetGlobal};
 use tvm_ffi_runtime::library_bin::Node;
 use tvm_ffi_runtime::module::{PropertyMask, register_module_loader};
-use tvm_ffi_runtime::registry::get_global;
-use tvm_ffi_runtime::{Any, AsObject, Bytes, Function, Module, Result};
+use tvm_ffi_runtime::registry::{get_global, get_global_unchecked};
+use tvm_ffi_runtime::{Any, AnyView, AsObject, Bytes, Function, Module, Result};
 
 use crate::library_bin::write;
 use crate::support::*;
@@ -113,6 +113,12 @@ fn load(directory: &Path, name: &str, more: &str) -> Result<Module> {
     unsafe { Module::load_from_file(compile(directory, name, more)) }
 }
 
+/// Lets a library be closed: it has made nothing that outlives its module and functions.
+fn closable(module: &Module) {
+    // SAFETY: as stated.
+    unsafe { module.unload_when_unused() }.unwrap();
+}
+
 /// A C array that is a blob.
 fn library_bin(blob: &[u8]) -> String {
     format!(
@@ -131,8 +137,10 @@ fn directory() -> tempfile::TempDir {
 
 /// Counts how often a library has been closed.
 fn watch(module: &Module) -> &'static AtomicUsize {
-    let closed: &'static AtomicUsize = Box::leak(Box::default());
-    function(module, "watch").call((counter_ptr(closed),)).unwrap();
+    let closed: &'static AtomicUsize = leak(Box::default());
+    // SAFETY: the function keeps the address of a counter that stays.
+    let counter = unsafe { AnyView::from_opaque_ptr(counter_ptr(closed)) };
+    function(module, "watch").call((counter,)).unwrap();
     closed
 }
 
@@ -163,6 +171,7 @@ fn functions_of_a_library_are_found() {
 fn functions_keep_their_library_open() {
     let directory = directory();
     let module = load(directory.path(), "open", "").unwrap();
+    closable(&module);
     let closed = watch(&module);
     let twice = function(&module, "twice");
     drop(module);
@@ -170,6 +179,63 @@ fn functions_keep_their_library_open() {
     assert_eq!(twice.call((4,)).unwrap().cast::<i64>().unwrap(), 8);
     drop(twice);
     assert_eq!(closed.load(Ordering::SeqCst), 1);
+}
+
+/// Functions that outlive their library's module: one that its code has made, with a deleter of its code.
+const MAKER: &str = r#"
+int TVMFFIFunctionCreate(void* self, int (*call)(void*, const Any*, int32_t, Any*), void (*deleter)(void*), void** out);
+static uint64_t deleted = 0;
+static void count_deleted(void* self) { ++deleted; }
+FUNCTION(answer) { result->type_index = 1; result->v_int64 = 42; return 0; }
+FUNCTION(__tvm_ffi_make) {
+  void* function;
+  if (TVMFFIFunctionCreate(&deleted, answer, count_deleted, &function) != 0) return -1;
+  result->type_index = 68;
+  result->v_ptr = function;
+  return 0;
+}
+"#;
+
+#[test]
+fn values_outlive_the_library_that_made_them() {
+    let directory = directory();
+    let module = load(directory.path(), "maker", MAKER).unwrap();
+    let closed = watch(&module);
+    let made: Function = function(&module, "make").call(()).unwrap().cast().unwrap();
+    drop(module);
+    assert_eq!(closed.load(Ordering::SeqCst), 0);
+    assert_eq!(made.call(()).unwrap().cast::<i64>().unwrap(), 42);
+    // Its deleter is code of the library too.
+    drop(made);
+    assert_eq!(closed.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn only_libraries_are_unloaded() {
+    let module = Module::new("libraries_test_memory", []);
+    // SAFETY: nothing is unloaded.
+    let error = unsafe { module.unload_when_unused() }.unwrap_err();
+    assert_eq!(error.message(), "a module of kind `libraries_test_memory` has nothing to unload");
+}
+
+#[test]
+fn loading_code_takes_unsafe() {
+    let directory = directory();
+    let path = compile(directory.path(), "guarded", "");
+    let path = path.to_str().unwrap();
+    for name in ["ffi.ModuleLoadFromFile", "ffi.Module.load_from_file.so"] {
+        let error = get_global(name).unwrap().call((path, "so")).unwrap_err();
+        assert_eq!(error.kind(), "RuntimeError");
+        assert!(error.message().contains("`registry::get_global_unchecked`"), "{error}");
+        let module = Module::new("libraries_test_empty", []);
+        assert!(module.lookup_from_imports(name).unwrap_err().message().contains("loads code"));
+    }
+    // C code is unsafe by itself.
+    let mut out = std::ptr::null_mut();
+    // SAFETY: all arguments are valid.
+    assert_eq!(unsafe { TVMFFIFunctionGetGlobal(&bytes("ffi.ModuleLoadFromFile"), &mut out) }, 0);
+    let module: Module = own::<Function>(out).call((path,)).unwrap().cast().unwrap();
+    assert_eq!(module.kind(), "library");
 }
 
 #[test]
@@ -204,8 +270,12 @@ fn code_finds_its_module() {
 fn a_library_may_be_loaded_twice() {
     let directory = directory();
     let path = compile(directory.path(), "twice", "");
-    // SAFETY: the library is the tests' own.
-    let load = || unsafe { Module::load_from_file(&path) }.unwrap();
+    let load = || {
+        // SAFETY: the library is the tests' own.
+        let module = unsafe { Module::load_from_file(&path) }.unwrap();
+        closable(&module);
+        module
+    };
     let gives =
         |value: i64| Module::new("k", [("imported".to_owned(), Function::from_packed(move |_| Ok(value.into())))]);
     let (first, second) = (load(), load());
@@ -267,6 +337,7 @@ fn carried_modules_are_imported() {
     let [library] = &imports[..] else { panic!("{imports:?}") };
     assert_eq!(library.kind(), "library");
     assert_eq!(library.imports()[0].kind(), "libraries_test_inner");
+    closable(library);
     let closed = watch(library);
 
     // Code of the library finds what it imports, not what imports it.
@@ -289,7 +360,7 @@ fn carried_modules_are_imported() {
 
 #[test]
 #[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
-fn libraries_that_can_not_be_loaded_are_closed() {
+fn libraries_that_can_not_be_loaded_say_why() {
     let directory = directory();
     let blob = write(
         &[Node::Library, Node::Module { kind: "libraries_test_nobody", payload: b"bytes of a module" }],
@@ -309,13 +380,10 @@ fn libraries_that_can_not_be_loaded_are_closed() {
         "ValueError: __tvm_ffi__library_bin is broken: library_bin, byte 16: indptr takes 8 bytes, and 0 are left"
     );
 
-    static SEEN: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
     for (kind, says) in
         [("panics", "InternalError: panic: loader"), ("none", "TypeError: expected ffi.Module, got None")]
     {
         let kind = format!("libraries_test_{kind}");
-        let closed: &'static AtomicUsize = Box::leak(Box::default());
-        SEEN.store(counter_ptr(closed), Ordering::SeqCst);
         let loader = Function::from_packed(|args| match args[0].cast::<Bytes>()?.first() {
             Some(b'p') => panic!("loader"),
             _ => Ok(Any::none()),
@@ -323,14 +391,7 @@ fn libraries_that_can_not_be_loaded_are_closed() {
         tvm_ffi_runtime::registry::set_global(&format!("ffi.Module.load_from_bytes.{kind}"), loader, false).unwrap();
         let payload = &kind.as_bytes()["libraries_test_".len()..];
         let blob = write(&[Node::Library, Node::Module { kind: &kind, payload }], &[vec![1], vec![]]).unwrap();
-        // Without `watch`: the library is closed before anybody has its module.
-        let name = counter_ptr(closed).addr();
-        let more = format!(
-            "{} __attribute__((constructor)) static void watch_all(void) {{ closed = (uint64_t*){name}ull; }}",
-            library_bin(&blob)
-        );
-        assert_eq!(load(directory.path(), &kind, &more).unwrap_err().to_string(), says);
-        assert_eq!(closed.load(Ordering::SeqCst), 1, "{kind}");
+        assert_eq!(load(directory.path(), &kind, &library_bin(&blob)).unwrap_err().to_string(), says);
     }
 }
 
@@ -356,7 +417,9 @@ fn a_loader_may_give_one_module_again() {
 fn files_are_loaded_by_their_format() {
     let directory = directory();
     let path = compile(directory.path(), "format", "");
-    let loaded = |path: &str| get_global("ffi.ModuleLoadFromFile").unwrap().call((path,));
+    // SAFETY: the libraries are the tests' own.
+    let loader = unsafe { get_global_unchecked("ffi.ModuleLoadFromFile") }.unwrap();
+    let loaded = |path: &str| loader.call((path,));
     let module: Module = loaded(path.to_str().unwrap()).unwrap().cast().unwrap();
     assert_eq!(module.kind(), "library");
     let other = path.with_extension("dylib");

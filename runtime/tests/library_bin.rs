@@ -2,6 +2,8 @@
 
 use tvm_ffi_runtime::library_bin::{Layout, LibraryBin, LibraryBinError, Node, NodeSpec, Segment};
 
+use crate::support::rounds;
+
 /// Writes nodes and the lists of their children.
 pub fn write(nodes: &[Node<'_>], children: &[Vec<usize>]) -> Result<Vec<u8>, LibraryBinError> {
     let mut specs = Vec::new();
@@ -168,6 +170,7 @@ fn the_writer_refuses_what_the_reader_refuses() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "safe code, and thousands of rounds")]
 fn every_damage_is_survived() {
     let good = nested();
     for len in 0..good.len() {
@@ -200,7 +203,7 @@ fn every_damage_is_survived() {
 
 #[test]
 fn a_chain_of_many_nodes_is_read() {
-    let nodes = vec![module("k", b"p"); 100_000];
+    let nodes = vec![module("k", b"p"); rounds(100_000)];
     let mut children: Vec<Vec<usize>> = (1..nodes.len()).map(|next| vec![next]).collect();
     children.push(vec![]);
     let bytes = write(&nodes, &children).unwrap();

@@ -1,15 +1,19 @@
 //! The runtime through its public Rust API and through its C symbols.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+// Miri opens no libraries and starts no processes.
+#![cfg_attr(miri, allow(dead_code, unused_imports))]
 
 mod containers;
 mod errors;
 mod functions;
+#[cfg(not(miri))]
 mod libraries;
 mod library_bin;
 mod modules;
 mod null_arguments;
 mod objects;
 mod registry;
+mod sound;
 mod support;
 mod system_lib;
 mod tensors;

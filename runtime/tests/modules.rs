@@ -177,7 +177,7 @@ fn imports_have_no_cycle() {
 
 #[test]
 fn threads_make_no_cycle() {
-    for _ in 0..50 {
+    for _ in 0..rounds(50) {
         let (a, b) = (with("a", 0), with("b", 1));
         let results = std::thread::scope(|scope| {
             let (one, two) = (scope.spawn(|| a.import_module(&b).is_ok()), scope.spawn(|| b.import_module(&a).is_ok()));
@@ -192,7 +192,7 @@ fn chains_of_imports_may_be_long() {
     // A recursion would need more than the five bytes a module that this stack has.
     let build = || {
         let (last, drops) = talkative();
-        let modules: Vec<Module> = (0..50_000).map(|_| Module::new("k", [])).collect();
+        let modules: Vec<Module> = (0..rounds(50_000)).map(|_| Module::new("k", [])).collect();
         for pair in modules.windows(2) {
             pair[0].import_module(&pair[1]).unwrap();
         }

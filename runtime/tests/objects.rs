@@ -77,7 +77,7 @@ fn counts_have_the_abi_layout() {
 
 #[test]
 fn upgrades_race_with_the_last_drop() {
-    for _ in 0..200 {
+    for _ in 0..rounds(200) {
         let counter = AtomicUsize::new(0);
         let object = opaque(&counter);
         let weak = object.downgrade();
@@ -149,7 +149,8 @@ fn custom_allocator_serves_and_frees() {
     let builtin = TVMFFIGetCustomAllocator();
     assert!(!builtin.is_null());
     let custom =
-        Box::leak(Box::new(TVMFFICustomAllocator { allocate: Some(counting_allocate), context: std::ptr::null_mut() }));
+        leak(Box::new(TVMFFICustomAllocator { allocate: Some(counting_allocate), context: std::ptr::null_mut() }));
+    let custom = std::ptr::from_ref(custom).cast_mut();
     // SAFETY: the allocator is leaked and keeps the contract.
     assert_eq!(unsafe { TVMFFISetCustomAllocator(custom) }, 0);
     let before = ALLOCATED.load(Ordering::SeqCst);

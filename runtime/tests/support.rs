@@ -1,11 +1,32 @@
 //! Helpers of the other test modules.
 
 use std::ffi::c_void;
+use std::process::{Command, ExitStatus};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tvm_ffi_runtime::abi::TVMFFIByteArray;
 use tvm_ffi_runtime::error::take_raised;
 use tvm_ffi_runtime::{Any, Error, ObjectRef};
+
+/// How often a test repeats something: less under Miri, which takes a thousand times as long.
+pub const fn rounds(count: usize) -> usize {
+    if cfg!(miri) { count.div_ceil(1000) } else { count }
+}
+
+struct Kept(#[expect(dead_code, reason = "is kept and never read")] *const c_void);
+
+// SAFETY: the address is never used.
+unsafe impl Send for Kept {}
+
+/// Keeps a value for ever, where tools that look for leaks find it.
+pub fn leak<T: ?Sized + 'static>(value: Box<T>) -> &'static T {
+    static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+    let value: &'static T = Box::leak(value);
+    KEPT.lock().unwrap().push(Kept(std::ptr::from_ref(value).cast()));
+    value
+}
 
 pub fn bytes(text: &str) -> TVMFFIByteArray {
     TVMFFIByteArray::from_slice(text.as_bytes())
@@ -32,4 +53,28 @@ pub fn own<T: TryFrom<Any>>(handle: *mut c_void) -> T {
     // SAFETY: tests pass handles whose reference they own.
     let object = unsafe { ObjectRef::from_raw(handle.cast()) }.unwrap();
     T::try_from(Any::from(object)).ok().unwrap()
+}
+
+/// Runs `body` in a process of its own, as the test called `test`, and gives how that ended. It is for what ends a process, for what
+/// all tests of a process would see, and for what may wait for ever.
+pub fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
+    const NAME: &str = "TVM_FFI_RUNTIME_TEST_ALONE";
+    if std::env::var(NAME).is_ok_and(|name| name == test) {
+        body();
+        std::process::exit(0);
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(NAME, test)
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(60) {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().and_then(|()| child.wait()).unwrap();
+    panic!("{test} waits for ever");
 }

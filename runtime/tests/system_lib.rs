@@ -82,7 +82,7 @@ fn a_system_library_has_context_and_modules() {
     })
     .unwrap();
     let nodes = [Node::Library, Node::Module { kind: "syslib_test", payload: b"payload of the module" }];
-    let blob = Vec::leak(write(&nodes, &[vec![1], vec![]]).unwrap());
+    let blob = leak(write(&nodes, &[vec![1], vec![]]).unwrap().into_boxed_slice());
     register("syslib_c___tvm_ffi__library_bin", blob.as_ptr().cast());
     let module = Module::system_lib("syslib_c_").unwrap();
     assert_eq!(module.imports()[0].kind(), "syslib_test");
@@ -96,6 +96,7 @@ fn a_system_library_has_context_and_modules() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "thousands of rounds")]
 fn damaged_blobs_load_or_fail() {
     register_module_loader("syslib_any", |bytes| {
         let len = bytes.iter().fold(0, |sum, &byte| sum + i64::from(byte));
@@ -107,7 +108,7 @@ fn damaged_blobs_load_or_fail() {
     let good = write(&nodes, &[vec![1, 3], vec![2, 3], vec![3], vec![]]).unwrap();
     let mut count = 0;
     let mut load = |blob: Vec<u8>| {
-        let blob = Vec::leak(blob);
+        let blob = leak(blob.into_boxed_slice());
         let prefix = format!("syslib_damaged_{count}_");
         count += 1;
         register(&format!("{prefix}__tvm_ffi__library_bin"), blob.as_ptr().cast());
@@ -155,7 +156,7 @@ fn a_system_library_may_ask_for_others_while_it_is_loaded() {
     register_module_loader("syslib_asks", |prefix| Module::system_lib(std::str::from_utf8(&prefix).unwrap())).unwrap();
     for (prefix, asks) in [("syslib_other_", "syslib_e_"), ("syslib_self_", "syslib_self_")] {
         let node = Node::Module { kind: "syslib_asks", payload: asks.as_bytes() };
-        let blob = Vec::leak(write(&[Node::Library, node], &[vec![1], vec![]]).unwrap());
+        let blob = leak(write(&[Node::Library, node], &[vec![1], vec![]]).unwrap().into_boxed_slice());
         register(&format!("{prefix}__tvm_ffi__library_bin"), blob.as_ptr().cast());
     }
     let module = Module::system_lib("syslib_other_").unwrap();
@@ -170,7 +171,7 @@ fn a_system_library_may_ask_for_others_while_it_is_loaded() {
 #[test]
 fn a_library_may_carry_a_long_chain() {
     register_module_loader("syslib_link", |_| Ok(Module::new("syslib_link", []))).unwrap();
-    let mut nodes = vec![Node::Module { kind: "syslib_link", payload: b"" }; 20_000];
+    let mut nodes = vec![Node::Module { kind: "syslib_link", payload: b"" }; rounds(20_000)];
     nodes.push(Node::Library);
     // The root imports the last link, and each link the one before: slow, if each import looked for a cycle in all that is below.
     let library = nodes.len() - 1;
@@ -178,7 +179,7 @@ fn a_library_may_carry_a_long_chain() {
     children[0] = vec![library - 1];
     children[1] = vec![library];
     children[library].clear();
-    let blob = Vec::leak(write(&nodes, &children).unwrap());
+    let blob = leak(write(&nodes, &children).unwrap().into_boxed_slice());
     register("syslib_chain___tvm_ffi__library_bin", blob.as_ptr().cast());
     register("__tvm_ffi_syslib_chain_f", gives::<9> as *const c_void);
     let load = || {

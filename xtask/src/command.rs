@@ -77,6 +77,11 @@ pub struct Usage {
     pub peak_kib: u64,
 }
 
+/// A command whose errors have no stack, whatever `RUST_BACKTRACE` says: finding the names of functions takes longer than all else in tests of errors.
+pub fn without_stacks(command: Cmd) -> Cmd {
+    command.env("TVM_FFI_BACKTRACE", "0")
+}
+
 /// Runs commands up to the first that fails, and adds up their tests.
 pub fn all(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
     let mut tests = Tests::default();

@@ -1,4 +1,4 @@
-//! The arrows between modules: each imports what stands below it, as `src/layers.txt` says; files of `src/lower` import each other in no circle.
+//! The arrows between modules: each imports what stands below it, as the list of its crate says; files of some folders import each other in no circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,9 +9,20 @@ use syn::visit::{self, Visit};
 use crate::command::{Tests, root};
 use crate::run::Failure;
 
-const LIST: &str = "src/layers.txt";
-/// The folder whose files must not import each other in a circle.
-const ACYCLIC: &str = "src/lower";
+/// A crate whose modules stand in layers.
+struct Layered {
+    /// The folder of its sources.
+    sources: &'static str,
+    /// The list of its layers.
+    list: &'static str,
+    /// The folder whose files must not import each other in a circle.
+    acyclic: &'static str,
+}
+
+const CRATES: [Layered; 2] = [
+    Layered { sources: "src", list: "src/layers.txt", acyclic: "src/lower" },
+    Layered { sources: "runtime/src", list: "runtime/src/layers.txt", acyclic: "runtime/src" },
+];
 
 /// A path in a source file that leads into this crate.
 struct Import {
@@ -37,10 +48,11 @@ struct Source {
 /// A folder of the list: of each module its layer, and the only modules that it may import, where these are stated.
 type Folder = BTreeMap<String, (usize, Option<BTreeSet<String>>)>;
 
-/// Checks every import of the crate.
+/// Checks every import of both crates.
 pub fn check() -> Result<Tests, Failure> {
     let mut tests = Tests::default();
-    let problems = all_problems().map_err(|what| Failure { what, tests })?;
+    let found: Result<Vec<_>, String> = CRATES.iter().map(Layered::problems).collect();
+    let problems = found.map_err(|what| Failure { what, tests })?.concat();
     if problems.is_empty() {
         tests.passed += 1;
         return Ok(tests);
@@ -49,82 +61,167 @@ pub fn check() -> Result<Tests, Failure> {
     Err(Failure { what: format!("imports go the wrong way:\n{}", problems.join("\n")), tests })
 }
 
-fn all_problems() -> Result<Vec<String>, String> {
-    let list = fs::read_to_string(root().join(LIST)).map_err(|e| format!("{LIST}: {e}"))?;
-    let folders = parse(&list)?;
-    let mut sources = Vec::new();
-    read_folder(Path::new("src"), &mut sources)?;
-    let tests: Vec<Vec<String>> = sources.iter().flat_map(|source| source.tests.clone()).collect();
-    sources.retain(|source| !tests.iter().any(|test| source.module.starts_with(test)));
-    let modules: BTreeSet<Vec<String>> = sources.iter().map(|source| source.module.clone()).collect();
-    for source in &mut sources {
-        // a path that begins with neither `crate` nor `super` leads to a child, or out of the crate
-        source.imports.retain(|import| {
-            let child = source.module.len() + 1;
-            !import.is_relative || import.path.get(..child).is_some_and(|path| modules.contains(path))
-        });
+impl Layered {
+    fn problems(&self) -> Result<Vec<String>, String> {
+        let list = fs::read_to_string(root().join(self.list)).map_err(|e| format!("{}: {e}", self.list))?;
+        let folders = self.parse(&list)?;
+        let mut sources = Vec::new();
+        self.read_folder(Path::new(self.sources), &mut sources)?;
+        let tests: Vec<Vec<String>> = sources.iter().flat_map(|source| source.tests.clone()).collect();
+        sources.retain(|source| !tests.iter().any(|test| source.module.starts_with(test)));
+        let modules: BTreeSet<Vec<String>> = sources.iter().map(|source| source.module.clone()).collect();
+        for source in &mut sources {
+            // a path that begins with neither `crate` nor `super` leads to a child, or out of the crate
+            source.imports.retain(|import| {
+                let child = source.module.len() + 1;
+                !import.is_relative || import.path.get(..child).is_some_and(|path| modules.contains(path))
+            });
+        }
+        through_the_root(&mut sources);
+        let mut problems = Vec::new();
+        for (folder, layers) in &folders {
+            self.check_folder(folder, layers, &sources, &mut problems);
+        }
+        problems.extend(self.circle(&sources));
+        Ok(problems)
     }
-    let mut problems = Vec::new();
-    for (folder, layers) in &folders {
-        check_folder(folder, layers, &sources, &mut problems);
-    }
-    problems.extend(circle(&sources));
-    Ok(problems)
-}
 
-/// Reads the list.
-fn parse(text: &str) -> Result<BTreeMap<PathBuf, Folder>, String> {
-    let mut folders: BTreeMap<PathBuf, Folder> = BTreeMap::new();
-    let mut current: Option<PathBuf> = None;
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
-    {
-        let Some(layer) = line.strip_prefix("  ") else {
-            folders.insert(line.into(), Folder::new());
-            current = Some(line.into());
-            continue;
-        };
-        let folder = current.as_ref().and_then(|current| folders.get_mut(current));
-        let folder = folder.ok_or_else(|| format!("{LIST}:{}: a layer without a folder above it", number + 1))?;
-        let (modules, only) = match layer.split_once(':') {
-            Some((modules, only)) => (modules, Some(only.split_whitespace().map(str::to_owned).collect())),
-            None => (layer, None),
-        };
-        for module in modules.split_whitespace() {
-            if folder.insert(module.to_owned(), (number, only.clone())).is_some() {
-                return Err(format!("{LIST}:{}: {module} is listed twice", number + 1));
+    /// Reads the list.
+    fn parse(&self, text: &str) -> Result<BTreeMap<PathBuf, Folder>, String> {
+        let mut folders: BTreeMap<PathBuf, Folder> = BTreeMap::new();
+        let mut current: Option<PathBuf> = None;
+        for (number, line) in
+            text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+        {
+            let Some(layer) = line.strip_prefix("  ") else {
+                folders.insert(line.into(), Folder::new());
+                current = Some(line.into());
+                continue;
+            };
+            let folder = current.as_ref().and_then(|current| folders.get_mut(current));
+            let folder =
+                folder.ok_or_else(|| format!("{}:{}: a layer without a folder above it", self.list, number + 1))?;
+            let (modules, only) = match layer.split_once(':') {
+                Some((modules, only)) => (modules, Some(only.split_whitespace().map(str::to_owned).collect())),
+                None => (layer, None),
+            };
+            for module in modules.split_whitespace() {
+                if folder.insert(module.to_owned(), (number, only.clone())).is_some() {
+                    return Err(format!("{}:{}: {module} is listed twice", self.list, number + 1));
+                }
             }
         }
+        Ok(folders)
     }
-    Ok(folders)
-}
 
-/// Reads the sources in a folder and below.
-fn read_folder(folder: &Path, sources: &mut Vec<Source>) -> Result<(), String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
-    let entries = fs::read_dir(root().join(folder)).map_err(failed)?;
-    let mut names =
-        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    names.sort();
-    for name in names {
-        let file = folder.join(&name);
-        if root().join(&file).is_dir() {
-            read_folder(&file, sources)?;
-        } else if file.extension().is_some_and(|extension| extension == "rs") {
-            sources.push(read(file)?);
+    /// Reads the sources in a folder and below.
+    fn read_folder(&self, folder: &Path, sources: &mut Vec<Source>) -> Result<(), String> {
+        let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+        let entries = fs::read_dir(root().join(folder)).map_err(failed)?;
+        let mut names =
+            entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        names.sort();
+        for name in names {
+            let file = folder.join(&name);
+            if root().join(&file).is_dir() {
+                self.read_folder(&file, sources)?;
+            } else if file.extension().is_some_and(|extension| extension == "rs") {
+                sources.push(self.read(file)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a source file.
+    fn read(&self, file: PathBuf) -> Result<Source, String> {
+        let text = fs::read_to_string(root().join(&file)).map_err(|e| format!("{}: {e}", file.display()))?;
+        let parsed = syn::parse_file(&text).map_err(|e| format!("{}: {e}", file.display()))?;
+        let stem = file.with_extension("");
+        let mut module = self.path_of(&stem);
+        module.pop_if(|last| last == "mod" || last == "lib");
+        let mut visitor = Imports { module: module.clone(), found: Vec::new(), tests: Vec::new() };
+        visitor.visit_file(&parsed);
+        Ok(Source { file, module, imports: visitor.found, tests: visitor.tests, lines: text.lines().count() })
+    }
+
+    /// The names from the crate's root to a file or folder.
+    fn path_of(&self, file: &Path) -> Vec<String> {
+        let inside = file.strip_prefix(self.sources).unwrap_or(file);
+        inside.iter().map(|part| part.to_string_lossy().into_owned()).collect()
+    }
+
+    /// The module of a folder that a path from the crate's root leads into.
+    fn part<'p>(&self, folder: &Path, path: &'p [String]) -> Option<&'p str> {
+        let above = self.path_of(folder);
+        let inside = path.len() > above.len() && path.starts_with(&above);
+        inside.then(|| path[above.len()].as_str())
+    }
+
+    /// Checks the imports between the modules of one folder, and prints its layers.
+    fn check_folder(&self, folder: &Path, layers: &Folder, sources: &[Source], problems: &mut Vec<String>) {
+        let mut lines: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        for source in sources {
+            // the folder's own file puts its modules together
+            let Some(from) = self.part(folder, &source.module) else { continue };
+            let Some((layer, only)) = layers.get(from) else {
+                if folder != Path::new(self.sources) || from != "lib" {
+                    problems.push(format!("{}: module {from} is missing in {}", source.file.display(), self.list));
+                }
+                continue;
+            };
+            *lines.entry((*layer, from)).or_default() += source.lines;
+            for import in &source.imports {
+                let Some(to) = self.part(folder, &import.path).filter(|to| *to != from) else { continue };
+                let Some((other, _)) = layers.get(to) else { continue };
+                let allowed = only.as_ref().map_or(other < layer, |only| only.contains(to));
+                if !allowed {
+                    let (file, line) = (source.file.display(), import.line);
+                    problems.push(format!(
+                        "{file}:{line}: {from} must not import {to} (crate::{})",
+                        import.path.join("::")
+                    ));
+                }
+            }
+        }
+        println!("{}", folder.display());
+        for ((_, module), lines) in lines {
+            println!("  {module:<12} {lines:>6} lines");
         }
     }
-    Ok(())
+
+    /// A circle of files that import each other, if there is one.
+    fn circle(&self, sources: &[Source]) -> Option<String> {
+        let files: Vec<&Source> = sources.iter().filter(|source| source.file.starts_with(self.acyclic)).collect();
+        let by_module: BTreeMap<&[String], usize> = files.iter().enumerate().map(|(i, s)| (&s.module[..], i)).collect();
+        // the longest prefix of a path that is a file's module
+        let file_of = |path: &[String]| (1..=path.len()).rev().find_map(|n| by_module.get(&path[..n]).copied());
+        let edges: Vec<BTreeSet<usize>> = files
+            .iter()
+            .enumerate()
+            .map(|(i, source)| {
+                source.imports.iter().filter_map(|import| file_of(&import.path)).filter(|to| *to != i).collect()
+            })
+            .collect();
+        let mut state = vec![0u8; files.len()];
+        let mut stack = Vec::new();
+        (0..files.len()).find_map(|start| visit_file(start, &edges, &mut state, &mut stack)).map(|circle| {
+            let names: Vec<_> = circle.iter().map(|file| files[*file].file.display().to_string()).collect();
+            format!("a circle of files: {}", names.join(" -> "))
+        })
+    }
 }
 
-fn read(file: PathBuf) -> Result<Source, String> {
-    let text = fs::read_to_string(root().join(&file)).map_err(|e| format!("{}: {e}", file.display()))?;
-    let parsed = syn::parse_file(&text).map_err(|e| format!("{}: {e}", file.display()))?;
-    let stem = file.with_extension("");
-    let mut module: Vec<String> = stem.iter().skip(1).map(|part| part.to_string_lossy().into_owned()).collect();
-    module.pop_if(|last| last == "mod" || last == "lib");
-    let mut visitor = Imports { module: module.clone(), found: Vec::new(), tests: Vec::new() };
-    visitor.visit_file(&parsed);
-    Ok(Source { file, module, imports: visitor.found, tests: visitor.tests, lines: text.lines().count() })
+/// Lets paths to what the root re-exports lead to the module that has it.
+fn through_the_root(sources: &mut [Source]) {
+    let root = sources.iter().find(|source| source.module.is_empty());
+    let paths = root.into_iter().flat_map(|root| &root.imports).filter(|import| import.path.len() > 1);
+    let names: BTreeMap<String, Vec<String>> =
+        paths.filter_map(|import| Some((import.path.last()?.clone(), import.path.clone()))).collect();
+    for import in sources.iter_mut().filter(|source| !source.module.is_empty()).flat_map(|source| &mut source.imports) {
+        if let Some(path) = import.path.first().and_then(|name| names.get(name)) {
+            import.path.splice(..1, path.iter().cloned());
+        }
+    }
 }
 
 /// Collects paths that lead into the crate; tests inside of files are left out.
@@ -203,64 +300,6 @@ impl<'ast> Visit<'ast> for Imports {
         }
         visit::visit_path(self, path);
     }
-}
-
-/// The module of a folder that a path from the crate's root leads into.
-fn part<'p>(folder: &Path, path: &'p [String]) -> Option<&'p str> {
-    let above: Vec<_> = folder.iter().skip(1).map(|part| part.to_string_lossy()).collect();
-    let inside = path.len() > above.len() && above.iter().zip(path).all(|(a, b)| a == b);
-    inside.then(|| path[above.len()].as_str())
-}
-
-/// Checks the imports between the modules of one folder, and prints its layers.
-fn check_folder(folder: &Path, layers: &Folder, sources: &[Source], problems: &mut Vec<String>) {
-    let mut lines: BTreeMap<(usize, &str), usize> = BTreeMap::new();
-    for source in sources {
-        // the folder's own file puts its modules together
-        let Some(from) = part(folder, &source.module) else { continue };
-        let Some((layer, only)) = layers.get(from) else {
-            if folder != Path::new("src") || from != "lib" {
-                problems.push(format!("{}: module {from} is missing in {LIST}", source.file.display()));
-            }
-            continue;
-        };
-        *lines.entry((*layer, from)).or_default() += source.lines;
-        for import in &source.imports {
-            let Some(to) = part(folder, &import.path).filter(|to| *to != from) else { continue };
-            let Some((other, _)) = layers.get(to) else { continue };
-            let allowed = only.as_ref().map_or(other < layer, |only| only.contains(to));
-            if !allowed {
-                let (file, line) = (source.file.display(), import.line);
-                problems
-                    .push(format!("{file}:{line}: {from} must not import {to} (crate::{})", import.path.join("::")));
-            }
-        }
-    }
-    println!("{}", folder.display());
-    for ((_, module), lines) in lines {
-        println!("  {module:<12} {lines:>6} lines");
-    }
-}
-
-/// A circle of files that import each other, if there is one.
-fn circle(sources: &[Source]) -> Option<String> {
-    let files: Vec<&Source> = sources.iter().filter(|source| source.file.starts_with(ACYCLIC)).collect();
-    let by_module: BTreeMap<&[String], usize> = files.iter().enumerate().map(|(i, s)| (&s.module[..], i)).collect();
-    // the longest prefix of a path that is a file's module
-    let file_of = |path: &[String]| (1..=path.len()).rev().find_map(|n| by_module.get(&path[..n]).copied());
-    let edges: Vec<BTreeSet<usize>> = files
-        .iter()
-        .enumerate()
-        .map(|(i, source)| {
-            source.imports.iter().filter_map(|import| file_of(&import.path)).filter(|to| *to != i).collect()
-        })
-        .collect();
-    let mut state = vec![0u8; files.len()];
-    let mut stack = Vec::new();
-    (0..files.len()).find_map(|start| visit_file(start, &edges, &mut state, &mut stack)).map(|circle| {
-        let names: Vec<_> = circle.iter().map(|file| files[*file].file.display().to_string()).collect();
-        format!("a circle of files: {}", names.join(" -> "))
-    })
 }
 
 /// Goes depth first through the files that one imports; gives the first circle.

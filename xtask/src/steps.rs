@@ -1,12 +1,12 @@
 //! The tables of steps.
 
 use crate::byte_order;
-use crate::command::{Cmd, Tests, all, cargo, cmd};
+use crate::command::{Cmd, Tests, all, cargo, cmd, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22,
-    LLVM_22_TOOLS, MINGW, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64,
-    RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
+    LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
+    RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
 };
 use crate::{hosts, layers, payload, platforms, quickstart, upstream};
 
@@ -121,6 +121,13 @@ pub const TEST: &[Step] = &[
     },
     Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
     Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
+    Step { name: "miri", about: "the runtime's tests on Miri", needs: &[MIRI, RUST_SRC], run: miri },
+    Step {
+        name: "sanitizers",
+        about: "the runtime's tests with AddressSanitizer and ThreadSanitizer",
+        needs: &[MIRI, RUST_SRC],
+        run: sanitizers,
+    },
     Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
 ];
 
@@ -211,7 +218,7 @@ fn test() -> Result {
 }
 
 fn test_minimal() -> Result {
-    all([cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features"])])
+    all([without_stacks(cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features"]))])
 }
 
 /// The linker is one for Linux.
@@ -232,7 +239,15 @@ fn llvm() -> Result {
     let rest = [
         cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
-        cargo(&["test", "-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli", "--features", "llvm22-1"]),
+        without_stacks(cargo(&[
+            "test",
+            "-p",
+            "tvm-ffi-codegen",
+            "-p",
+            "tvm-ffi-codegen-cli",
+            "--features",
+            "llvm22-1",
+        ])),
         soak_llvm(&["--compile-cycles", "2000"]),
         soak_llvm(&["--threads", "2", "--loop", "200"]),
     ];
@@ -242,7 +257,7 @@ fn llvm() -> Result {
 /// The tests of a module in release, where the compilers and the interpreter are several times as fast.
 fn released(module: &str) -> Cmd {
     let tests = ["test", "--release", "-p", "tvm-ffi-codegen", "--features", "llvm22-1", "--test", "main"];
-    cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat())
+    without_stacks(cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat()))
 }
 
 /// 100 calls of each of 300 signatures.
@@ -287,8 +302,19 @@ fn soak_under(tool: &str, rounds: &str) -> Cmd {
     let options = format!("'--tool={tool}', '--suppressions=xtask/valgrind.supp', '--error-exitcode=9', '--quiet'");
     let runner =
         format!("target.'cfg(all())'.runner = ['valgrind', '--fair-sched=yes', '--num-callers=40', {options}]");
-    cargo(&["--config", &runner, "run", "--release", "--example", "soak", "--", "--threads", "2", "--loop", rounds])
-        .env("TVM_FFI_BACKTRACE", "0")
+    without_stacks(cargo(&[
+        "--config",
+        &runner,
+        "run",
+        "--release",
+        "--example",
+        "soak",
+        "--",
+        "--threads",
+        "2",
+        "--loop",
+        rounds,
+    ]))
 }
 
 fn soak() -> Result {
@@ -297,6 +323,36 @@ fn soak() -> Result {
 
 fn helgrind() -> Result {
     all(["helgrind", "drd"].map(|tool| soak_under(tool, "20")))
+}
+
+/// The nightly toolchain's `cargo`. Errors take no backtraces, which take long here.
+fn nightly(args: &[&str]) -> Cmd {
+    cmd("rustup", &[&["run", "nightly", "cargo"], args].concat())
+        .env("TVM_FFI_BACKTRACE", "0")
+        .env("RUST_BACKTRACE", "0")
+        .env("CARGO_INCREMENTAL", "0")
+}
+
+/// The unit tests, and the tests that neither open libraries nor start processes.
+fn miri() -> Result {
+    let tests = ["miri", "test", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"];
+    all([nightly(&tests).env("MIRIFLAGS", "-Zmiri-disable-isolation")])
+}
+
+fn sanitizers() -> Result {
+    all([sanitizer("address", &[]), sanitizer("thread", &["-Zbuild-std"])])
+}
+
+/// The runtime's tests with a sanitizer, whose allocators say that there is no memory as others do. ThreadSanitizer has to see the
+/// standard library's locks, and takes more memory for itself than the test of memory allows.
+fn sanitizer(name: &str, options: &[&str]) -> Cmd {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let folder = format!("target/sanitizers/{name}");
+    let tests = ["-p", "tvm-ffi-runtime", "--test", "main", "--target", &target, "--target-dir", &folder];
+    nightly(&[&["test"], options, &tests, &["--", "--skip", "take_little_memory"]].concat())
+        .env("RUSTFLAGS", &format!("-Zsanitizer={name} -Cdebuginfo=1"))
+        .env("ASAN_OPTIONS", "allocator_may_return_null=1")
+        .env("TSAN_OPTIONS", "allocator_may_return_null=1")
 }
 
 fn soak_cycles() -> Result {
@@ -321,11 +377,11 @@ fn bench_smoke() -> Result {
 }
 
 fn bench_compile() -> Result {
-    all([cargo(&["bench", "--bench", "compile"]).env("TVM_FFI_BACKTRACE", "0")])
+    all([without_stacks(cargo(&["bench", "--bench", "compile"]))])
 }
 
 fn bench_call() -> Result {
-    all([cargo(&["bench", "--bench", "call"]).env("TVM_FFI_BACKTRACE", "0")])
+    all([without_stacks(cargo(&["bench", "--bench", "call"]))])
 }
 
 /// Each backend in a program without the other: a program with LLVM takes milliseconds to load it, whatever it compiles with.

@@ -20,6 +20,8 @@ pub struct Tool {
 pub enum Source {
     /// A component of the Rust toolchain.
     Rustup(&'static str),
+    /// A component of the nightly toolchain.
+    Nightly(&'static str),
     /// Rust's standard library for another machine.
     RustTarget(&'static str),
     /// Packages of Debian and its relatives.
@@ -34,6 +36,25 @@ pub const RUSTFMT: Tool =
     Tool { name: "rustfmt", probe: &["cargo", "fmt", "--version"], source: Source::Rustup("rustfmt") };
 pub const CLIPPY: Tool =
     Tool { name: "clippy", probe: &["cargo", "clippy", "--version"], source: Source::Rustup("clippy") };
+/// An interpreter that finds undefined behaviour.
+pub const MIRI: Tool = Tool {
+    name: "Miri",
+    probe: &["rustup", "run", "nightly", "cargo", "miri", "--version"],
+    source: Source::Nightly("miri"),
+};
+/// The standard library's source, which Miri runs and ThreadSanitizer instruments.
+pub const RUST_SRC: Tool = Tool {
+    name: "the standard library's source",
+    probe: &[
+        "rustup",
+        "run",
+        "nightly",
+        "sh",
+        "-c",
+        "test -d \"$(rustc --print sysroot)/lib/rustlib/src/rust/library\"",
+    ],
+    source: Source::Nightly("rust-src"),
+};
 pub const VALGRIND: Tool =
     Tool { name: "valgrind", probe: &["valgrind", "--version"], source: Source::Apt("valgrind") };
 /// LLVM with its headers: what the feature `llvm22-1` builds against.
@@ -155,6 +176,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
     let by_hand = match tool.source {
         Source::Rustup(component) => format!("rustup component add {component}"),
+        Source::Nightly(component) => nightly_with(component).join(" "),
         Source::RustTarget(triple) => format!("rustup target add {triple}"),
         Source::Apt(package) => format!("apt-get install {package}"),
         Source::PyPi => format!("python3 -m pip install --target {} {}", python_package(tool).display(), tool.name),
@@ -166,6 +188,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
     let tried = match tool.source {
         Source::Rustup(component) => install(&[&["rustup", "component", "add", component]]),
+        Source::Nightly(component) => install(&[&nightly_with(component)]),
         Source::RustTarget(triple) => install(&[&["rustup", "target", "add", triple]]),
         Source::Apt(_) if !cfg!(target_os = "linux") => Err("this is not Linux".to_owned()),
         Source::Apt(_) if !is_root() => Err("only root may install packages".to_owned()),
@@ -192,6 +215,11 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
         Ok(()) => Err(format!("{name} was installed, but does not run")),
         Err(why) => Err(format!("{name} is not installed: {why} (`{by_hand}`)")),
     }
+}
+
+/// What installs the nightly toolchain with a component; where the toolchain is there, it stays as it is if it has the component.
+fn nightly_with(component: &str) -> [&str; 9] {
+    ["rustup", "toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal", "--component", component]
 }
 
 fn present(tool: &Tool) -> bool {

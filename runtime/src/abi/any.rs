@@ -6,7 +6,10 @@ use std::ffi::{c_char, c_void};
 use std::fmt;
 use std::mem::offset_of;
 
-use super::{DLDataType, DLDevice, TVMFFIObject, TypeIndex};
+use super::device::DLDevice;
+use super::dlpack::DLDataType;
+use super::object::TVMFFIObject;
+use super::type_index::TypeIndex;
 
 /// Version of the C ABI (`TVMFFIVersion`).
 #[repr(C)]

@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::offset_of;
 
-use super::{DLDevice, DLDeviceType};
+use super::device::{DLDevice, DLDeviceType};
 
 /// Major version of the DLPack ABI implemented here.
 pub const DLPACK_MAJOR_VERSION: u32 = 1;

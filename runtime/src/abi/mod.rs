@@ -6,6 +6,7 @@ mod any;
 mod cells;
 mod device;
 mod dlpack;
+mod object;
 mod reflection;
 pub mod symbol;
 mod type_index;
@@ -14,6 +15,7 @@ pub use any::{TVMFFIAny, TVMFFIAnyValue, TVMFFIByteArray, TVMFFIVersion};
 pub use cells::*;
 pub use device::{DLDevice, DLDeviceType, ParseDeviceError};
 pub use dlpack::*;
+pub use object::*;
 pub use reflection::*;
 pub use type_index::TypeIndex;
 

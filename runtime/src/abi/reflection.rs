@@ -6,7 +6,8 @@
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
-use super::{TVMFFIAny, TVMFFIByteArray, TVMFFIObjectHandle};
+use super::any::{TVMFFIAny, TVMFFIByteArray};
+use super::object::TVMFFIObjectHandle;
 
 /// Reads a field at an address into `result`.
 pub type TVMFFIFieldGetter = unsafe extern "C" fn(field: *mut c_void, result: *mut TVMFFIAny) -> c_int;

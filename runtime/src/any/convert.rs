@@ -1,128 +1,11 @@
-//! Conversions between Rust values and [`Any`] / [`AnyView`], by upstream's `TypeTraits`.
-//! [`ToAnyView`] makes arguments, [`TryFromAny`] reads arguments and results.
+//! Conversions between plain Rust values and [`Any`] / [`AnyView`], by upstream's `TypeTraits`.
 //! Where upstream casts integers silently, reading checks their range.
 
-use std::ffi::c_void;
-use std::fmt;
-use std::marker::PhantomData;
-
-use super::{Any, AnyView};
+use super::arg::{Arg, ToAnyView};
+use super::objects::try_from_any;
+use super::value::{Any, AnyView, TryFromAny};
 use crate::abi::*;
-use crate::container::{Array, Dict, List, Map};
-use crate::error::{Error, Result, type_mismatch, value_error};
-use crate::function::Function;
-use crate::module::Module;
-use crate::object::ObjectRef;
-use crate::shape::Shape;
-use crate::string::{Bytes, Str};
-use crate::tensor::Tensor;
-
-mod containers;
-mod objects;
-
-/// An argument: a borrowed value, or an owned one that lives until the call is over.
-pub struct Arg<'a> {
-    raw: TVMFFIAny,
-    owned: bool,
-    borrow: PhantomData<&'a ()>,
-}
-
-impl<'a> Arg<'a> {
-    /// A borrowed value.
-    #[inline]
-    pub fn view(view: AnyView<'a>) -> Self {
-        Self { raw: view.as_raw(), owned: false, borrow: PhantomData }
-    }
-
-    /// An owned value.
-    #[inline]
-    pub fn owned(value: Any) -> Self {
-        Self { raw: value.into_raw(), owned: true, borrow: PhantomData }
-    }
-
-    /// The value, for as long as the argument lives.
-    #[inline]
-    pub fn as_view(&self) -> AnyView<'_> {
-        // SAFETY: what the value points at lives for `'a` or as long as `self`.
-        unsafe { AnyView::from_raw(self.raw) }
-    }
-
-    #[inline]
-    fn plain(index: TypeIndex, bits: u64) -> Self {
-        Self { raw: TVMFFIAny::from_bits(index, bits), owned: false, borrow: PhantomData }
-    }
-
-    #[inline]
-    fn pointer(index: TypeIndex, ptr: *mut c_void) -> Self {
-        Self { raw: TVMFFIAny::from_ptr(index, ptr), owned: false, borrow: PhantomData }
-    }
-}
-
-impl fmt::Debug for Arg<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Arg").field("value", &self.as_view()).field("owned", &self.owned).finish()
-    }
-}
-
-impl Drop for Arg<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.owned {
-            // SAFETY: an owned argument was made from an `Any`, which is dropped here, once.
-            drop(unsafe { Any::from_raw(self.raw) });
-        }
-    }
-}
-
-/// A value that can be an argument of a call.
-pub trait ToAnyView {
-    /// The argument; it borrows from `self` where it can.
-    ///
-    /// Text of more than seven bytes without a NUL, and bytes of more than seven, have no borrowed
-    /// form in the ABI that a `&str` or `&[u8]` could give: they are copied to the heap. Pass
-    /// `&CStr`, [`Str`] or [`Bytes`] where that matters.
-    fn to_arg(&self) -> Arg<'_>;
-}
-
-impl<T: ToAnyView + ?Sized> ToAnyView for &T {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        (**self).to_arg()
-    }
-}
-
-impl<T: ToAnyView + ?Sized> ToAnyView for &mut T {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        (**self).to_arg()
-    }
-}
-
-impl<T: ToAnyView> ToAnyView for Option<T> {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        match self {
-            Some(value) => value.to_arg(),
-            None => Arg::view(AnyView::none()),
-        }
-    }
-}
-
-/// Reads a value of any type as a `T`.
-///
-/// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean;
-/// a boolean accepts an integer; a pointer accepts None; a string or bytes accepts its three
-/// forms; a data type or device accepts its name; an array accepts a list and a map a dict, and the
-/// other way round, as a copy; a shape accepts an array or list of integers; `Option<T>` reads None
-/// as `None`.
-pub trait TryFromAny: Sized {
-    /// Converts a borrowed value.
-    ///
-    /// # Errors
-    /// `TypeError` "expected X, got Y" for a type that does not convert, `ValueError` for a value
-    /// that does not fit.
-    fn try_from_view(view: AnyView<'_>) -> Result<Self>;
-}
+use crate::error::{Result, type_mismatch, value_error};
 
 impl<T: TryFromAny> TryFromAny for Option<T> {
     #[inline]
@@ -132,20 +15,6 @@ impl<T: TryFromAny> TryFromAny for Option<T> {
             return Ok(None);
         }
         T::try_from_view(view).map(Some)
-    }
-}
-
-impl ToAnyView for Any {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        Arg::view(self.as_view())
-    }
-}
-
-impl ToAnyView for AnyView<'_> {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        Arg::view(*self)
     }
 }
 
@@ -277,30 +146,6 @@ impl From<bool> for Any {
     }
 }
 
-impl ToAnyView for *mut c_void {
-    #[inline]
-    fn to_arg(&self) -> Arg<'_> {
-        Arg::pointer(TypeIndex::OPAQUE_PTR, *self)
-    }
-}
-
-impl TryFromAny for *mut c_void {
-    #[track_caller]
-    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        match view.type_index() {
-            TypeIndex::OPAQUE_PTR => Ok(view.as_raw().ptr()),
-            TypeIndex::NONE => Ok(std::ptr::null_mut()),
-            other => Err(type_mismatch("void*", other)),
-        }
-    }
-}
-
-impl From<*mut c_void> for Any {
-    fn from(value: *mut c_void) -> Self {
-        Any(TVMFFIAny::from_ptr(TypeIndex::OPAQUE_PTR, value))
-    }
-}
-
 fn dtype_raw(value: DLDataType) -> TVMFFIAny {
     let lanes = u64::from(value.lanes) << 16;
     let bits = u64::from(value.code) | u64::from(value.bits) << 8 | lanes;
@@ -319,7 +164,7 @@ macro_rules! named_values {
         impl ToAnyView for $ty {
             #[inline]
             fn to_arg(&self) -> Arg<'_> {
-                Arg { raw: $raw(*self), owned: false, borrow: PhantomData }
+                Arg::raw($raw(*self))
             }
         }
 
@@ -349,55 +194,4 @@ named_values! {
     DLDevice, device_raw, TypeIndex::DEVICE, v_device, "Device";
 }
 
-macro_rules! try_from_any {
-    ($($ty:ty),*) => {$(
-        impl TryFrom<Any> for $ty {
-            type Error = Error;
-
-            #[track_caller]
-            fn try_from(value: Any) -> Result<Self> {
-                value.cast()
-            }
-        }
-
-        impl TryFrom<AnyView<'_>> for $ty {
-            type Error = Error;
-
-            #[track_caller]
-            fn try_from(value: AnyView<'_>) -> Result<Self> {
-                value.cast()
-            }
-        }
-    )*};
-}
-try_from_any!(
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
-    isize,
-    usize,
-    f32,
-    f64,
-    bool,
-    *mut c_void,
-    DLDataType,
-    DLDevice,
-    Str,
-    String,
-    Bytes,
-    ObjectRef,
-    Function,
-    Tensor,
-    Module,
-    Shape,
-    Array,
-    List,
-    Map,
-    Dict,
-    Error
-);
+try_from_any!(i8, i16, i32, i64, u8, u16, u32, u64, isize, usize, f32, f64, bool, DLDataType, DLDevice);

@@ -4,12 +4,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{guard, null_argument, required, required_bytes, required_out, required_text};
 use crate::abi::*;
 use crate::any::AnyView;
+use crate::boundary::{guard, null_argument, required, required_bytes, required_out};
 use crate::error::{Result, type_mismatch};
 use crate::function::Function;
-use crate::object::{AsObject, ObjectRef};
+use crate::heap::{AsObject, ObjectRef};
 use crate::registry;
 use crate::string::Str;
 
@@ -55,8 +55,7 @@ pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, o
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let name = unsafe { required_bytes(name, "name")? };
-        // A name that is not UTF-8 cannot have been registered.
-        let found = std::str::from_utf8(name).ok().and_then(registry::get_global);
+        let found = registry::find(name);
         let handle = found.map_or(std::ptr::null_mut(), |f| f.into_object().into_raw());
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(handle.cast()) };
@@ -76,8 +75,8 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
 ) -> c_int {
     guard(|| {
         // SAFETY: promised by the caller.
-        let (name, function) = unsafe { (required_text(name, "name")?, function_of(f, "f")?) };
-        registry::set_global(&name, function, allow_override != 0)
+        let (name, function) = unsafe { (required_bytes(name, "name")?, function_of(f, "f")?) };
+        registry::register(name, function, Str::new(""), allow_override != 0)
     })
 }
 
@@ -94,10 +93,10 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
         // SAFETY: promised by the caller.
         unsafe {
             let info = required(method_info, "method_info")?;
-            let name = required_text(&raw const info.name, "name")?;
+            let name = required_bytes(&raw const info.name, "name")?;
             let metadata = Str::from_utf8(info.metadata.as_slice())?;
             let function: Function = AnyView::from_raw(info.method).cast()?;
-            registry::set_global_with_metadata(&name, function, metadata, allow_override != 0)
+            registry::register(name, function, metadata, allow_override != 0)
         }
     })
 }
@@ -141,9 +140,13 @@ pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(any_view: *const TVMFFIAny, out
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let view = unsafe { AnyView::from_raw(*required(any_view, "any_view")?) };
-        let owned = view.to_owned()?;
+        let owned = match view.type_index() {
+            // As upstream: C code may know that the tensor stays.
+            TypeIndex::DL_TENSOR_PTR => view.as_raw(),
+            _ => view.to_owned()?.into_raw(),
+        };
         // SAFETY: `out` is not NULL, and writable by contract.
-        unsafe { out.write(owned.into_raw()) };
+        unsafe { out.write(owned) };
         Ok(())
     })
 }

@@ -4,10 +4,10 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::{c_bytes, guard, guard_value, null_argument, required_out};
 use crate::abi::*;
+use crate::boundary::{c_bytes, guard, guard_value, null_argument, required_out};
 use crate::env;
-use crate::object::AsObject;
+use crate::heap::AsObject;
 
 /// Handle of a stream.
 pub type TVMFFIStreamHandle = *mut c_void;

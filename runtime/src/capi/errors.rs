@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 
 use super::call::check_type;
-use super::{c_bytes, guard_value, required_bytes};
 use crate::abi::*;
+use crate::boundary::{c_bytes, guard_value, required_bytes, required_out};
 use crate::error::{self, Error, Result};
-use crate::object::{AsObject, ObjectRef};
+use crate::heap::{AsObject, ObjectRef};
 
 /// Moves the raised error out of this thread's slot; `*result` is NULL when there is none.
 ///
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     out: *mut TVMFFIObjectHandle,
 ) -> c_int {
     let body = || -> Result<()> {
-        let out = super::required_out(out, "out")?;
+        let out = required_out(out, "out")?;
         if !cause_chain.is_null() {
             check_type(cause_chain, TypeIndex::ERROR, "cause_chain")?;
         }

@@ -3,11 +3,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::{c_bytes, guard, null_argument, required_out};
 use crate::abi::*;
+use crate::boundary::{c_bytes, guard, null_argument, required_out};
 use crate::error::{Result, type_mismatch, value_error};
+use crate::heap::ObjectRef;
 use crate::module::{Module, register_context_symbol, register_system_symbol};
-use crate::object::ObjectRef;
 
 /// Finds a function in the modules that a library imports, or else among the global ones.
 ///
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
         let object = object.ok_or_else(|| null_argument("library_ctx"))?;
         let module: Module =
             object.downcast().map_err(|object: ObjectRef| type_mismatch("ffi.Module", object.type_index()))?;
-        let function = module.lookup_from_imports(name)?;
+        let function = module.lookup_for_code(name)?;
         // SAFETY: not NULL, and writable by contract. The module keeps the function.
         unsafe { out.write(function.as_raw_handle()) };
         Ok(())

@@ -6,10 +6,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::{guard, guard_value, null_argument, required_out};
 use crate::abi::*;
+use crate::boundary::{guard, guard_value, null_argument, required_out};
 use crate::error::runtime_error;
-use crate::object::{alloc, count, create_opaque};
+use crate::heap::{alloc, count};
+use crate::object::create_opaque;
 
 /// The version of the TVM FFI that this crate implements: `TVM_FFI_VERSION_*` of `tvm/ffi/c_api.h`.
 pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 16 };
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
             return Ok(0);
         }
         let init_func = init_func.ok_or_else(|| null_argument("init_func"))?;
-        let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         if !handle.load(Ordering::Acquire).is_null() {
             return Ok(0);
         }
@@ -131,6 +132,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
             return Ok(code);
         }
         if result.is_null() {
+            drop(lock);
             return Err(runtime_error("init_func must return a non-NULL handle"));
         }
         handle.store(result, Ordering::Release);

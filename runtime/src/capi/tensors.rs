@@ -6,10 +6,10 @@ use std::ffi::c_int;
 use std::mem::ManuallyDrop;
 
 use super::call::check_type;
-use super::{guard, null_argument, required, required_out};
 use crate::abi::*;
+use crate::boundary::{guard, null_argument, required, required_out};
 use crate::error::{Result, value_error};
-use crate::object::{AsObject, ObjectRef};
+use crate::heap::{AsObject, ObjectRef};
 use crate::tensor::Tensor;
 
 /// Borrows the tensor behind a handle.

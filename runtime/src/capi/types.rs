@@ -4,9 +4,9 @@
 
 use std::ffi::c_int;
 
-use super::{guard, guard_value, required, required_bytes, required_out, required_text};
 use crate::abi::*;
 use crate::any::AnyView;
+use crate::boundary::{guard, guard_value, required, required_bytes, required_out};
 use crate::error::{Error, kind};
 use crate::type_table::{self, TypeRequest};
 
@@ -19,8 +19,9 @@ pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, 
     guard(|| {
         let out = required_out(out_tindex, "out_tindex")?;
         // SAFETY: promised by the caller.
-        let key = unsafe { required_text(type_key, "type_key")? };
-        let Some(index) = type_table::key_to_index(&key) else {
+        let key = unsafe { required_bytes(type_key, "type_key")? };
+        let Some(index) = type_table::key_to_index(key) else {
+            let key = String::from_utf8_lossy(key);
             return Err(Error::new(kind::INTERNAL_ERROR, &format!("Cannot find type `{key}`")));
         };
         // SAFETY: `out` is not NULL, and writable by contract.
@@ -45,9 +46,9 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
 ) -> i32 {
     guard_value(-1, || {
         // SAFETY: promised by the caller.
-        let key = unsafe { required_text(type_key, "type_key")? };
+        let key = unsafe { required_bytes(type_key, "type_key")? };
         type_table::get_or_alloc_index(TypeRequest {
-            key: &key,
+            key,
             static_index: static_type_index,
             depth: type_depth,
             num_child_slots,

@@ -4,9 +4,9 @@
 
 use std::ffi::c_int;
 
-use super::{guard, required, required_bytes, required_out};
 use crate::abi::*;
 use crate::any::Any;
+use crate::boundary::{guard, required, required_bytes, required_out, required_text};
 use crate::error::value_error;
 use crate::string::{Bytes, Str, raw_str_from_bytes};
 
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn TVMFFIDataTypeFromString(str: *const TVMFFIByteArray, o
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
-        let text = unsafe { super::required_text(str, "str")? };
+        let text = unsafe { required_text(str, "str")? };
         let dtype = text.parse::<DLDataType>().map_err(|error| value_error(&error.to_string()))?;
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(dtype) };

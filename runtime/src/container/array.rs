@@ -8,8 +8,8 @@ use std::ops::Deref;
 use super::{key, seq};
 use crate::abi::TypeIndex;
 use crate::any::Any;
-use crate::error::Result;
-use crate::object::{ObjectRef, object_wrapper};
+use crate::error::{Result, object_wrapper};
+use crate::heap::ObjectRef;
 
 /// An immutable sequence of values, `ffi.Array`. Dereferences to `[Any]`.
 #[derive(Clone)]

@@ -12,8 +12,8 @@ use super::map::Map;
 use super::table::Table;
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
-use crate::error::Result;
-use crate::object::{ObjectRef, marked, object_wrapper};
+use crate::error::{Result, object_wrapper};
+use crate::heap::{ObjectRef, marked};
 
 /// A map from keys to values that changes, `ffi.Dict`, in the order of insertion. Clones are
 /// handles to the same dict. Keys are those of a [`Map`].

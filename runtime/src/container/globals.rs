@@ -7,12 +7,15 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Array, Dict, List, Map, index_error};
+use super::array::Array;
+use super::dict::Dict;
+use super::list::List;
+use super::map::Map;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Error, Result, kind, type_mismatch};
+use crate::error::{Error, Result, index_error, kind, type_mismatch};
 use crate::function::Function;
-use crate::object::{AsObject, ObjectLayout, ObjectRef, make_object};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_own_object};
 use crate::registry::{Globals, with_args};
 use crate::tensor::Tensor;
 
@@ -127,8 +130,9 @@ fn dicts(globals: &mut Globals) {
 /// A container of exactly the type `T`.
 fn exact<T: AsObject>(view: &AnyView<'_>) -> Result<T> {
     let mismatch = |index| type_mismatch(T::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"), index);
-    let object = view.object(|index| index == T::TYPE_INDEX).ok_or_else(|| mismatch(view.type_index()))?;
-    object.downcast().map_err(|object: ObjectRef| mismatch(object.type_index()))
+    let object = view.object(T::is_object).ok_or_else(|| mismatch(view.inner_type_index()))?;
+    // SAFETY: the object is a `T`.
+    Ok(unsafe { T::from_object_unchecked(object) })
 }
 
 fn owned(args: &[AnyView<'_>]) -> Result<Vec<Any>> {
@@ -204,7 +208,7 @@ unsafe impl ObjectLayout for PlainObject {
 fn missing() -> ObjectRef {
     static MISSING: OnceLock<ObjectRef> = OnceLock::new();
     let make = || {
-        let object = make_object(0, |header, _| PlainObject { header });
+        let object = make_own_object(|header| PlainObject { header });
         // SAFETY: `make_object` hands out the object's one strong reference.
         unsafe { ObjectRef::from_non_null(object) }
     };

@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::slice;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{index_error, key, seq};
+use super::{key, seq};
 use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::Any;
-use crate::error::{Error, Result, kind};
-use crate::object::{ObjectRef, object_wrapper};
+use crate::error::{Error, Result, index_error, kind, object_wrapper};
+use crate::heap::ObjectRef;
 
 /// A sequence that changes, `ffi.List`. Clones are handles to the same list.
 ///

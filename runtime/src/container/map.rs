@@ -9,8 +9,8 @@ use super::key::PlainKey;
 use super::table::Table;
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
-use crate::error::Result;
-use crate::object::{ObjectRef, marked, object_wrapper};
+use crate::error::{Result, object_wrapper};
+use crate::heap::{ObjectRef, marked};
 
 /// An immutable map from keys to values, `ffi.Map`, in the order of insertion.
 ///

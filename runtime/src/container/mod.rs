@@ -11,12 +11,12 @@
 //! **Cycles.** A list or dict that contains itself is never freed, as upstream.
 
 mod array;
+mod convert;
 mod dict;
 mod globals;
 mod key;
 mod list;
 mod map;
-mod release;
 mod seq;
 mod table;
 
@@ -26,13 +26,3 @@ pub(crate) use globals::globals;
 pub use key::PlainKey;
 pub use list::List;
 pub use map::{Map, MapIter};
-pub(crate) use release::release;
-
-use crate::error::{Error, kind};
-
-/// The error of an index that is out of bounds.
-#[track_caller]
-#[cold]
-fn index_error(index: impl std::fmt::Display, len: usize) -> Error {
-    Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {len} elements"))
-}

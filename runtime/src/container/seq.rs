@@ -5,10 +5,9 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use super::release::release;
 use crate::abi::*;
 use crate::any::Any;
-use crate::object::{ObjectLayout, ObjectRef, make_object};
+use crate::heap::{ObjectLayout, ObjectRef, make_object, release};
 
 #[repr(C)]
 struct SeqObject<const INDEX: i32> {
@@ -19,26 +18,23 @@ struct SeqObject<const INDEX: i32> {
 // SAFETY: repr(C) with the header first; the cell follows, as the header file says.
 unsafe impl<const INDEX: i32> ObjectLayout for SeqObject<INDEX> {
     const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
-}
 
-// The elements behind an object are aligned: its size is a multiple of their alignment.
-const _: () = assert!(size_of::<SeqObject<0>>() == 56 && align_of::<Any>() == 8);
-
-impl<const INDEX: i32> Drop for SeqObject<INDEX> {
-    fn drop(&mut self) {
-        // Through the cell, whose elements and block C code may have changed since.
-        let TVMFFISeqCell { data, size, data_deleter, .. } = self.cell;
-        let data = data.cast::<Any>();
-        // SAFETY: the cell owns `size` values at `data`, each of which is moved out once; then the
-        // block is given to its own deleter.
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: through the cell, whose elements and block C code may have changed since: it owns `size` values at `data`, each of
+        // which is moved out once; then the block is given to its own deleter.
         unsafe {
-            release((0..usize::try_from(size).unwrap_or(0)).map(|i| data.add(i).read()));
+            let TVMFFISeqCell { data, size, data_deleter, .. } = (*object).cell;
+            let values = data.cast::<Any>();
+            release((0..usize::try_from(size).unwrap_or(0)).filter_map(|i| values.add(i).read().into_object()));
             if let Some(data_deleter) = data_deleter {
-                data_deleter(data.cast());
+                data_deleter(data);
             }
         }
     }
 }
+
+// The elements behind an object are aligned: its size is a multiple of their alignment.
+const _: () = assert!(size_of::<SeqObject<0>>() == 56 && align_of::<Any>() == 8);
 
 /// A new object with its elements behind the cell.
 pub(super) fn new_inline<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {

@@ -7,9 +7,9 @@ use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 
 use super::key::{self, PlainKey};
-use super::release::release;
 use crate::any::Any;
 use crate::error::Result;
+use crate::heap::release;
 
 #[derive(Clone, Default)]
 pub(super) struct Table {
@@ -110,6 +110,11 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        release(std::mem::take(&mut self.entries).into_iter().flat_map(|(key, value)| [key, value]));
+        release(
+            std::mem::take(&mut self.entries)
+                .into_iter()
+                .flat_map(|(key, value)| [key, value])
+                .filter_map(Any::into_object),
+        );
     }
 }

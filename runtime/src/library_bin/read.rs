@@ -1,7 +1,8 @@
 //! Reading: every bound, index and length is checked, and nothing is allocated for a length before as many bytes are seen to be there.
 
+use super::error::LibraryBinError;
+use super::format::{LIBRARY_KIND, MAX_LEN, WORD};
 use super::tree::Tree;
-use super::{LIBRARY_KIND, LibraryBinError, MAX_LEN, WORD};
 
 /// A node of the import tree.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

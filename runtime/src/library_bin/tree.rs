@@ -1,6 +1,7 @@
 //! The import tree in CSR form, and its rules, which reader and writer share.
 
-use super::{LibraryBinError, WORD};
+use super::error::LibraryBinError;
+use super::format::WORD;
 
 /// Who imports whom: as in the format, and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Writing: only the lengths of payloads are asked for, so that a caller streams them from wherever they are.
 
+use super::error::LibraryBinError;
+use super::format::{LIBRARY_KIND, MAX_LEN, WORD};
 use super::tree::Tree;
-use super::{LIBRARY_KIND, LibraryBinError, MAX_LEN, WORD};
 
 /// A node to write.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Module, ModuleImpl, PropertyMask};
+use super::implementation::{ModuleImpl, PropertyMask};
+use super::object::Module;
 use crate::error::Result;
 use crate::function::Function;
 
@@ -15,7 +16,7 @@ pub struct ModuleBuilder {
 }
 
 impl ModuleBuilder {
-    pub(super) fn new(kind: &str) -> Self {
+    fn new(kind: &str) -> Self {
         Self { kind: kind.to_owned(), functions: BTreeMap::new(), keep_alive: Vec::new() }
     }
 
@@ -37,6 +38,19 @@ impl ModuleBuilder {
     /// The module.
     pub fn build(self) -> Module {
         Module::from_impl(self)
+    }
+}
+
+impl Module {
+    /// A module of functions in memory; a later function of the same name wins.
+    pub fn new(kind: &str, functions: impl IntoIterator<Item = (String, Function)>) -> Self {
+        let add = |builder: ModuleBuilder, (name, function): (String, _)| builder.function(&name, function);
+        functions.into_iter().fold(Self::builder(kind), add).build()
+    }
+
+    /// A builder of a module of functions in memory.
+    pub fn builder(kind: &str) -> ModuleBuilder {
+        ModuleBuilder::new(kind)
     }
 }
 

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::{Module, library, load};
+use super::object::Module;
+use super::{library, load};
 use crate::any::Any;
 use crate::container::Array;
-use crate::registry::Globals;
+use crate::registry::{Globals, LOAD_FROM_FILE};
 
 /// The global functions of modules.
 pub(crate) fn globals(globals: &mut Globals) {
-    globals
-        .fixed("ffi.ModuleLoadFromFile", |[path]| Ok(load::load_from_file(Path::new(&path.cast::<String>()?))?.into()));
+    globals.fixed(LOAD_FROM_FILE, |[path]| Ok(load::load_from_file(Path::new(&path.cast::<String>()?))?.into()));
     globals.fixed("ffi.Module.load_from_file.so", |[path, _format]| Ok(library::open(&path.cast::<String>()?)?.into()));
     globals.packed("ffi.SystemLib", |args| {
         let prefix = args.first().map(|prefix| prefix.cast::<String>()).transpose()?;

@@ -141,4 +141,12 @@ pub trait ModuleImpl: Send + Sync {
     fn write_to_file(&self, _file_name: &str, _format: &str) -> Result<()> {
         Err(runtime_error(&format!("Module[{}] does not support WriteToFile", self.kind())))
     }
+
+    /// Lets what the module has loaded be unloaded with the last that uses it, and says whether there is such a thing.
+    ///
+    /// # Safety
+    /// As [`Module::unload_when_unused`](super::Module::unload_when_unused).
+    unsafe fn unload_when_unused(&self) -> bool {
+        false
+    }
 }

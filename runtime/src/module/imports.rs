@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::Module;
+use super::object::Module;
 use crate::error::{Result, runtime_error};
-use crate::object::AsObject;
+use crate::function::Function;
+use crate::heap::release;
 
 /// Held while an import is checked and added: two threads that import each other's module would else make a cycle.
 static ADDING: Mutex<()> = Mutex::new(());
@@ -24,7 +25,7 @@ impl Module {
     pub fn import_module(&self, other: &Module) -> Result<()> {
         // Dropped after the lock: a destructor may import.
         let mut seen: HashMap<usize, Module> = HashMap::new();
-        let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = vec![other.clone()];
         while let Some(module) = waiting.pop() {
             // What was seen before is dropped here, which is not its last reference.
@@ -33,18 +34,54 @@ impl Module {
                 place.insert(module);
             }
         }
-        if seen.contains_key(&self.address()) {
-            return Err(runtime_error("Cyclic dependency detected during import"));
+        let is_cycle = seen.contains_key(&self.address());
+        if !is_cycle {
+            self.push_import(other.clone());
         }
-        self.push_import(other.clone());
-        Ok(())
+        // An error is made without the lock: its allocator may be somebody's code.
+        drop(adding);
+        if is_cycle { Err(runtime_error("Cyclic dependency detected during import")) } else { Ok(()) }
     }
 
     /// Takes back all imports. Functions that were looked up stay.
     pub fn clear_imports(&self) {
         let old = std::mem::take(&mut *self.body().imports.write().unwrap_or_else(PoisonError::into_inner));
         // After the lock, and however long a chain of imports is.
-        crate::container::release(old.into_iter().map(Into::into));
+        release(old.into_iter().map(Into::into));
+    }
+
+    /// The function of that name, here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn get_function_from(&self, name: &str, query_imports: bool) -> Result<Option<Function>> {
+        self.first_of(query_imports, |module| module.get_function(name))
+    }
+
+    /// Whether there is a function of that name, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn implements_function(&self, name: &str, query_imports: bool) -> Result<bool> {
+        let found = self
+            .first_of(query_imports, |module| Ok(module.implementation().implements_function(name)?.then_some(())))?;
+        Ok(found.is_some())
+    }
+
+    /// The metadata of a function, a JSON text, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn function_metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
+        self.first_of(query_imports, |module| module.implementation().function_metadata(name))
+    }
+
+    /// The doc text of a function, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// What an implementation raises.
+    pub fn function_doc(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
+        self.first_of(query_imports, |module| module.implementation().function_doc(name))
     }
 
     /// Imports as a tree says that has no cycle: `children(i)` are the indices of the modules that module `i` imports.
@@ -75,10 +112,6 @@ impl Module {
 
     fn push_import(&self, other: Module) {
         self.body().imports.write().unwrap_or_else(PoisonError::into_inner).push(other);
-    }
-
-    pub(super) fn address(&self) -> usize {
-        self.as_object().as_ptr().addr()
     }
 }
 

@@ -2,17 +2,15 @@
 
 use std::path::Path;
 
-use super::Module;
+use super::object::Module;
 use crate::abi::symbol::LIBRARY_BIN;
 use crate::any::Any;
 use crate::error::{Result, runtime_error, value_error};
-use crate::registry::{get_global, set_global, with_args};
+use crate::registry::{FILE_LOADER, find, get_global, set_global, with_args};
 use crate::string::Bytes;
 
 /// Begins the name of the global function that makes modules of a kind; the kind follows.
 const FROM_BYTES: &str = "ffi.Module.load_from_bytes.";
-/// Begins the name of the global function that loads files of a format; the extension follows.
-const FROM_FILE: &str = "ffi.Module.load_from_file.";
 
 /// Registers what makes modules of `kind` of their bytes: the global function `ffi.Module.load_from_bytes.<kind>`. A library that carries
 /// such modules passes bytes that lie in the library, which is open for as long as they are there; they are not copied.
@@ -25,6 +23,24 @@ pub fn register_module_loader(
 ) -> Result<()> {
     let function = with_args("ffi.Module.load_from_bytes", move |[bytes]| load(bytes.cast()?).map(Any::from));
     set_global(&format!("{FROM_BYTES}{kind}"), function, false)
+}
+
+impl Module {
+    /// Loads a file, as upstream's `Module::LoadFromFile`: the global function `ffi.Module.load_from_file.<extension>` does it. The
+    /// extensions `dll`, `dylib` and `dso` stand for `so`, the loader of shared libraries, which is built in; it looks for a path without a
+    /// directory where the system looks for libraries. A library stays open for as long as the process lives, since nothing tells whether
+    /// values that its code has made are still there; [`unload_when_unused`](Self::unload_when_unused) changes that.
+    ///
+    /// # Errors
+    /// `RuntimeError` for a path without extension, or an extension without loader; the error of the loader. Where a library misses
+    /// symbols of this runtime, the message says how the executable exports them.
+    ///
+    /// # Safety
+    /// As for any library: what its initialisers do, its functions with any arguments, and its symbols that begin with `__tvm_ffi_`, must be
+    /// as upstream's documents for compilers say.
+    pub unsafe fn load_from_file(path: impl AsRef<Path>) -> Result<Self> {
+        load_from_file(path.as_ref())
+    }
 }
 
 pub(super) fn load_from_bytes(kind: &str, bytes: Bytes) -> Result<Module> {
@@ -49,8 +65,8 @@ pub(super) fn load_from_file(path: &Path) -> Result<Module> {
         "dll" | "dylib" | "dso" => "so",
         format => format,
     };
-    let name = format!("{FROM_FILE}{format}");
-    let loader = get_global(&name).ok_or_else(|| {
+    let name = format!("{FILE_LOADER}{format}");
+    let loader = find(name.as_bytes()).ok_or_else(|| {
         runtime_error(&format!("Loader for `.{format}` files is not registered: the global function `{name}`"))
     })?;
     loader.call((file, format))?.cast()

@@ -1,30 +1,29 @@
 //! What code of a module finds in its imports: `TVMFFIEnvModLookupFromImports`, whose results are kept here.
 
-use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
-use super::{Module, imports};
+use super::imports;
+use super::object::{Lookups, Module};
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
-use crate::object::{AsObject, WeakRef};
-use crate::registry::get_global;
-
-/// What a module has handed out to code, which stays for as long as the module.
-#[derive(Default)]
-pub(super) struct Lookups {
-    found: HashMap<String, Function>,
-    /// What was found before `newer` came. Code may be about to call it.
-    retired: Vec<Function>,
-    newer: Option<WeakRef>,
-}
+use crate::heap::{AsObject, WeakRef};
+use crate::registry::{find, loads_code};
 
 impl Module {
     /// The function of that name for code of this module: of the imported modules and theirs, or else the global one. The module keeps it,
     /// and gives the same one from then on.
     ///
     /// # Errors
-    /// `RuntimeError` where there is none; what an implementation raises.
+    /// `RuntimeError` where there is none, or where the name is that of a global function that loads code; what an implementation raises.
     pub fn lookup_from_imports(&self, name: &str) -> Result<Function> {
+        if loads_code(name.as_bytes()) {
+            return Err(runtime_error(&format!("`{name}` loads code: call `Module::load_from_file`")));
+        }
+        self.lookup_for_code(name)
+    }
+
+    /// As [`Module::lookup_from_imports`], for C code, which gets functions that load code, too.
+    pub(crate) fn lookup_for_code(&self, name: &str) -> Result<Function> {
         let newer = {
             let lookups = self.lookups();
             if let Some(function) = lookups.found.get(name) {
@@ -36,7 +35,7 @@ impl Module {
         // Without the lock, since an import may look something up itself.
         let imported = newer.as_ref().unwrap_or(self).imports();
         let found = imports::first_of(imported, true, |module| module.get_function(name))?;
-        let function = found.or_else(|| get_global(name)).ok_or_else(|| {
+        let function = found.or_else(|| find(name.as_bytes())).ok_or_else(|| {
             runtime_error(&format!("Cannot find function {name} in the imported modules or global registry."))
         })?;
         // Whoever was first is right: its address may be in use.

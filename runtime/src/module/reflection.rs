@@ -3,18 +3,18 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::Module;
+use super::object::Module;
 use crate::abi::*;
 use crate::any::Any;
-use crate::capi::{guard, null_argument, required_out};
+use crate::boundary::{guard, null_argument, required_out};
 use crate::container::Array;
 use crate::error::{runtime_error, type_mismatch};
-use crate::object::ObjectRef;
+use crate::heap::ObjectRef;
 
 /// The fields of `ffi.Module`.
-pub(crate) fn fields() -> [TVMFFIFieldInfo; 1] {
+pub(crate) fn fields() -> Vec<TVMFFIFieldInfo> {
     let text = |text: &'static str| TVMFFIByteArray::from_slice(text.as_bytes());
-    [TVMFFIFieldInfo {
+    vec![TVMFFIFieldInfo {
         name: text("imports_"),
         doc: text(""),
         metadata: text(r#"{"type_schema":"{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}"}"#),

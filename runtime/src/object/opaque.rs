@@ -4,9 +4,9 @@
 
 use std::ffi::c_void;
 
-use super::{ObjectLayout, ObjectRef, make_object};
 use crate::abi::*;
 use crate::error::{Error, Result, kind};
+use crate::heap::{ObjectLayout, ObjectRef, make_object};
 
 #[repr(C)]
 struct OpaqueObject {
@@ -18,13 +18,13 @@ struct OpaqueObject {
 // SAFETY: repr(C) with the header first; the cell follows, as the header file says.
 unsafe impl ObjectLayout for OpaqueObject {
     const TYPE_INDEX: TypeIndex = TypeIndex::OPAQUE_PY_OBJECT;
-}
 
-impl Drop for OpaqueObject {
-    fn drop(&mut self) {
-        if let Some(deleter) = self.deleter {
-            // SAFETY: the creator promised that the deleter takes this handle, once.
-            unsafe { deleter(self.cell.handle) };
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: the creator promised that the deleter takes this handle, once.
+        unsafe {
+            if let Some(deleter) = (*object).deleter {
+                deleter((*object).cell.handle);
+            }
         }
     }
 }

@@ -2,49 +2,27 @@
 //! Those of containers and modules are in `container` and `module`.
 //! No header section: upstream registers them in `function.cc`, `object.cc`, `container.cc`.
 
-use super::{list_global_names, read, remove_global};
+use super::globals::{Globals, with_args};
+use super::table::{metadata, names, remove};
 use crate::abi::TypeIndex;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, kind, runtime_error, type_mismatch, value_error};
 use crate::function::Function;
 use crate::shape::Shape;
-use crate::string::Bytes;
+use crate::string::{Bytes, raw_str_from_bytes};
 
-/// A function that takes `N` arguments, and raises `TypeError` for any other number.
-pub(crate) fn with_args<const N: usize, F>(name: &'static str, body: F) -> Function
-where
-    F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,
-{
-    Function::from_packed(move |args| match args.try_into() {
-        Ok(args) => body(args),
-        Err(_) => Err(Error::new(kind::TYPE_ERROR, &format!("{name}: expected {N} arguments, got {}", args.len()))),
-    })
-}
-
-/// Functions by name, as they are collected.
-pub(crate) struct Globals(Vec<(&'static str, Function)>);
-
-impl Globals {
-    pub(crate) fn packed(&mut self, name: &'static str, body: fn(&[AnyView<'_>]) -> Result<Any>) {
-        self.0.push((name, Function::from_packed(body)));
-    }
-
-    pub(crate) fn fixed<const N: usize>(&mut self, name: &'static str, body: fn(&[AnyView<'_>; N]) -> Result<Any>) {
-        self.0.push((name, with_args(name, body)));
-    }
-}
-
-pub(super) fn builtins() -> Vec<(&'static str, Function)> {
-    let mut globals = Globals(Vec::new());
-    crate::container::globals(&mut globals);
-    crate::module::globals(&mut globals);
-    globals.fixed("ffi.FunctionRemoveGlobal", |[global]| Ok(remove_global(&global.cast::<String>()?).into()));
-    globals.fixed("ffi.FunctionListGlobalNamesFunctor", |[]| Ok(names_functor(list_global_names()).into()));
+/// The global functions of strings, bytes, shapes, and of the table itself.
+pub(crate) fn builtins(globals: &mut Globals) {
+    globals.fixed("ffi.FunctionRemoveGlobal", |[global]| Ok(remove(name(global)?).into()));
+    globals.fixed("ffi.FunctionListGlobalNamesFunctor", |[]| Ok(names_functor(names()).into()));
     globals.fixed("ffi.GetGlobalFuncMetadata", |[global]| {
-        let global: String = global.cast()?;
-        match read().get(&global) {
-            Some(entry) => Ok(entry.metadata.clone().into()),
-            None => Err(runtime_error(&format!("Global Function is not found: {global}"))),
+        let global = name(global)?;
+        match metadata(global) {
+            Some(metadata) => Ok(metadata.into()),
+            None => {
+                let global = String::from_utf8_lossy(global);
+                Err(runtime_error(&format!("Global Function is not found: {global}")))
+            }
         }
     });
     globals.fixed("ffi.String", |[text]| {
@@ -55,18 +33,23 @@ pub(super) fn builtins() -> Vec<(&'static str, Function)> {
     });
     globals.fixed("ffi.Bytes", |[bytes]| bytes.cast::<Bytes>().map(Any::from));
     globals.packed("ffi.Shape", make_shape);
-    globals.0
+}
+
+/// A name, which need not be UTF-8.
+fn name<'a>(view: &'a AnyView<'_>) -> Result<&'a [u8]> {
+    view.str_bytes().ok_or_else(|| type_mismatch("ffi.String", view.type_index()))
 }
 
 /// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.
-fn names_functor(names: Vec<String>) -> Function {
+fn names_functor(names: Vec<Vec<u8>>) -> Function {
     with_args("names functor", move |[index]| {
         let index: i64 = index.cast()?;
         if index < 0 {
             return Ok(names.len().into());
         }
         match names.get(index as usize) {
-            Some(name) => Ok(name.as_str().into()),
+            // SAFETY: the value is a new one.
+            Some(name) => Ok(unsafe { Any::from_raw(raw_str_from_bytes(name)) }),
             None => {
                 Err(Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {} names", names.len())))
             }

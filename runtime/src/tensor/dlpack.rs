@@ -2,10 +2,11 @@
 //! Import takes the structure over and calls its deleter once; export holds a reference.
 //! Header section: "DLPack support APIs"; checks as upstream's `Tensor::FromDLPack`.
 
-use super::{Tensor, dims, fill_contiguous_strides, is_contiguous};
+use super::dims::{dims, fill_contiguous_strides, is_aligned, is_contiguous};
+use super::object::Tensor;
 use crate::abi::*;
 use crate::error::{Result, runtime_error};
-use crate::object::{AsObject, ObjectRef};
+use crate::heap::{AsObject, ObjectRef};
 
 /// What both managed structures have in common.
 pub(crate) trait Managed: Sized {
@@ -102,18 +103,6 @@ impl<T: Managed> Drop for Imported<T> {
             }
         }
     }
-}
-
-/// Whether a tensor's first element is aligned; an alignment of zero asks for nothing.
-pub(super) fn is_aligned(tensor: &DLTensor, alignment: usize) -> bool {
-    if alignment == 0 {
-        return true;
-    }
-    let offset = tensor.byte_offset as usize;
-    if tensor.device.device_type.is_direct_address() {
-        return (tensor.data as usize).wrapping_add(offset).is_multiple_of(alignment);
-    }
-    offset.is_multiple_of(alignment)
 }
 
 impl Tensor {

@@ -20,13 +20,22 @@ pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
     }
 }
 
+/// An element type for which all bits are values, so that functions may write to a slice of it: each but `bool`.
+///
+/// ```compile_fail,E0277
+/// let mut flags = [true, false];
+/// let view = tvm_ffi_runtime::TensorView::from_mut_slice(&mut flags, &[2]);
+/// ```
+pub trait AnyBits: Element {}
+
 macro_rules! elements {
     ($($ty:ty = $dtype:ident),*) => {$(
         impl sealed::Sealed for $ty {}
         impl Element for $ty {
             const DTYPE: DLDataType = DLDataType::$dtype;
         }
-        const _: () = assert!(size_of::<$ty>() == DLDataType::$dtype.itemsize());
+        impl AnyBits for $ty {}
+        const _: () = assert!(size_of::<$ty>() == DLDataType::$dtype.itemsize() && size_of::<$ty>() <= 8);
     )*};
 }
 elements!(

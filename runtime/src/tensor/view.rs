@@ -6,34 +6,44 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::{Element, checked_numel, dims, fill_contiguous_strides, is_contiguous, ndim_of};
+use super::dims::{checked_numel, dims, fill_contiguous_strides, is_contiguous, ndim_of};
+use super::element::{AnyBits, Element};
 use crate::abi::*;
+use crate::any::{AnyView, Arg, ToAnyView};
 use crate::error::{Result, value_error};
 
 /// A tensor over borrowed memory.
 pub struct TensorView<'a> {
     tensor: DLTensor,
-    /// Shape and strides, which `tensor` points at.
-    _dims: Box<[i64]>,
+    /// Shape and strides, which `tensor` points at. No box, which would have to be the only way to them.
+    _dims: Vec<i64>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> TensorView<'a> {
-    /// Views a slice as a contiguous tensor on the CPU. Functions that are given the view must
-    /// not write to it; use [`TensorView::from_mut_slice`] for those that do.
-    ///
-    /// # Errors
-    /// `ValueError` when the number of elements is not that of the shape.
-    pub fn from_slice<T: Element>(elements: &'a [T], shape: &[i64]) -> Result<Self> {
-        Self::over(elements.as_ptr().cast_mut(), elements.len(), shape)
-    }
-
     /// Views a mutable slice as a contiguous tensor on the CPU.
     ///
     /// # Errors
-    /// As [`TensorView::from_slice`].
-    pub fn from_mut_slice<T: Element>(elements: &'a mut [T], shape: &[i64]) -> Result<Self> {
+    /// `ValueError` when the number of elements is not that of the shape.
+    pub fn from_mut_slice<T: AnyBits>(elements: &'a mut [T], shape: &[i64]) -> Result<Self> {
         Self::over(elements.as_mut_ptr(), elements.len(), shape)
+    }
+
+    /// Views a slice as a contiguous tensor on the CPU. The ABI has no `DLTensor*` that is read-only, so nothing keeps functions from
+    /// writing to it; [`Tensor::from_slice`](crate::Tensor::from_slice) copies the elements instead.
+    ///
+    /// ```compile_fail,E0133
+    /// static READ_ONLY: [f32; 2] = [1.0, 2.0];
+    /// let view = tvm_ffi_runtime::TensorView::from_slice(&READ_ONLY, &[2]);
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TensorView::from_mut_slice`].
+    ///
+    /// # Safety
+    /// No function that is given the view may write to it.
+    pub unsafe fn from_slice<T: Element>(elements: &'a [T], shape: &[i64]) -> Result<Self> {
+        Self::over(elements.as_ptr().cast_mut(), elements.len(), shape)
     }
 
     fn over<T: Element>(data: *mut T, len: usize, shape: &[i64]) -> Result<Self> {
@@ -73,7 +83,6 @@ impl<'a> TensorView<'a> {
                 fill_contiguous_strides(shape, &mut all[shape.len()..]);
             }
         }
-        let mut all = all.into_boxed_slice();
         let start = all.as_mut_ptr();
         let tensor = DLTensor {
             data,
@@ -128,6 +137,14 @@ impl<'a> TensorView<'a> {
     /// Whether the elements lie in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides())
+    }
+}
+
+impl ToAnyView for TensorView<'_> {
+    #[inline]
+    fn to_arg(&self) -> Arg<'_> {
+        // SAFETY: the view borrows the memory of its tensor, for writing too, or was made by unsafe code that answers for it.
+        Arg::view(unsafe { AnyView::from_dl_tensor(self.as_dl_tensor()) })
     }
 }
 

@@ -83,10 +83,12 @@ pub(super) fn check(cases: &[Case]) {
 
 /// Compiles the functions of the cases, and gives each with its case to `test`.
 fn run(jit: &Jit, module: &VerifiedModule, cases: &[Case], test: impl Fn(&Case, extern "C" fn(*const u64, *mut u64))) {
+    type Function = extern "C" fn(*const u64, *mut u64);
     let code = jit.load(module).unwrap();
     for (i, case) in cases.iter().enumerate() {
+        let address = code.function(&format!("f{i}")).unwrap();
         // SAFETY: all functions of both modules have this signature.
-        test(case, unsafe { std::mem::transmute(code.function(&format!("f{i}")).unwrap()) });
+        test(case, unsafe { std::mem::transmute::<*const u8, Function>(address) });
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TypeIndex};
 use tvm_ffi_codegen::runtime::{
-    Any, AnyView, Array, Bytes, Dict, Error, Function, List, Map, Module, ObjectRef, Shape, Str,
+    Any, AnyView, Array, Bytes, Dict, Error, Function, List, Map, Module, ObjectRef, Shape, Str, capi,
 };
 
 use super::value::{Call, TensorSpec, Value};
@@ -181,8 +181,13 @@ impl Arguments {
         let wild = matches!(value, Value::Raw(8.., payload) if *payload != 0);
         assert!(!wild && !matches!(value, Value::Reference(_)), "{value:?}: no container can own it");
         let raw = self.add(value, place, Form::Object);
-        // SAFETY: what a container can own is alive, or NULL.
-        unsafe { AnyView::from_raw(raw) }.to_owned().unwrap()
+        let mut owned = TVMFFIAny::none();
+        // As C code does, which may keep a `DLTensor*`.
+        // SAFETY: what a container can own is alive, or NULL; what is written is owned by nobody else.
+        unsafe {
+            assert_eq!(capi::TVMFFIAnyViewToOwnedAny(&raw, &mut owned), 0);
+            Any::from_raw(owned)
+        }
     }
 
     fn tensor(&mut self, spec: &TensorSpec, place: &Place, form: Form) -> TVMFFIAny {

@@ -12,7 +12,7 @@ use crate::support::value::Thing;
 
 fn register(thing: Thing, parent: i32, depth: i32) -> i32 {
     let request = TypeRequest {
-        key: thing.key(),
+        key: thing.key().as_bytes(),
         static_index: -1,
         depth,
         num_child_slots: 0,

@@ -1,6 +1,6 @@
 //! The tests of code, on aarch64 Linux by an emulator: the Cranelift JIT compiles and runs it there.
 
-use crate::command::{Tests, all, cargo};
+use crate::command::{Tests, all, cargo, without_stacks};
 use crate::run::Failure;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
@@ -40,7 +40,7 @@ const TESTS: [&[&str]; 3] = [
 /// Tests of the engine, operations, fixtures, bodies, the flat convention, and a few property tests.
 pub fn jit() -> Result<Tests, Failure> {
     all(TESTS.map(|tests| {
-        cargo(&[&["test", "--target", TARGET], tests].concat())
+        without_stacks(cargo(&[&["test", "--target", TARGET], tests].concat()))
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER)
             .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu")
             .env("PROPTEST_CASES", "2")

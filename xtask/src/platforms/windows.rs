@@ -1,7 +1,7 @@
 //! The tests, built for Windows and run under Wine.
 
 use super::{LeftOut, without};
-use crate::command::{Tests, all};
+use crate::command::{Tests, all, without_stacks};
 use crate::compiler::CompilerServer;
 use crate::run::Failure;
 use crate::wine::Wine;
@@ -24,7 +24,7 @@ pub fn windows() -> Result<Tests, Failure> {
     let mut tests = quickstart::check(wine.cargo(quickstart::RUN))?;
     let left_out = without(&[LeftOut::INTEGERS, LeftOut::FLOATS, LeftOut::UPSTREAM]);
     let runs = TESTS.map(|args| compiler.within(wine.cargo(args)).args(&left_out).env("PROPTEST_CASES", SIGNATURES));
-    tests.add(all(runs)?);
+    tests.add(all(runs.map(without_stacks))?);
     match hosts::windows() {
         Ok(hosts) => tests.add(hosts),
         Err(mut failure) => {

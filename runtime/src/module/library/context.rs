@@ -6,8 +6,9 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use super::{Address, Module, Symbols};
-use crate::object::{AsObject, WeakRef};
+use super::super::object::Module;
+use super::symbols::{Address, Symbols};
+use crate::heap::{AsObject, WeakRef};
 
 static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
 

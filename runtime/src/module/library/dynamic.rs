@@ -1,12 +1,14 @@
 //! Shared libraries, opened lazily and locally, as upstream.
 
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::Library;
 
-use super::{Address, Symbols};
+use super::symbols::{Address, Symbols};
 #[cfg(not(windows))]
-use crate::capi::symbols;
+use crate::c_symbols as symbols;
 use crate::error::{Error, Result, runtime_error};
 
 #[cfg(windows)]
@@ -23,7 +25,21 @@ const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process
 const STATIC: &str = "This executable is statically linked and has no dynamic loader. Link it dynamically (a Rust program with \
 `-C target-feature=-crt-static`), or link the library's objects into it as a system library";
 
-struct DynamicLibrary(Library);
+/// An open library. It stays open when this is dropped, unless it may be closed: values, functions and threads that it has made need its
+/// code, and nothing tells whether there are any.
+struct DynamicLibrary {
+    library: ManuallyDrop<Library>,
+    may_close: AtomicBool,
+}
+
+impl Drop for DynamicLibrary {
+    fn drop(&mut self) {
+        if *self.may_close.get_mut() {
+            // SAFETY: nobody uses the library any more, by the contract of `close_when_unused`; this happens once.
+            unsafe { ManuallyDrop::drop(&mut self.library) };
+        }
+    }
+}
 
 impl Symbols for DynamicLibrary {
     fn symbol(&self, name: &str) -> Option<Address> {
@@ -32,14 +48,20 @@ impl Symbols for DynamicLibrary {
             return None;
         }
         // SAFETY: a symbol is asked for as an address, which it is whatever its type.
-        let symbol = unsafe { self.0.get::<*mut c_void>(name) };
+        let symbol = unsafe { self.library.get::<*mut c_void>(name) };
         symbol.ok().and_then(|symbol| Address::new(*symbol))
+    }
+
+    unsafe fn close_when_unused(&self) -> bool {
+        self.may_close.store(true, Ordering::Release);
+        true
     }
 }
 
 /// Opens a library.
 pub(super) fn open(path: &str) -> Result<impl Symbols + 'static> {
-    let library = DynamicLibrary(open_library(path)?);
+    let library = ManuallyDrop::new(open_library(path)?);
+    let library = DynamicLibrary { library, may_close: AtomicBool::new(false) };
     #[cfg(not(windows))]
     if !is_exported() {
         refuse_another_runtime(path, &library)?;
@@ -147,7 +169,7 @@ fn refuse_another_runtime(path: &str, library: &DynamicLibrary) -> Result<()> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, not(miri)))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;

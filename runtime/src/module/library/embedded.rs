@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::super::load::load_from_bytes;
-use super::{Address, LIBRARY_BIN, Module, NewModule, Symbols};
+use super::super::object::Module;
+use super::kind::NewModule;
+use super::symbols::{Address, Symbols};
+use crate::abi::symbol::LIBRARY_BIN;
 use crate::error::{Result, runtime_error, value_error};
 use crate::library_bin::{LibraryBin, Node};
 use crate::string::Bytes;

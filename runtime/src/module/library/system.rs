@@ -6,7 +6,10 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::ThreadId;
 
-use super::{Address, FUNCTION, Module, Symbols, load};
+use super::super::object::Module;
+use super::open::load;
+use super::symbols::{Address, Symbols};
+use crate::abi::symbol::FUNCTION;
 use crate::error::{Result, runtime_error};
 
 static SYMBOLS: RwLock<BTreeMap<String, Address>> = RwLock::new(BTreeMap::new());
@@ -57,8 +60,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Module {
+    /// The module of the functions that [`TVMFFIEnvModRegisterSystemLibSymbol`](crate::capi::TVMFFIEnvModRegisterSystemLibSymbol) has
+    /// registered under names that begin with `__tvm_ffi_`, then maybe `prefix`. There is one for each prefix in the process.
+    ///
+    /// # Errors
+    /// As for a shared library: where the registered `__tvm_ffi__library_bin` is broken, or needs a loader that isn't there.
+    pub fn system_lib(prefix: &str) -> Result<Self> {
+        system_lib(prefix)
+    }
+}
+
 /// The one module of a prefix.
-pub(crate) fn system_lib(prefix: &str) -> Result<Module> {
+fn system_lib(prefix: &str) -> Result<Module> {
     static SLOTS: Mutex<BTreeMap<String, Arc<Slot>>> = Mutex::new(BTreeMap::new());
     let slot = lock(&SLOTS).entry(prefix.to_owned()).or_default().clone();
     let this = std::thread::current().id();

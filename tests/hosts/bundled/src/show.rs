@@ -12,8 +12,8 @@ fn cast<T: TryFromAny>(value: &Any) -> T {
 }
 
 fn tensor(tensor: &Tensor) -> String {
-    let elements = tensor.as_slice::<f32>().expect("float32");
-    format!("Tensor({:?}, {}, [{}])", tensor.shape(), tensor.dtype(), list(elements, f32::to_string))
+    let elements = tensor.to_vec::<f32>().expect("float32");
+    format!("Tensor({:?}, {}, [{}])", tensor.shape(), tensor.dtype(), list(&elements, f32::to_string))
 }
 
 /// A value as every host prints it.

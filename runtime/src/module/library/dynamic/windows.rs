@@ -14,7 +14,7 @@ use windows_sys::Win32::System::LibraryLoader::{
 };
 
 use self::image::Image;
-use crate::capi::{SymbolAddress, symbols};
+use crate::c_symbols as symbols;
 use crate::error::{Result, runtime_error};
 
 mod image;
@@ -31,7 +31,9 @@ pub(super) fn expect_this_runtime(path: &str, library: Library) -> Result<Librar
         let Some((name, address)) = import.symbol.as_deref().and_then(of_runtime) else { continue };
         let bound = import.address as *const c_void;
         // An export may be a jump to the function.
-        if bound != address.as_ptr() && own.and_then(|own| exported(own, name)) != Some(bound) {
+        if bound != address && own.and_then(|own| exported(own, name)) != Some(bound) {
+            // It has run initialisers, and whatever these have made may be in use.
+            std::mem::forget(library);
             return Err(runtime_error(&format!(
                 "Failed to load dynamic shared library {path}: its `{name}` is that of another TVM FFI runtime, {}. {}",
                 import.image,
@@ -74,8 +76,8 @@ pub(super) fn explain(path: &str) -> String {
 }
 
 /// The symbol of the C API of that name.
-fn of_runtime(name: &str) -> Option<(&'static str, SymbolAddress)> {
-    symbols().iter().find(|(known, _)| *known == name).copied()
+fn of_runtime(name: &str) -> Option<(&'static str, *const c_void)> {
+    symbols().iter().find(|(known, _)| *known == name).map(|(name, address)| (*name, address.as_ptr()))
 }
 
 /// What to do where a library has another runtime than this one, or none.

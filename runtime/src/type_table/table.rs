@@ -5,20 +5,16 @@
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::columns::Attributes;
+use super::publish::append;
 use crate::abi::*;
 use crate::error::{Result, runtime_error};
-
-mod attributes;
-
-pub(crate) use attributes::{
-    attr_column, attr_value, register_attr, register_field, register_metadata, register_method,
-};
+use crate::type_info;
 
 /// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
 pub const QUERY_ONLY: i32 = -2;
 
 struct Entry {
-    info: *mut TVMFFITypeInfo,
     /// Slots reserved for the type and its children, from its own index on.
     num_slots: i32,
     /// How many of them are given out, the type's own included.
@@ -26,23 +22,17 @@ struct Entry {
     can_overflow: bool,
 }
 
-// SAFETY: the info is allocated once and never freed; it is changed under the table's write lock
-// only, through atomic stores (see `attributes`).
-unsafe impl Send for Entry {}
-// SAFETY: as above.
-unsafe impl Sync for Entry {}
-
-struct Table {
+pub(super) struct Table {
     entries: Vec<Option<Entry>>,
-    index_of: HashMap<String, i32>,
-    attributes: attributes::Attributes,
+    index_of: HashMap<Vec<u8>, i32>,
+    pub(super) attributes: Attributes,
 }
 
 /// A request for a type's index (`TVMFFITypeGetOrAllocIndex`).
 #[derive(Copy, Clone, Debug)]
 pub struct TypeRequest<'a> {
-    /// The type key.
-    pub key: &'a str,
+    /// The type key, which C code need not make UTF-8.
+    pub key: &'a [u8],
     /// A fixed index, or -1 for one that is allocated.
     pub static_index: i32,
     /// Number of ancestors.
@@ -60,37 +50,53 @@ fn table() -> &'static RwLock<Table> {
     TABLE.get_or_init(|| RwLock::new(Table::with_static_types()))
 }
 
-fn read() -> RwLockReadGuard<'static, Table> {
+pub(super) fn read() -> RwLockReadGuard<'static, Table> {
     table().read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write() -> RwLockWriteGuard<'static, Table> {
+pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
     table().write().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Why a request fails, as a text: an error is made when no lock is held any more, since the allocator of objects may be somebody's code,
+/// which uses the table.
+struct Refusal(String);
+
+impl Refusal {
+    fn new(key: &[u8], text: impl std::fmt::Display) -> Self {
+        Self(format!("type `{}`: {text}", String::from_utf8_lossy(key)))
+    }
+}
+
+fn refuse<T>(key: &[u8], text: String) -> Result<T, Refusal> {
+    Err(Refusal::new(key, text))
+}
+
 /// FNV-1a, 64 bits: the hash of a type key.
-fn hash_key(key: &str) -> u64 {
-    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+fn hash_key(key: &[u8]) -> u64 {
+    key.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Table {
     fn with_static_types() -> Self {
-        let mut table =
-            Self { entries: Vec::new(), index_of: HashMap::new(), attributes: attributes::Attributes::default() };
+        let mut table = Self { entries: Vec::new(), index_of: HashMap::new(), attributes: Attributes::default() };
         table.entries.resize_with(TypeIndex::DYN_OBJECT_BEGIN.0 as usize, || None);
         let root = TypeIndex::OBJECT;
-        table.insert(root.0, "ffi.Object", 0, true, None);
+        table.insert(root.0, b"ffi.Object", 0, true, None);
         for &(index, key) in TypeIndex::STATIC_KEYS {
             if index.0 < 0 || index == root {
                 continue;
             }
             let parent = index.is_object().then_some(root.0);
-            table.insert(index.0, key, 0, false, parent);
+            table.insert(index.0, key.as_bytes(), 0, false, parent);
         }
-        if let Some(module) = table.info(TypeIndex::MODULE.0) {
-            let fields = Box::leak(Box::new(crate::module::fields()));
-            // SAFETY: the info is never freed, and nobody else has it yet.
-            unsafe { ((*module).fields, (*module).num_fields) = (fields.as_ptr(), fields.len() as i32) };
+        for (index, fields) in crate::BUILTIN_FIELDS {
+            if let Some(info) = table.info(index.0) {
+                for field in fields() {
+                    // SAFETY: the info is never freed, and nobody else has it yet.
+                    unsafe { append(&raw mut (*info).fields, &raw mut (*info).num_fields, field) };
+                }
+            }
         }
         table
     }
@@ -103,12 +109,12 @@ impl Table {
         self.entries.get_mut(usize::try_from(index).ok()?)?.as_mut()
     }
 
-    fn info(&self, index: i32) -> Option<*mut TVMFFITypeInfo> {
-        self.entry(index).map(|entry| entry.info)
+    pub(super) fn info(&self, index: i32) -> Option<*mut TVMFFITypeInfo> {
+        self.entry(index).and_then(|_| type_info::get(index))
     }
 
     /// Fills the slot `index`, which must be empty and within the table.
-    fn insert(&mut self, index: i32, key: &str, child_slots: i32, overflow: bool, parent: Option<i32>) {
+    fn insert(&mut self, index: i32, key: &[u8], child_slots: i32, overflow: bool, parent: Option<i32>) {
         let mut ancestors: Vec<*const TVMFFITypeInfo> = Vec::new();
         if let Some(parent) = parent.and_then(|parent| self.info(parent)) {
             // SAFETY: infos are never freed, and the fields read here never change; a type of
@@ -123,11 +129,10 @@ impl Table {
         let depth = ancestors.len() as i32;
         // Leaked on purpose: C code keeps these addresses for the life of the process.
         let ancestors: &'static mut [*const TVMFFITypeInfo] = Vec::leak(ancestors);
-        let leaked: &'static str = String::leak(key.to_owned());
         let info = Box::leak(Box::new(TVMFFITypeInfo {
             type_index: index,
             type_depth: depth,
-            type_key: TVMFFIByteArray::from_slice(leaked.as_bytes()),
+            type_key: TVMFFIByteArray::from_slice(Vec::leak(key.to_owned())),
             type_ancestors: ancestors.as_mut_ptr(),
             type_key_hash: hash_key(key),
             num_fields: 0,
@@ -137,12 +142,13 @@ impl Table {
             metadata: std::ptr::null(),
         }));
         if let Some(slot) = self.entries.get_mut(index as usize) {
-            *slot = Some(Entry { info, num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow });
+            type_info::publish(index, info);
+            *slot = Some(Entry { num_slots: child_slots + 1, used_slots: 1, can_overflow: overflow });
             self.index_of.insert(key.to_owned(), index);
         }
     }
 
-    fn get_or_alloc(&mut self, request: TypeRequest<'_>) -> Result<i32> {
+    fn get_or_alloc(&mut self, request: TypeRequest<'_>) -> Result<i32, Refusal> {
         let TypeRequest { key, parent, .. } = request;
         if let Some(&index) = self.index_of.get(key) {
             return Ok(index);
@@ -155,17 +161,17 @@ impl Table {
         let mut parent_depth = -1;
         if let Some(parent) = parent {
             let Some(entry) = self.entry(parent) else {
-                return Err(runtime_error(&format!("type `{key}`: no parent with type index {parent}")));
+                return refuse(key, format!("no parent with type index {parent}"));
             };
             overflow &= entry.can_overflow;
-            // SAFETY: infos are never freed and a type's depth never changes.
-            parent_depth = unsafe { (*entry.info).type_depth };
+            if let Some(info) = type_info::get(parent) {
+                // SAFETY: infos are never freed and a type's depth never changes.
+                parent_depth = unsafe { (*info).type_depth };
+            }
         }
         if request.depth != parent_depth + 1 || request.num_child_slots < 0 {
-            return Err(runtime_error(&format!(
-                "type `{key}`: depth {} does not fit its parent's, or its child slots are negative",
-                request.depth
-            )));
+            let text = format!("depth {} does not fit its parent's, or its child slots are negative", request.depth);
+            return refuse(key, text);
         }
         let index = if request.static_index >= 0 {
             self.check_static_index(key, request.static_index)?
@@ -176,18 +182,18 @@ impl Table {
         Ok(index)
     }
 
-    fn check_static_index(&self, key: &str, index: i32) -> Result<i32> {
+    fn check_static_index(&self, key: &[u8], index: i32) -> Result<i32, Refusal> {
         match self.entries.get(index as usize) {
             Some(None) => Ok(index),
-            Some(Some(_)) => Err(runtime_error(&format!("type `{key}`: type index {index} is taken"))),
-            None => Err(runtime_error(&format!("type `{key}`: no static type index {index}"))),
+            Some(Some(_)) => refuse(key, format!("type index {index} is taken")),
+            None => refuse(key, format!("no static type index {index}")),
         }
     }
 
     /// An index from the parent's reserved slots, or else from the end of the table.
-    fn alloc_index(&mut self, key: &str, parent: Option<i32>, child_slots: i32) -> Result<i32> {
-        let no_parent = || runtime_error(&format!("type `{key}`: a dynamic type needs a parent"));
-        let too_many = || runtime_error(&format!("type `{key}`: too many types"));
+    fn alloc_index(&mut self, key: &[u8], parent: Option<i32>, child_slots: i32) -> Result<i32, Refusal> {
+        let no_parent = || Refusal::new(key, "a dynamic type needs a parent");
+        let too_many = || Refusal::new(key, "too many types");
         let parent = parent.ok_or_else(no_parent)?;
         let slots = child_slots.checked_add(1).ok_or_else(too_many)?;
         let entry = self.entry_mut(parent).ok_or_else(no_parent)?;
@@ -197,7 +203,7 @@ impl Table {
             return Ok(index);
         }
         if !entry.can_overflow {
-            return Err(runtime_error(&format!("type `{key}`: the parent type {parent} takes no more child types")));
+            return refuse(key, format!("the parent type {parent} takes no more child types"));
         }
         let index = i32::try_from(self.entries.len()).map_err(|_| too_many())?;
         // A bound on reserved slots keeps one wrong call from taking all memory.
@@ -219,32 +225,18 @@ pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
     if let Some(index) = key_to_index(request.key) {
         return Ok(index);
     }
-    write().get_or_alloc(request)
+    let index = write().get_or_alloc(request);
+    // The lock is free again.
+    index.map_err(|Refusal(text)| runtime_error(&text))
 }
 
 /// The index of a registered type.
-pub fn key_to_index(key: &str) -> Option<i32> {
-    read().index_of.get(key).copied()
+pub fn key_to_index(key: &(impl AsRef<[u8]> + ?Sized)) -> Option<i32> {
+    read().index_of.get(key.as_ref()).copied()
 }
 
-/// The info of a registered type; its address stays valid for the life of the process.
+/// The info of a registered type, without a lock; its address stays valid for the life of the process.
 pub fn type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
-    read().info(index).map(<*mut _>::cast_const)
-}
-
-fn key_of_info(info: *const TVMFFITypeInfo) -> String {
-    // SAFETY: infos are never freed, and their keys are leaked strings that never change.
-    let key = unsafe { (*info).type_key.as_slice() };
-    String::from_utf8_lossy(key).into_owned()
-}
-
-/// The key of a type for messages; unknown indices are written as numbers.
-pub(crate) fn type_key_of(index: TypeIndex) -> String {
-    if let Some(key) = index.static_type_key() {
-        return key.to_owned();
-    }
-    match type_info(index.0) {
-        Some(info) => key_of_info(info),
-        None => format!("type index {}", index.0),
-    }
+    table();
+    type_info::get(index).map(<*mut _>::cast_const)
 }

@@ -1,62 +1,42 @@
-//! Errors: the `ffi.Error` object as a Rust error, and the thread's slot of the raised error.
-//! The backtrace is text that any C reader may read, so it is written when the error is made:
-//! by default one line with the raising place, with `TVM_FFI_BACKTRACE=1` the whole stack.
+//! The error object as a Rust error.
+//! The backtrace is text that any C reader may read, so it is written when the error is made.
+//! Header section: `TVMFFIErrorCell`.
 
-use std::backtrace::Backtrace;
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
 use std::panic::Location;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 
+use super::backtrace::capture;
+use super::wrapper::object_wrapper;
 use crate::abi::*;
-use crate::object::{AsObject, ObjectLayout, ObjectRef, make_object, object_wrapper};
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object, release};
 
 /// Result with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Kinds of errors that this crate raises; upstream's Python maps them to its own classes.
-pub mod kind {
-    /// A value has the wrong type.
-    pub const TYPE_ERROR: &str = "TypeError";
-    /// A value is wrong.
-    pub const VALUE_ERROR: &str = "ValueError";
-    /// An operation failed.
-    pub const RUNTIME_ERROR: &str = "RuntimeError";
-    /// A panic, or a broken promise within the runtime.
-    pub const INTERNAL_ERROR: &str = "InternalError";
-    /// A name is not there.
-    pub const KEY_ERROR: &str = "KeyError";
-    /// A number is out of bounds.
-    pub const INDEX_ERROR: &str = "IndexError";
-    /// Memory could not be allocated.
-    pub const MEMORY_ERROR: &str = "MemoryError";
-}
-
 #[repr(C)]
 struct ErrorObject {
     header: TVMFFIObject,
+    /// Kind and message lie behind the object.
     cell: TVMFFIErrorCell,
-    kind: Box<[u8]>,
-    message: Box<[u8]>,
     backtrace: Vec<u8>,
-}
-
-impl Drop for ErrorObject {
-    fn drop(&mut self) {
-        // Through the cell, which owns both and which C code may have filled since.
-        // SAFETY: a handle in the cell is NULL or owns a strong reference, given up here, once.
-        unsafe {
-            drop(ObjectRef::from_raw(self.cell.cause_chain.cast()));
-            drop(ObjectRef::from_raw(self.cell.extra_context.cast()));
-        }
-    }
 }
 
 // SAFETY: repr(C) with the header first; the cell follows, as the header file says.
 unsafe impl ObjectLayout for ErrorObject {
     const TYPE_INDEX: TypeIndex = TypeIndex::ERROR;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: a handle in the cell, which C code may have filled since, is NULL or owns a strong reference; each is given up here, once.
+        let objects = unsafe {
+            (&raw mut (*object).backtrace).drop_in_place();
+            let cell = (*object).cell;
+            [cell.cause_chain, cell.extra_context].map(|handle| ObjectRef::from_raw(handle.cast()))
+        };
+        // However long a chain of causes is.
+        release(objects.into_iter().flatten());
+    }
 }
 
 /// An error: kind, message, backtrace, and maybe a cause. Cloning adds a reference.
@@ -106,19 +86,24 @@ impl Error {
         cause: Option<ObjectRef>,
         context: Option<ObjectRef>,
     ) -> Self {
-        let kind: Box<[u8]> = kind.into();
-        let message: Box<[u8]> = message.into();
         let backtrace = backtrace.to_vec();
         let handle = |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), |o| o.into_raw().cast::<c_void>());
-        let cell = TVMFFIErrorCell {
-            kind: TVMFFIByteArray::from_slice(&kind),
-            message: TVMFFIByteArray::from_slice(&message),
-            backtrace: TVMFFIByteArray::from_slice(&backtrace),
-            update_backtrace: Some(update_backtrace),
-            cause_chain: handle(cause),
-            extra_context: handle(context),
-        };
-        let object = make_object(0, |header, _| ErrorObject { header, cell, kind, message, backtrace });
+        let object = make_object(kind.len() + message.len(), |header, tail| {
+            let text = |bytes: &[u8], place: *mut u8| {
+                // SAFETY: the tail is new and has room for both texts, one behind the other.
+                unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                TVMFFIByteArray { data: place.cast(), size: bytes.len() }
+            };
+            let cell = TVMFFIErrorCell {
+                kind: text(kind, tail),
+                message: text(message, tail.wrapping_add(kind.len())),
+                backtrace: TVMFFIByteArray::from_slice(&backtrace),
+                update_backtrace: Some(update_backtrace),
+                cause_chain: handle(cause),
+                extra_context: handle(context),
+            };
+            ErrorObject { header, cell, backtrace }
+        });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
     }
@@ -235,8 +220,18 @@ impl fmt::Debug for Error {
             .field("kind", &self.kind())
             .field("message", &self.message())
             .field("backtrace", &self.backtrace())
-            .field("cause", &self.cause())
+            .field("causes", &Causes(self))
             .finish()
+    }
+}
+
+/// The causes of an error in a line each, however many there are.
+struct Causes<'a>(&'a Error);
+
+impl fmt::Debug for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let causes = std::iter::successors(self.0.cause(), Error::cause);
+        f.debug_list().entries(causes.map(|cause| cause.to_string())).finish()
     }
 }
 
@@ -256,111 +251,6 @@ impl std::error::Error for Error {
     }
 }
 
-/// The error of a value whose type differs from what is expected.
-#[track_caller]
-#[cold]
-pub(crate) fn type_mismatch(expected: &str, got: TypeIndex) -> Error {
-    let mut got = crate::type_table::type_key_of(got);
-    if got == expected {
-        got.push_str(" that is NULL or laid out by another implementation");
-    }
-    Error::new(kind::TYPE_ERROR, &format!("expected {expected}, got {got}"))
-}
-
-/// An error of kind `ValueError`.
-#[track_caller]
-#[cold]
-pub(crate) fn value_error(message: &str) -> Error {
-    Error::new(kind::VALUE_ERROR, message)
-}
-
-/// An error of kind `RuntimeError`.
-#[track_caller]
-#[cold]
-pub(crate) fn runtime_error(message: &str) -> Error {
-    Error::new(kind::RUNTIME_ERROR, message)
-}
-
-/// The error that stands for a panic: kind `InternalError`, the panic's message.
-#[cold]
-pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "(no message)".to_owned());
-    // Dropping a payload may panic again.
-    std::mem::forget(payload);
-    Error::from_parts(kind::INTERNAL_ERROR, &format!("panic: {text}"), "", None, None)
-}
-
-thread_local! {
-    static RAISED: Cell<Option<Error>> = const { Cell::new(None) };
-}
-
-/// Puts an error into this thread's slot, over any that is there.
-pub fn set_raised(error: Error) {
-    // The old error is dropped out of the slot: its destructor may use the slot again. A thread
-    // that is ending has no slot any more; the error is then dropped.
-    let _old = RAISED.try_with(|slot| slot.replace(Some(error)));
-}
-
-/// Takes the error out of this thread's slot.
-pub fn take_raised() -> Option<Error> {
-    RAISED.try_with(Cell::take).ok().flatten()
-}
-
-/// Whether whole stacks are captured; read from the environment once.
-fn captures_stacks() -> bool {
-    static ENABLED: OnceLock<bool> = OnceLock::new();
-    *ENABLED.get_or_init(|| {
-        let set = |name: &str| std::env::var(name).ok().map(|value| value != "0");
-        set("TVM_FFI_BACKTRACE").or_else(|| set("RUST_BACKTRACE")).unwrap_or(false)
-    })
-}
-
-/// The backtrace of an error that is made at `place`, by the policy of [`Error`].
-fn capture(place: &Location<'_>) -> String {
-    if captures_stacks() {
-        return stack_text();
-    }
-    frame_line(place.file(), place.line(), "<rust>")
-}
-
-/// The backtrace of an error that C code raises: the whole stack where enabled, else nothing.
-pub(crate) fn c_backtrace() -> String {
-    if captures_stacks() {
-        return stack_text();
-    }
-    String::new()
-}
-
-/// One line of a backtrace, as upstream writes it.
-pub(crate) fn frame_line(file: &str, line: u32, function: &str) -> String {
-    format!("  File \"{file}\", line {line}, in {function}\n")
-}
-
-/// The calling thread's stack, most recent call first, one call a line.
-fn stack_text() -> String {
-    let rendered = Backtrace::force_capture().to_string();
-    let mut text = String::new();
-    let mut function = "";
-    // std writes "  12: function" and below it "at file:line:column".
-    for line in rendered.lines() {
-        let line = line.trim();
-        if let Some(place) = line.strip_prefix("at ") {
-            let mut parts = place.rsplitn(3, ':');
-            let (_column, row, file) = (parts.next(), parts.next(), parts.next());
-            if let (Some(row), Some(file)) = (row.and_then(|r| r.parse().ok()), file) {
-                text.push_str(&frame_line(file, row, function));
-            }
-        } else if let Some((_number, name)) = line.split_once(": ") {
-            function = name;
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -373,7 +263,7 @@ mod tests {
         assert_eq!(error.kind(), "ValueError");
         assert_eq!(error.message(), "no");
         assert_eq!(error.to_string(), "ValueError: no");
-        assert!(error.backtrace().contains("error.rs"));
+        assert!(error.backtrace().contains("object.rs"));
         assert!(error.source().is_none());
     }
 
@@ -392,14 +282,5 @@ mod tests {
         error.update_backtrace("three\n");
         assert_eq!(shared.backtrace(), "one\ntwo\n");
         assert_eq!(error.backtrace(), "three\n");
-    }
-
-    #[test]
-    fn slot_holds_one_error() {
-        assert!(take_raised().is_none());
-        set_raised(Error::new("A", "a"));
-        set_raised(Error::new("B", "b"));
-        assert_eq!(take_raised().unwrap().kind(), "B");
-        assert!(take_raised().is_none());
     }
 }

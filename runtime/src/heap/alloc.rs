@@ -3,12 +3,13 @@
 //! Header section: "ObjectAllocHeader and CustomAllocator".
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::count;
+use super::{count, raised};
 use crate::abi::*;
 
 /// What the builtin allocator writes right before a body; the header is the last field.
@@ -91,8 +92,9 @@ unsafe extern "C" fn builtin_delete_space(body: *mut c_void) {
 /// Storage for a body, from the current allocator.
 ///
 /// Objects made by this crate's Rust constructors cannot report a failed allocation. When a
-/// custom allocator fails, its raised error is dropped and the builtin allocator serves the
-/// object; when that fails too, the process ends as for any failed Rust allocation.
+/// custom allocator fails, or gives storage that is not aligned as asked, its raised error is dropped
+/// and the builtin allocator serves the object; when that fails too, the process ends as for any failed
+/// Rust allocation.
 fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
     let allocator = current_allocator();
     // SAFETY: the current allocator is the builtin one or was promised valid for the process.
@@ -100,14 +102,34 @@ fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
     if let Some(allocate) = allocate {
         // SAFETY: the allocator's contract; size and alignment come from a valid layout.
         let body = unsafe { allocate(layout.size(), layout.align(), type_index.0, context) };
-        if let Some(body) = NonNull::new(body.cast::<u8>()) {
-            return body;
+        match NonNull::new(body.cast::<u8>()) {
+            Some(body) if body.addr().get().is_multiple_of(layout.align()) => return body,
+            // SAFETY: the storage is new, and nobody else knows of it.
+            Some(body) => unsafe { delete_space(body.as_ptr().cast()) },
+            None => drop(raised::take()),
         }
-        drop(crate::error::take_raised());
     }
+    allocate_builtin(layout)
+}
+
+/// Storage for a body, from the builtin allocator.
+fn allocate_builtin(layout: Layout) -> NonNull<u8> {
     // SAFETY: the builtin allocator takes any valid layout.
-    let body = unsafe { builtin_allocate(layout.size(), layout.align(), type_index.0, std::ptr::null_mut()) };
+    let body = unsafe { builtin_allocate(layout.size(), layout.align(), 0, std::ptr::null_mut()) };
     NonNull::new(body.cast()).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// Gives the storage of a body back.
+///
+/// # Safety
+/// The storage must come from an allocator, and nothing use it any more.
+unsafe fn delete_space(body: *mut c_void) {
+    // SAFETY: every allocator places an initialised header right before the body.
+    let header = unsafe { body.cast::<TVMFFIObjectAllocHeader>().sub(1).read() };
+    if let Some(delete_space) = header.delete_space {
+        // SAFETY: the header's contract: called once, with the body, when no reference is left.
+        unsafe { delete_space(body) };
+    }
 }
 
 /// A Rust type that is laid out as an object: `repr(C)`, with [`TVMFFIObject`] first.
@@ -117,6 +139,13 @@ fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
 pub(crate) unsafe trait ObjectLayout {
     /// The type index of its objects.
     const TYPE_INDEX: TypeIndex;
+
+    /// Drops what lies behind the header, where that owns something. No reference to the whole object may be made: those who hold weak
+    /// references may be reading its counts.
+    ///
+    /// # Safety
+    /// No strong reference may be left, and nothing use the fields any more.
+    unsafe fn drop_fields(_object: *mut Self) {}
 }
 
 /// The header of a new object of type `T`, with one strong reference.
@@ -139,11 +168,25 @@ pub(crate) fn deleter_of<T: ObjectLayout>() -> TVMFFIObjectDeleter {
 /// `build` makes the object from its header and the address of the tail. The result owns the
 /// object's one strong reference.
 pub(crate) fn make_object<T: ObjectLayout>(tail: usize, build: impl FnOnce(TVMFFIObject, *mut u8) -> T) -> NonNull<T> {
+    make_object_in(tail, build, |layout| allocate(layout, T::TYPE_INDEX))
+}
+
+/// As [`make_object`], with storage from the builtin allocator: for objects that this crate makes for itself while others wait for it,
+/// so that no custom allocator, which may call back, runs meanwhile.
+pub(crate) fn make_own_object<T: ObjectLayout>(build: impl FnOnce(TVMFFIObject) -> T) -> NonNull<T> {
+    make_object_in(0, |header, _| build(header), allocate_builtin)
+}
+
+fn make_object_in<T: ObjectLayout>(
+    tail: usize,
+    build: impl FnOnce(TVMFFIObject, *mut u8) -> T,
+    allocate: impl FnOnce(Layout) -> NonNull<u8>,
+) -> NonNull<T> {
     let layout = size_of::<T>()
         .checked_add(tail)
         .and_then(|size| Layout::from_size_align(size, align_of::<T>()).ok())
         .unwrap_or_else(|| handle_alloc_error(Layout::new::<T>()));
-    let body = allocate(layout, T::TYPE_INDEX).cast::<T>();
+    let body = allocate(layout).cast::<T>();
     let object = build(new_header::<T>(), tail_ptr(body));
     // SAFETY: `allocate` gave storage of the size and alignment of `T` that nobody else uses.
     unsafe { body.write(object) };
@@ -156,24 +199,26 @@ pub(crate) fn tail_ptr<T>(object: NonNull<T>) -> *mut u8 {
     object.as_ptr().wrapping_add(1).cast()
 }
 
+/// Drops what a panic carried. That may panic again, and is then forgotten.
+pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+}
+
 /// The deleter of every object made by [`make_object`]. A panic of the destructor is swallowed:
 /// no caller of the C API could take it.
 unsafe extern "C" fn delete_object<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
     if flags & kTVMFFIObjectDeleterFlagBitMaskStrong != 0 {
         // SAFETY: the counting protocol calls this once, with the object that `make_object` wrote,
         // after the last strong reference is gone.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { object.cast::<T>().drop_in_place() }));
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { T::drop_fields(object.cast()) }));
         if let Err(payload) = dropped {
-            // Dropping a payload may panic again.
-            std::mem::forget(payload);
+            drop_payload(payload);
         }
     }
     if flags & kTVMFFIObjectDeleterFlagBitMaskWeak != 0 {
-        // SAFETY: every allocator places an initialised header right before the body.
-        let header = unsafe { object.cast::<TVMFFIObjectAllocHeader>().sub(1).read() };
-        if let Some(delete_space) = header.delete_space {
-            // SAFETY: the header's contract: called once, with the body, when no reference is left.
-            unsafe { delete_space(object) };
-        }
+        // SAFETY: no reference of either kind is left.
+        unsafe { delete_space(object) };
     }
 }

@@ -1,25 +1,20 @@
-//! Tensors: objects that own or share memory described by a `DLTensor`.
+//! The tensor object.
 //! Layout: header, `DLTensor`, the memory's owner, then shape and strides where they are ours.
 //! Header sections: `kTVMFFITensor`, "DLPack support APIs"; rules as `container/tensor.h`.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
+use super::dims::{checked_numel, checked_size, dims, fill_contiguous_strides, is_aligned, is_contiguous, ndim_of};
+use super::element::Element;
+use super::memory::{OwnedMemory, copy_shared};
 use crate::abi::*;
-use crate::error::{Error, Result, kind, runtime_error, value_error};
-use crate::object::{ObjectLayout, ObjectRef, make_object, object_wrapper};
-
-mod dlpack;
-mod element;
-mod view;
-
-pub use element::Element;
-pub use view::TensorView;
-
-/// Alignment in bytes of the memory that this crate allocates, as DLPack asks for.
-pub const TENSOR_ALIGNMENT: usize = 256;
+use crate::any::exact_objects;
+use crate::error::{Error, Result, kind, object_wrapper, runtime_error, value_error};
+use crate::heap::alloc::deleter_of;
+use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_object, release};
 
 #[repr(C)]
 struct TensorObject<M> {
@@ -32,125 +27,37 @@ struct TensorObject<M> {
 // SAFETY: repr(C) with the header first; the DLTensor follows, as the header file says.
 unsafe impl<M> ObjectLayout for TensorObject<M> {
     const TYPE_INDEX: TypeIndex = TypeIndex::TENSOR;
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).manager).drop_in_place() };
+    }
 }
 
 /// An n-dimensional array, `ffi.Tensor`. Cloning adds a reference; the memory is shared.
 ///
-/// **Reading and writing.** [`Tensor::as_mut_slice`] hands out a mutable slice only when this is
-/// the one reference to memory that this crate has allocated, so safe Rust code cannot write what
-/// another part of it reads. Code outside Rust that is given the tensor may write its memory; who
-/// makes such a function (see `Function::from_code`) says so, and who calls it holds no slice of
-/// the tensor meanwhile.
+/// **Reading and writing.** Functions that are given the tensor may write to its memory, from safe code and on any thread.
+/// [`Tensor::to_vec`] therefore copies the elements, [`Tensor::as_mut_slice`] hands out a slice only when this is the one reference to
+/// memory that this crate has allocated, and [`Tensor::as_slice`] is `unsafe`.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Tensor(ObjectRef);
 
 object_wrapper!(Tensor, TypeIndex::TENSOR);
+exact_objects!(Tensor);
 
-/// Memory allocated by this crate, freed when it is dropped.
-struct OwnedMemory {
-    block: *mut u8,
-    layout: Layout,
-}
+/// The tensor whose memory a view shares.
+struct Source(Option<ObjectRef>);
 
-impl OwnedMemory {
-    /// Zeroed memory of `size` bytes, and the aligned address in it; NULL for no bytes.
-    fn new(size: usize) -> Result<(Self, *mut u8)> {
-        // More than asked for, so that the aligned address is in it: the system gives large zeroed
-        // blocks of small alignment without touching them.
-        let layout = size
-            .checked_add(TENSOR_ALIGNMENT)
-            .and_then(|total| Layout::from_size_align(total, 16).ok())
-            .ok_or_else(|| value_error("tensor is too large"))?;
-        if size == 0 {
-            let block = std::ptr::null_mut();
-            return Ok((Self { block, layout }, block));
-        }
-        // SAFETY: the layout's size is not zero.
-        let block = unsafe { alloc_zeroed(layout) };
-        if block.is_null() {
-            return Err(Error::new(kind::MEMORY_ERROR, &format!("cannot allocate {size} bytes for a tensor")));
-        }
-        let data = block.wrapping_add(block.align_offset(TENSOR_ALIGNMENT));
-        Ok((Self { block, layout }, data))
-    }
-}
-
-impl Drop for OwnedMemory {
+impl Drop for Source {
     fn drop(&mut self) {
-        if !self.block.is_null() {
-            // SAFETY: the block was allocated with this layout, and is freed once, here.
-            unsafe { dealloc(self.block, self.layout) };
-        }
+        // However long a chain of views is.
+        release(self.0.take().into_iter());
     }
-}
-
-/// Number of elements of a shape.
-pub(crate) fn checked_numel(shape: &[i64]) -> Result<usize> {
-    let mut numel = 1usize;
-    let mut has_zero = false;
-    for &extent in shape {
-        let extent =
-            usize::try_from(extent).map_err(|_| value_error(&format!("negative extent in shape {shape:?}")))?;
-        has_zero |= extent == 0;
-        if extent != 0 {
-            numel = numel
-                .checked_mul(extent)
-                .filter(|&n| i64::try_from(n).is_ok())
-                .ok_or_else(|| value_error(&format!("shape {shape:?} is too large")))?;
-        }
-    }
-    Ok(if has_zero { 0 } else { numel })
-}
-
-/// Bytes that `numel` packed elements take, rounded up to whole bytes.
-pub(crate) fn checked_size(numel: usize, dtype: DLDataType) -> Result<usize> {
-    numel
-        .checked_mul(dtype.bits_per_element())
-        .map(|bits| bits.div_ceil(8))
-        .ok_or_else(|| value_error("tensor is too large"))
-}
-
-/// Writes the strides of a contiguous tensor of `shape`.
-pub(crate) fn fill_contiguous_strides(shape: &[i64], strides: &mut [i64]) {
-    let mut stride = 1i64;
-    for (place, &extent) in strides.iter_mut().zip(shape).rev() {
-        *place = stride;
-        stride = stride.wrapping_mul(extent);
-    }
-}
-
-/// Whether a tensor is contiguous: it has no strides, or no elements, or each stride is the number
-/// of elements below its dimension. The stride of an extent of one does not matter.
-pub(crate) fn is_contiguous(shape: &[i64], strides: &[i64]) -> bool {
-    if shape.contains(&0) || strides.is_empty() {
-        return true;
-    }
-    let mut expected = 1i64;
-    for (&extent, &stride) in shape.iter().zip(strides).rev() {
-        if extent == 1 {
-            continue;
-        }
-        if stride != expected {
-            return false;
-        }
-        expected = expected.wrapping_mul(extent);
-    }
-    true
-}
-
-/// # Safety
-/// A non-NULL `array` must hold `ndim` numbers for `'a`.
-pub(crate) unsafe fn dims<'a>(array: *const i64, ndim: i32) -> &'a [i64] {
-    if array.is_null() || ndim <= 0 {
-        return &[];
-    }
-    // SAFETY: promised by the caller.
-    unsafe { std::slice::from_raw_parts(array, ndim as usize) }
 }
 
 impl Tensor {
-    /// A new tensor on the CPU, contiguous and aligned to [`TENSOR_ALIGNMENT`]. Its memory is
+    /// A new tensor on the CPU, contiguous and aligned to [`TENSOR_ALIGNMENT`](super::TENSOR_ALIGNMENT). Its memory is
     /// zero: Rust may not read memory that nobody wrote. The pages of a large tensor are not
     /// touched for that.
     ///
@@ -174,7 +81,7 @@ impl Tensor {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        Ok(Self::with_dims(tensor, shape, &strides, memory))
+        Ok(Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()))
     }
 
     /// A new tensor of zeros on the CPU; the same as [`Tensor::empty`].
@@ -204,7 +111,18 @@ impl Tensor {
     }
 
     /// An object with shape and strides in its tail.
-    fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
+    pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
+        Self::with_deleter(tensor, shape, strides, manager, deleter_of::<TensorObject<M>>())
+    }
+
+    /// As `with_dims`, with an address of the type's deleter: a function may have several.
+    fn with_deleter<M>(
+        tensor: DLTensor,
+        shape: &[i64],
+        strides: &[i64],
+        manager: M,
+        deleter: TVMFFIObjectDeleter,
+    ) -> Self {
         let tail = size_of_val(shape) + size_of_val(strides);
         let object = make_object(tail, |header, tail| {
             let place = tail.cast::<i64>();
@@ -220,7 +138,7 @@ impl Tensor {
                 strides: if strides.is_empty() { tensor.strides } else { strides_place },
                 ..tensor
             };
-            TensorObject { header, tensor, manager }
+            TensorObject { header: TVMFFIObject { deleter: Some(deleter), ..header }, tensor, manager }
         });
         // SAFETY: `make_object` hands out the object's one strong reference.
         Self(unsafe { ObjectRef::from_non_null(object) })
@@ -244,7 +162,7 @@ impl Tensor {
         let (shape, strides) =
             unsafe { (dims(prototype.shape, prototype.ndim), dims(prototype.strides, prototype.ndim)) };
         let tensor = DLTensor { shape: std::ptr::null_mut(), strides: std::ptr::null_mut(), ..*prototype };
-        Ok(Self::with_dims(tensor, shape, strides, source.clone()))
+        Ok(Self::with_dims(tensor, shape, strides, Source(Some(source.clone().into_object()))))
     }
 
     /// The tensor's `DLTensor`.
@@ -319,20 +237,31 @@ impl Tensor {
     /// Whether the first element is aligned to `alignment` bytes. Where a data pointer is no
     /// address only the offset counts (`IsAligned`, container/tensor.h).
     pub fn is_aligned(&self, alignment: usize) -> bool {
-        dlpack::is_aligned(self.as_dl_tensor(), alignment)
+        is_aligned(self.as_dl_tensor(), alignment)
     }
 
-    /// The elements in row-major order.
+    /// The elements in row-major order, where they lie. [`Tensor::to_vec`] copies them without `unsafe`.
+    ///
+    /// ```compile_fail,E0133
+    /// let tensor = tvm_ffi_runtime::Tensor::from_slice(&[1.0f32], &[1]).unwrap();
+    /// let elements = tensor.as_slice::<f32>();
+    /// ```
     ///
     /// # Errors
     /// `TypeError` for another element type; `ValueError` for memory that the CPU cannot read, is
     /// not contiguous, not aligned for `T`, or holds bits that are no `T`.
-    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+    ///
+    /// # Safety
+    /// Nothing may write to the tensor's memory while the slice is there: no function that is given this tensor, or another over the
+    /// same memory, on any thread.
+    pub unsafe fn as_slice<T: Element>(&self) -> Result<&[T]> {
         let (data, len) = self.elements::<T>()?;
         // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the
-        // memory alive; who may write it is stated at the type.
-        let slice = unsafe { std::slice::from_raw_parts(data.as_ptr(), len) };
-        Ok(slice)
+        // memory alive, and the caller promises that nobody writes to it.
+        unsafe {
+            check_values::<T>(std::slice::from_raw_parts(data.as_ptr().cast(), len * size_of::<T>()))?;
+            Ok(std::slice::from_raw_parts(data.as_ptr(), len))
+        }
     }
 
     /// The elements in row-major order, to write.
@@ -345,18 +274,30 @@ impl Tensor {
             return Err(runtime_error("tensor is shared, or its memory is not its own: it cannot be written to"));
         }
         let (data, len) = self.elements::<T>()?;
-        // SAFETY: as in `as_slice`; this is the only reference, borrowed mutably, to memory that
-        // only this object owns, so nobody else reads or writes it.
-        let slice = unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), len) };
-        Ok(slice)
+        // SAFETY: `elements` checked type, device, contiguity and alignment; this is the only reference, borrowed
+        // mutably, to memory that only this object owns, so nobody else reads or writes it.
+        unsafe {
+            check_values::<T>(std::slice::from_raw_parts(data.as_ptr().cast(), len * size_of::<T>()))?;
+            Ok(std::slice::from_raw_parts_mut(data.as_ptr(), len))
+        }
     }
 
-    /// A copy of the elements in row-major order.
+    /// A copy of the elements in row-major order. Where a function writes to the tensor on another thread meanwhile, each element is an
+    /// old or a new one.
     ///
     /// # Errors
     /// As [`Tensor::as_slice`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.as_slice().map(<[T]>::to_vec)
+        let (data, len) = self.elements::<T>()?;
+        let mut copy: Vec<T> = Vec::with_capacity(len);
+        // SAFETY: `elements` checked type, device, contiguity and alignment; the object keeps the memory alive. The copy has room for as
+        // many elements, and its bytes are checked before they are values.
+        unsafe {
+            copy_shared(data.as_ptr(), copy.as_mut_ptr(), len);
+            check_values::<T>(std::slice::from_raw_parts(copy.as_ptr().cast(), len * size_of::<T>()))?;
+            copy.set_len(len);
+        }
+        Ok(copy)
     }
 
     /// Whether the object was made by [`Tensor::empty`] and the like.
@@ -389,24 +330,22 @@ impl Tensor {
         if !data.is_aligned() {
             return Err(value_error("tensor is not aligned for its elements"));
         }
-        // SAFETY: the memory holds `len` elements of `T`'s size, readable by the CPU.
-        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), len * size_of::<T>()) };
-        if !T::is_valid(bytes) {
-            return Err(value_error("tensor holds bytes that are no value of its type"));
-        }
         Ok((data, len))
     }
 }
 
-/// The deleter that marks tensors over this crate's own memory.
-fn owned_deleter() -> TVMFFIObjectDeleter {
-    use std::sync::OnceLock;
-    static DELETER: OnceLock<TVMFFIObjectDeleter> = OnceLock::new();
-    *DELETER.get_or_init(crate::object::alloc::deleter_of::<TensorObject<OwnedMemory>>)
+/// Checks that bytes are values of `T`.
+fn check_values<T: Element>(bytes: &[u8]) -> Result<()> {
+    if T::is_valid(bytes) {
+        return Ok(());
+    }
+    Err(value_error("tensor holds bytes that are no value of its type"))
 }
 
-fn ndim_of(shape: &[i64]) -> Result<i32> {
-    i32::try_from(shape.len()).map_err(|_| value_error("too many dimensions"))
+/// The deleter that marks tensors over this crate's own memory.
+fn owned_deleter() -> TVMFFIObjectDeleter {
+    static DELETER: OnceLock<TVMFFIObjectDeleter> = OnceLock::new();
+    *DELETER.get_or_init(deleter_of::<TensorObject<OwnedMemory>>)
 }
 
 impl fmt::Debug for Tensor {
@@ -416,30 +355,5 @@ impl fmt::Debug for Tensor {
             .field("dtype", &format_args!("{}", self.dtype()))
             .field("device", &format_args!("{}", self.device()))
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn contiguity_follows_upstream() {
-        assert!(is_contiguous(&[2, 3], &[3, 1]));
-        assert!(!is_contiguous(&[2, 3], &[1, 2]));
-        assert!(is_contiguous(&[1, 3], &[77, 1]));
-        assert!(is_contiguous(&[0, 3], &[9, 9]));
-        assert!(is_contiguous(&[], &[]));
-        assert!(is_contiguous(&[2, 3], &[]));
-    }
-
-    #[test]
-    fn sizes_are_checked() {
-        assert!(checked_numel(&[-1]).is_err());
-        assert!(checked_numel(&[i64::MAX, 2]).is_err());
-        assert!(matches!(checked_numel(&[i64::MAX, 0, 2]), Err(_) | Ok(0)));
-        assert!(matches!(checked_numel(&[]), Ok(1)));
-        assert!(checked_size(usize::MAX, DLDataType::FLOAT32).is_err());
-        assert!(matches!(checked_size(3, DLDataType::FLOAT4_E2M1FN), Ok(2)));
     }
 }

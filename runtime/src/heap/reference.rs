@@ -1,5 +1,5 @@
 //! Owning handles over any object: [`ObjectRef`] (strong) and [`WeakRef`].
-//! Typed handles wrap an `ObjectRef` and are made by the `object_wrapper!` macro.
+//! Typed handles wrap an `ObjectRef`.
 //! Header sections: `TVMFFIObject`, "Basic object API".
 
 use std::fmt;
@@ -71,7 +71,7 @@ impl ObjectRef {
 
     /// The object's type key, such as `ffi.Tensor`.
     pub fn type_key(&self) -> String {
-        crate::type_table::type_key_of(self.type_index())
+        crate::type_info::key_of(self.type_index())
     }
 
     /// Number of strong references at this moment.
@@ -110,7 +110,7 @@ impl ObjectRef {
     /// `self`, when the object's type index is not the one of `T`, or its layout is not
     /// ([`AsObject::has_layout`]).
     pub fn downcast<T: AsObject>(self) -> Result<T, ObjectRef> {
-        if self.type_index() == T::TYPE_INDEX && T::has_layout(&self) {
+        if T::is_object(&self) {
             // SAFETY: both conditions were checked.
             Ok(unsafe { T::from_object_unchecked(self) })
         } else {
@@ -201,59 +201,14 @@ pub unsafe trait AsObject: Sized {
         true
     }
 
+    /// Whether an object is one of these: its type index is `TYPE_INDEX`, and it has that layout.
+    fn is_object(object: &ObjectRef) -> bool {
+        object.type_index() == Self::TYPE_INDEX && Self::has_layout(object)
+    }
+
     /// The typed handle of an object.
     ///
     /// # Safety
     /// The object's type index must be `TYPE_INDEX`, and [`AsObject::has_layout`] hold for it.
     unsafe fn from_object_unchecked(object: ObjectRef) -> Self;
 }
-
-/// Implements [`AsObject`] and the conversions of a `repr(transparent)` wrapper of `ObjectRef`.
-///
-/// Where the header leaves the layout open, a third argument tells this crate's objects apart.
-macro_rules! object_wrapper {
-    ($name:ident, $index:expr $(, $has_layout:path)?) => {
-        // SAFETY: the wrapper is repr(transparent) over ObjectRef, and objects of this type index
-        // have the layout that the header gives, or else one that `has_layout` looks at; the
-        // methods read nothing else.
-        unsafe impl $crate::object::AsObject for $name {
-            const TYPE_INDEX: $crate::abi::TypeIndex = $index;
-
-            #[inline]
-            fn as_object(&self) -> &$crate::object::ObjectRef {
-                &self.0
-            }
-
-            #[inline]
-            fn into_object(self) -> $crate::object::ObjectRef {
-                self.0
-            }
-
-            $(fn has_layout(object: &$crate::object::ObjectRef) -> bool {
-                $has_layout(object)
-            })?
-
-            #[inline]
-            unsafe fn from_object_unchecked(object: $crate::object::ObjectRef) -> Self {
-                Self(object)
-            }
-        }
-
-        impl From<$name> for $crate::object::ObjectRef {
-            fn from(value: $name) -> Self {
-                value.0
-            }
-        }
-
-        impl TryFrom<$crate::object::ObjectRef> for $name {
-            type Error = $crate::error::Error;
-
-            fn try_from(object: $crate::object::ObjectRef) -> Result<Self, $crate::error::Error> {
-                object.downcast().map_err(|object| {
-                    $crate::error::type_mismatch($index.static_type_key().unwrap_or("ffi.Object"), object.type_index())
-                })
-            }
-        }
-    };
-}
-pub(crate) use object_wrapper;

@@ -2,27 +2,33 @@
 //! A container of the other kind, mutable or not, is copied.
 //! Rules: upstream's `SeqTypeTraitsBase`, `MapTypeTraitsBase`, `TypeTraits<Shape>`.
 
-use super::{AnyView, TryFromAny};
-use crate::abi::TypeIndex;
-use crate::container::{Array, Dict, List, Map};
+use super::array::Array;
+use super::dict::Dict;
+use super::list::List;
+use super::map::Map;
+use crate::any::{Any, AnyView, TryFromAny, object_values};
 use crate::error::{Error, Result, kind, type_mismatch};
-use crate::object::{AsObject, ObjectRef};
+use crate::heap::{AsObject, ObjectRef};
 use crate::shape::Shape;
+
+object_values!(Array, List, Map, Dict);
 
 /// A `T` from an object of its own type, or else from one of type `U`, which `convert` takes.
 #[track_caller]
 fn own_or<T: AsObject, U: AsObject>(view: AnyView<'_>, convert: impl FnOnce(U) -> T) -> Result<T> {
-    let object = view.object(|index| index == T::TYPE_INDEX || index == U::TYPE_INDEX);
-    let key = T::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object");
-    let Some(object) = object else {
-        return Err(type_mismatch(key, view.type_index()));
-    };
-    // Its type is right, so what is wrong is its layout.
-    let mismatch = |object: ObjectRef| type_mismatch(&object.type_key(), object.type_index());
-    if object.type_index() == T::TYPE_INDEX {
-        return object.downcast().map_err(mismatch);
+    if let Some(object) = view.object(T::is_object) {
+        // SAFETY: the object is a `T`.
+        return Ok(unsafe { T::from_object_unchecked(object) });
     }
-    object.downcast().map(convert).map_err(mismatch)
+    if let Some(Ok(other)) = view.shared_object().map(ObjectRef::downcast::<U>) {
+        return Ok(convert(other));
+    }
+    let (key, index) = (T::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"), view.inner_type_index());
+    match index == U::TYPE_INDEX {
+        // Its type is right, so what is wrong is its layout.
+        true => Err(type_mismatch(U::TYPE_INDEX.static_type_key().unwrap_or(key), index)),
+        false => Err(type_mismatch(key, index)),
+    }
 }
 
 impl TryFromAny for Array {
@@ -56,11 +62,13 @@ impl TryFromAny for Dict {
 impl TryFromAny for Shape {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        if let Some(shape) = view.object(|index| index == TypeIndex::SHAPE) {
+        if let Some(shape) = view.object(Shape::is_object) {
             return shape.try_into();
         }
-        let Ok(array) = view.cast::<Array>() else {
-            return Err(type_mismatch("ffi.Shape", view.type_index()));
+        // The sequence stays where it is: one of its elements may be no integer.
+        let sequence = view.shared_object().ok_or_else(|| type_mismatch("ffi.Shape", view.type_index()))?;
+        let Ok(array) = Any::from(sequence).cast::<Array>() else {
+            return Err(type_mismatch("ffi.Shape", view.inner_type_index()));
         };
         let mut extents = Vec::with_capacity(array.len());
         for (index, extent) in array.iter().enumerate() {

@@ -2,7 +2,8 @@
 //! A mark behind the header, which no other implementation has there, tells them apart.
 //! Header sections: `kTVMFFIMap`, `kTVMFFIDict`, `kTVMFFIModule`.
 
-use super::{ObjectLayout, ObjectRef, make_object};
+use super::alloc::{ObjectLayout, make_object};
+use super::reference::ObjectRef;
 use crate::abi::*;
 
 #[repr(C)]
@@ -15,6 +16,11 @@ struct MarkedObject<T, const INDEX: i32> {
 // SAFETY: repr(C) with the header first.
 unsafe impl<T, const INDEX: i32> ObjectLayout for MarkedObject<T, INDEX> {
     const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller.
+        unsafe { (&raw mut (*object).body).drop_in_place() };
+    }
 }
 
 /// Its address is the mark. Upstream's objects have a pointer to their entries, or imports, in that place.

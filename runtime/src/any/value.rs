@@ -1,20 +1,32 @@
 //! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call.
-//! Both are one `TVMFFIAny`; conversions in and out live in `convert`.
+//! Both are one `TVMFFIAny`; conversions in and out live beside this file.
 //! Header section: `TVMFFIAny`; rules of ownership as upstream's `any.h`.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
 use crate::abi::*;
-use crate::error::{Result, runtime_error};
-use crate::object::{ObjectRef, count};
+use crate::error::{Result, runtime_error, type_error};
+use crate::heap::{ObjectRef, count};
 use crate::string::{bytes_of, raw_str_from_bytes};
 
-mod convert;
-
-pub use convert::{Arg, ToAnyView, TryFromAny};
+/// Reads a value of any type as a `T`.
+///
+/// Conversions are upstream's: an integer accepts a boolean; a float accepts integer and boolean;
+/// a boolean accepts an integer; a pointer accepts None; a string or bytes accepts its three
+/// forms; a data type or device accepts its name; an array accepts a list and a map a dict, and the
+/// other way round, as a copy; a shape accepts an array or list of integers; `Option<T>` reads None
+/// as `None`.
+pub trait TryFromAny: Sized {
+    /// Converts a borrowed value.
+    ///
+    /// # Errors
+    /// `TypeError` "expected X, got Y" for a type that does not convert, `ValueError` for a value
+    /// that does not fit.
+    fn try_from_view(view: AnyView<'_>) -> Result<Self>;
+}
 
 /// A borrowed value of any type, as functions receive their arguments.
 #[repr(transparent)]
@@ -35,6 +47,35 @@ impl<'a> AnyView<'a> {
     #[inline]
     pub const unsafe fn from_raw(raw: TVMFFIAny) -> Self {
         Self(raw, PhantomData)
+    }
+
+    /// Views a `DLTensor` that a framework owns; a tensor of this crate is an argument as it is.
+    ///
+    /// ```compile_fail,E0277
+    /// let f = tvm_ffi_runtime::Function::from_packed(|_| Ok(().into()));
+    /// f.call((8 as *mut tvm_ffi_runtime::DLTensor,));
+    /// ```
+    ///
+    /// # Safety
+    /// The tensor must be filled as `dlpack.h` says, and its memory and lists be valid for `'a`, for writing too when a function that
+    /// is given the view writes.
+    #[inline]
+    pub const unsafe fn from_dl_tensor(tensor: *const DLTensor) -> Self {
+        Self(TVMFFIAny::from_ptr(TypeIndex::DL_TENSOR_PTR, tensor.cast_mut().cast()), PhantomData)
+    }
+
+    /// Views a pointer without a type, `void*`.
+    ///
+    /// ```compile_fail,E0277
+    /// let f = tvm_ffi_runtime::Function::from_packed(|_| Ok(().into()));
+    /// f.call((8 as *mut std::ffi::c_void,));
+    /// ```
+    ///
+    /// # Safety
+    /// The pointer must be what the functions that are given the view make of it, for as long as they use it.
+    #[inline]
+    pub const unsafe fn from_opaque_ptr(pointer: *mut c_void) -> Self {
+        Self(TVMFFIAny::from_ptr(TypeIndex::OPAQUE_PTR, pointer), PhantomData)
     }
 
     /// Views the arguments of a call; NULL or a count below one is no arguments.
@@ -64,7 +105,7 @@ impl<'a> AnyView<'a> {
 
     /// The type key, such as `int` or `ffi.Tensor`.
     pub fn type_key(&self) -> String {
-        crate::type_table::type_key_of(self.type_index())
+        crate::type_info::key_of(self.type_index())
     }
 
     /// Whether the value is None.
@@ -137,35 +178,50 @@ impl<'a> AnyView<'a> {
         }
     }
 
-    /// The object in the value, when it holds one: a new reference, or the reference that an
-    /// r-value argument gives away.
-    pub(crate) fn object(&self, wanted: impl Fn(TypeIndex) -> bool) -> Option<ObjectRef> {
+    /// The object in the value, when it holds one that is `wanted`: a new reference, or the reference that an
+    /// r-value argument gives away. An object that is not wanted stays where it is.
+    pub(crate) fn object(&self, wanted: impl Fn(&ObjectRef) -> bool) -> Option<ObjectRef> {
+        let object = self.borrowed_object().filter(|object| wanted(object))?;
         if self.type_index().is_object() {
-            if !wanted(self.type_index()) {
-                return None;
+            return Some(ObjectRef::clone(&object));
+        }
+        // SAFETY: an r-value argument points at an object pointer that owns a reference; whoever reads the
+        // argument may take it, and leaves NULL.
+        unsafe { self.0.ptr().cast::<*mut TVMFFIObject>().write(std::ptr::null_mut()) };
+        Some(ManuallyDrop::into_inner(object))
+    }
+
+    /// The object in the value, in an r-value argument too, without taking it.
+    fn borrowed_object(&self) -> Option<ManuallyDrop<ObjectRef>> {
+        // SAFETY: the view's object, or the one in an r-value argument, is alive; NULL is none.
+        let object = unsafe {
+            if self.type_index().is_object() {
+                ObjectRef::from_raw(self.0.v.v_obj)
+            } else if self.type_index() == TypeIndex::OBJECT_RVALUE_REF {
+                ObjectRef::from_raw(*self.0.ptr().cast::<*mut TVMFFIObject>().as_ref()?)
+            } else {
+                None
             }
-            // SAFETY: the view's object is alive for `'a`.
-            return unsafe { ObjectRef::clone_from_raw(self.0.v.v_obj) };
-        }
-        if self.type_index() != TypeIndex::OBJECT_RVALUE_REF {
-            return None;
-        }
-        let place = self.0.ptr().cast::<*mut TVMFFIObject>();
-        // SAFETY: an r-value argument points at an object pointer that owns a reference, or at
-        // NULL once that was taken; whoever reads the argument may take it.
-        unsafe {
-            if place.is_null() || (*place).is_null() || !wanted(TypeIndex((**place).type_index)) {
-                return None;
-            }
-            ObjectRef::from_raw(place.replace(std::ptr::null_mut()))
-        }
+        };
+        object.map(ManuallyDrop::new)
+    }
+
+    /// A new reference to the object in the value, which an r-value argument keeps.
+    pub(crate) fn shared_object(&self) -> Option<ObjectRef> {
+        self.borrowed_object().map(|object| ObjectRef::clone(&object))
+    }
+
+    /// The type index of the object in the value, in an r-value argument too, or else that of the value.
+    pub(crate) fn inner_type_index(&self) -> TypeIndex {
+        self.borrowed_object().map_or(self.type_index(), |object| object.type_index())
     }
 
     /// The value, owned: objects gain a reference, raw strings and byte arrays are copied, an
     /// r-value reference is moved (upstream's `AnyViewToOwnedAny`).
     ///
     /// # Errors
-    /// `RuntimeError` for an r-value reference that was moved already, or a NULL string.
+    /// `RuntimeError` for an r-value reference that was moved already, or a NULL string; `TypeError` for a
+    /// `DLTensor*`, as which a [`TensorView`](crate::TensorView) is passed: nothing keeps its memory.
     pub fn to_owned(&self) -> Result<Any> {
         let index = self.type_index();
         if index.is_object() {
@@ -190,6 +246,9 @@ impl<'a> AnyView<'a> {
                 Some(object) => Ok(object.into()),
                 None => Err(runtime_error("RValueRef already moved")),
             },
+            TypeIndex::DL_TENSOR_PTR => {
+                Err(type_error("a DLTensor* is borrowed for a call and cannot be kept: pass a Tensor"))
+            }
             _ => Ok(Any(self.0)),
         }
     }
@@ -218,9 +277,9 @@ impl Default for AnyView<'_> {
 
 /// An owned value of any type: it holds a reference to its object, if it has one.
 ///
-/// An opaque pointer or a `DLTensor` pointer inside is not owned; only unsafe code can use it.
+/// An opaque pointer inside is not owned; only unsafe code can use it.
 #[repr(transparent)]
-pub struct Any(TVMFFIAny);
+pub struct Any(pub(super) TVMFFIAny);
 
 // SAFETY: objects may be used on any thread (see `ObjectRef`), other values are plain data;
 // following a raw pointer takes unsafe code that answers for the thread.
@@ -244,14 +303,23 @@ impl Any {
         Self(raw)
     }
 
+    /// A pointer without a type, `void*`.
+    ///
+    /// # Safety
+    /// The pointer must be what the functions that are given the value make of it, for as long as they use it.
+    #[inline]
+    pub const unsafe fn from_opaque_ptr(pointer: *mut c_void) -> Self {
+        Self(TVMFFIAny::from_ptr(TypeIndex::OPAQUE_PTR, pointer))
+    }
+
     /// Takes over a value that a C function has written as its result: what should have been an
-    /// owned value but is a borrowed string or byte array is copied.
+    /// owned value but is a borrowed string or byte array is copied, and a borrowed tensor refused.
     ///
     /// # Safety
     /// As for [`Any::from_raw`], or a view that is valid now.
     #[inline]
     pub(crate) unsafe fn from_result(raw: TVMFFIAny) -> Result<Self> {
-        if (TypeIndex::RAW_STR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&raw.type_index) {
+        if (TypeIndex::DL_TENSOR_PTR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&raw.type_index) {
             // SAFETY: a valid view, by contract.
             return unsafe { AnyView::from_raw(raw) }.to_owned();
         }
@@ -268,6 +336,15 @@ impl Any {
     #[inline]
     pub const fn as_raw(&self) -> &TVMFFIAny {
         &self.0
+    }
+
+    /// The object in the value, if it holds one.
+    pub(crate) fn into_object(self) -> Option<ObjectRef> {
+        if !self.type_index().is_object() {
+            return None;
+        }
+        // SAFETY: the value owns a reference to its object, or is NULL.
+        unsafe { ObjectRef::from_raw(self.into_raw().v.v_obj) }
     }
 
     /// Borrows the value.

@@ -1,0 +1,14 @@
+//! Values: [`Any`] owns what it holds, [`AnyView`] borrows it for the length of a call.
+//! Conversions follow upstream's `TypeTraits`: [`ToAnyView`] makes arguments, [`TryFromAny`] reads arguments and results.
+//! Those of functions, tensors, containers and modules stand beside these types.
+
+mod arg;
+mod convert;
+mod objects;
+mod pointers;
+mod strings;
+mod value;
+
+pub use arg::{Arg, ToAnyView};
+pub(crate) use objects::{exact_objects, object_values, try_from_any};
+pub use value::{Any, AnyView, TryFromAny};

@@ -1,0 +1,53 @@
+//! Dropping the objects that an object holds, without one stack frame for every level of nesting.
+//! From some depth on, objects wait in a queue of the thread that its outermost drop empties.
+//! No header section: upstream recurses.
+
+use std::cell::{Cell, RefCell};
+
+use super::reference::ObjectRef;
+
+/// Levels of nested objects that are dropped by recursion, which is the faster way.
+const MAX_DEPTH: usize = 32;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    static WAITING: RefCell<Vec<ObjectRef>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Counts one level while it lives.
+struct Level;
+
+impl Level {
+    fn enter() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Drops the objects in a container, the imports of a module, the cause of an error and the like, now or later in the drop of an outer one.
+pub(crate) fn release(objects: impl Iterator<Item = ObjectRef>) {
+    let depth = DEPTH.get();
+    if depth >= MAX_DEPTH {
+        let objects: Vec<ObjectRef> = objects.collect();
+        // A thread that is ending has no queue any more: the objects then drop with the closure.
+        let _queued = WAITING.try_with(move |queue| queue.borrow_mut().extend(objects));
+        return;
+    }
+    drop_all(objects);
+    if depth == 0 {
+        while let Ok(Some(object)) = WAITING.try_with(|queue| queue.borrow_mut().pop()) {
+            drop_all(std::iter::once(object));
+        }
+    }
+}
+
+fn drop_all(objects: impl Iterator<Item = ObjectRef>) {
+    let _level = Level::enter();
+    objects.for_each(drop);
+}

@@ -1,0 +1,95 @@
+//! The kind of module that a library is.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::super::implementation::{ModuleImpl, PropertyMask};
+use super::super::object::Module;
+use super::context::Context;
+use super::symbols::{Address, Symbols};
+use crate::abi::TVMFFISafeCallType;
+use crate::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
+use crate::error::{Result, runtime_error};
+use crate::function::Function;
+
+/// A library's module before `__tvm_ffi__library_ctx` knows it.
+pub(super) struct NewModule {
+    pub(super) module: Module,
+    context: Arc<Context>,
+    variable: Option<Address>,
+}
+
+impl NewModule {
+    /// Fills `__tvm_ffi__library_ctx`.
+    pub(super) fn enter(&self) {
+        if let Some(variable) = self.variable {
+            // SAFETY: the symbol is a pointer variable by the header; its library is open for as long as the context lives.
+            unsafe { Context::enter(&self.context, variable, &self.module) };
+        }
+    }
+}
+
+/// The module of a library whose symbols these are.
+pub(super) fn library_module(symbols: Arc<dyn Symbols>) -> NewModule {
+    let variable = symbols.symbol(LIBRARY_CTX);
+    let context = Arc::new(Context::new(symbols.clone()));
+    let module = Module::from_impl(LibraryModule { context: context.clone(), symbols });
+    context.set_module(&module);
+    NewModule { module, context, variable }
+}
+
+struct LibraryModule {
+    context: Arc<Context>,
+    symbols: Arc<dyn Symbols>,
+}
+
+impl LibraryModule {
+    /// Calls what describes a function: it takes nothing and returns a string.
+    fn describe(&self, before: &str, name: &str) -> Result<Option<String>> {
+        let Some(address) = self.symbols.description(before, name) else {
+            return Ok(None);
+        };
+        // The string is copied: its own code may lie in the library.
+        self.callable(address)?.call(())?.cast().map(Some)
+    }
+
+    /// A function that keeps the module, and with it the library: its code may look for imports.
+    fn callable(&self, address: Address) -> Result<Function> {
+        let module = self.context.module().ok_or_else(|| runtime_error("the library's module is being destroyed"))?;
+        // SAFETY: by the header, symbols of functions and of their descriptions have this type.
+        let safe_call = unsafe { std::mem::transmute::<*mut c_void, TVMFFISafeCallType>(address.as_ptr()) };
+        // SAFETY: whoever loads a library answers for its functions; the module keeps it open.
+        Ok(unsafe { Function::from_code(safe_call, module) })
+    }
+}
+
+impl ModuleImpl for LibraryModule {
+    fn kind(&self) -> &str {
+        "library"
+    }
+
+    fn property_mask(&self) -> PropertyMask {
+        PropertyMask::BINARY_SERIALIZABLE | PropertyMask::RUNNABLE
+    }
+
+    fn get_function(&self, name: &str) -> Result<Option<Function>> {
+        // Upstream gives these, too, and the process ends when they are called.
+        if [LIBRARY_BIN, LIBRARY_CTX].iter().any(|data| data.strip_prefix(FUNCTION) == Some(name)) {
+            return Ok(None);
+        }
+        self.symbols.function(name).map(|address| self.callable(address)).transpose()
+    }
+
+    unsafe fn unload_when_unused(&self) -> bool {
+        // SAFETY: promised by the caller.
+        unsafe { self.symbols.close_when_unused() }
+    }
+
+    fn function_metadata(&self, name: &str) -> Result<Option<String>> {
+        self.describe(METADATA, name)
+    }
+
+    fn function_doc(&self, name: &str) -> Result<Option<String>> {
+        self.describe(DOC, name)
+    }
+}

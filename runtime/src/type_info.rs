@@ -1,0 +1,79 @@
+//! The infos of registered types by their index, which are read without a lock.
+//! A table that only grows: its segments and the infos in it never move and are never freed, so that C may keep their addresses.
+//! `type_table` fills it. Header section: `TVMFFIGetTypeInfo`.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::abi::*;
+
+type Slot = AtomicPtr<TVMFFITypeInfo>;
+
+/// Slots of the first segment, as many as there are static indices. Each further segment has twice the slots of the one before.
+const FIRST: usize = TypeIndex::DYN_OBJECT_BEGIN.0 as usize;
+const _: () = assert!(FIRST.is_power_of_two());
+
+/// Enough segments for every index.
+static SEGMENTS: [AtomicPtr<Slot>; 25] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 25];
+
+/// The segment of an index, its number of slots, and the place in it.
+const fn place(index: usize) -> (usize, usize, usize) {
+    let shifted = index + FIRST;
+    let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
+    (segment, FIRST << segment, shifted - (FIRST << segment))
+}
+
+/// The info of a type, if something has published it.
+#[inline]
+pub(crate) fn get(index: i32) -> Option<*mut TVMFFITypeInfo> {
+    let (segment, _, offset) = place(usize::try_from(index).ok()?);
+    let slots = SEGMENTS.get(segment)?.load(Ordering::Acquire);
+    if slots.is_null() {
+        return None;
+    }
+    // SAFETY: a segment is never freed, and the offset lies in it.
+    let info = unsafe { &*slots.add(offset) }.load(Ordering::Acquire);
+    (!info.is_null()).then_some(info)
+}
+
+/// Publishes the info of a type, which must never be freed. One thread at a time calls this.
+pub(crate) fn publish(index: i32, info: &'static mut TVMFFITypeInfo) {
+    let Ok(index) = usize::try_from(index) else { return };
+    let (segment, len, offset) = place(index);
+    let Some(segment) = SEGMENTS.get(segment) else { return };
+    let mut slots = segment.load(Ordering::Acquire);
+    if slots.is_null() {
+        slots = Vec::leak((0..len).map(|_| Slot::default()).collect()).as_mut_ptr();
+        segment.store(slots, Ordering::Release);
+    }
+    // SAFETY: as in `get`.
+    unsafe { &*slots.add(offset) }.store(info, Ordering::Release);
+}
+
+/// The key of a type for messages; unknown indices are written as numbers.
+pub(crate) fn key_of(index: TypeIndex) -> String {
+    if let Some(key) = index.static_type_key() {
+        return key.to_owned();
+    }
+    let Some(info) = get(index.0) else {
+        return format!("type index {}", index.0);
+    };
+    // SAFETY: infos are never freed, and their keys are leaked strings that never change.
+    let key = unsafe { (*info).type_key.as_slice() };
+    String::from_utf8_lossy(key).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_has_a_place_of_its_own() {
+        assert_eq!(place(0), (0, FIRST, 0));
+        assert_eq!(place(FIRST - 1), (0, FIRST, FIRST - 1));
+        assert_eq!(place(FIRST), (1, 2 * FIRST, 0));
+        assert_eq!(place(3 * FIRST - 1), (1, 2 * FIRST, 2 * FIRST - 1));
+        assert_eq!(place(3 * FIRST), (2, 4 * FIRST, 0));
+        assert!(place(i32::MAX as usize).0 < SEGMENTS.len());
+        assert!(get(i32::MAX).is_none() && get(-1).is_none());
+    }
+}

@@ -1,0 +1,12 @@
+//! The table of types: key to index, index to info, ancestors, reserved child slots, and what frontends register about types.
+//! Header sections: `TVMFFITypeGetOrAllocIndex`, `TVMFFIGetTypeInfo`, `TVMFFITypeKeyToIndex`.
+
+mod attributes;
+mod columns;
+mod publish;
+mod reflection;
+mod table;
+
+pub(crate) use attributes::{attr_column, attr_value, register_attr};
+pub(crate) use reflection::{register_field, register_metadata, register_method};
+pub use table::{QUERY_ONLY, TypeRequest, get_or_alloc_index, key_to_index, type_info};

@@ -1,0 +1,123 @@
+//! What frontends register about types: fields, methods, metadata.
+//! Everything registered is copied and kept for the life of the process, as upstream does.
+//! Header sections: `TVMFFITypeRegister...`.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::publish::append;
+use super::table::{type_info, write};
+use crate::abi::*;
+use crate::any::{Any, AnyView};
+use crate::error::{Result, runtime_error};
+use crate::heap::ObjectRef;
+
+/// The info of a type that is registered.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type.
+pub(super) fn registered_info(index: i32) -> Result<*mut TVMFFITypeInfo> {
+    let info =
+        type_info(index).ok_or_else(|| runtime_error(&format!("Cannot find type info for type_index={index}")))?;
+    Ok(info.cast_mut())
+}
+
+/// A copy of `text` that is never freed.
+///
+/// # Safety
+/// `text` must describe readable bytes.
+unsafe fn leak_text(text: TVMFFIByteArray) -> TVMFFIByteArray {
+    // SAFETY: promised by the caller.
+    let bytes = unsafe { text.as_slice() };
+    if bytes.is_empty() {
+        return TVMFFIByteArray::EMPTY;
+    }
+    TVMFFIByteArray::from_slice(Vec::leak(bytes.to_vec()))
+}
+
+/// Adds a field to a type.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type or a field name that the type has already.
+///
+/// # Safety
+/// `field` must be filled as the header says.
+pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Result<()> {
+    let info = registered_info(index)?;
+    // Values are made and errors raised without the lock, since the allocator of objects may be somebody's code.
+    // SAFETY: `field` is valid by contract; the info is never freed, only changed under the write lock, and its arrays are as
+    // long as it says.
+    unsafe {
+        let name = field.name.as_slice();
+        let default = match field.flags & kTVMFFIFieldFlagBitMaskHasDefault {
+            0 => Any::none(),
+            _ => AnyView::from_raw(field.default_value_or_factory).to_owned()?,
+        };
+        let setter = match field.flags & kTVMFFIFieldFlagBitSetterIsFunctionObj {
+            0 => None,
+            _ => ObjectRef::clone_from_raw(field.setter.cast()),
+        };
+        let table = write();
+        let (fields, len) = ((*info).fields, (*info).num_fields);
+        if (0..len as usize).any(|i| (*fields.add(i)).name.as_slice() == name) {
+            drop(table);
+            let name = String::from_utf8_lossy(name);
+            return Err(runtime_error(&format!("Duplicate field name \"{name}\" in type index {index}")));
+        }
+        let mut copy = *field;
+        copy.name = leak_text(field.name);
+        copy.doc = leak_text(field.doc);
+        copy.metadata = leak_text(field.metadata);
+        copy.default_value_or_factory = default.into_raw();
+        std::mem::forget(setter);
+        append(&raw mut (*info).fields, &raw mut (*info).num_fields, copy);
+    }
+    Ok(())
+}
+
+/// Adds a method to a type.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type.
+///
+/// # Safety
+/// `method` must be filled as the header says.
+pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> Result<()> {
+    let info = registered_info(index)?;
+    // SAFETY: as in `register_field`.
+    unsafe {
+        let value = AnyView::from_raw(method.method).to_owned()?;
+        let mut copy = *method;
+        copy.name = leak_text(method.name);
+        copy.doc = leak_text(method.doc);
+        copy.metadata = leak_text(method.metadata);
+        copy.method = value.into_raw();
+        let _table = write();
+        append(&raw mut (*info).methods, &raw mut (*info).num_methods, copy);
+    }
+    Ok(())
+}
+
+/// Sets a type's extra information, once.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type, or one that has such information already.
+///
+/// # Safety
+/// `metadata` must be filled as the header says.
+pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata) -> Result<()> {
+    let info = registered_info(index)?;
+    // SAFETY: as in `register_field`.
+    unsafe {
+        let table = write();
+        if !(*info).metadata.is_null() {
+            drop(table);
+            return Err(runtime_error(&format!("type index {index} has metadata already")));
+        }
+        let mut copy = *metadata;
+        copy.doc = leak_text(metadata.doc);
+        let copy: *mut TVMFFITypeMetadata = Box::leak(Box::new(copy));
+        let place = (&raw mut (*info).metadata).cast::<*mut TVMFFITypeMetadata>();
+        AtomicPtr::from_ptr(place).store(copy, Ordering::Release);
+    }
+    Ok(())
+}
