@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TypeIndex};
 use tvm_ffi_codegen::runtime::{
-    Any, AnyView, Array, Bytes, Dict, Error, Function, List, Map, Module, ObjectRef, Shape, Str, capi,
+    Any, Array, Bytes, Dict, Error, Function, List, Map, Module, ObjectRef, Shape, Str, capi,
 };
 
 use super::value::{Call, TensorSpec, Value};
