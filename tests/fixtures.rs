@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use tvm_ffi_codegen::engine::SymbolResolver;
 use tvm_ffi_codegen::lower::{Convention, RuntimeHelpers, lower};
@@ -21,17 +23,24 @@ const BLESS: &str = "TVM_FFI_CODEGEN_BLESS";
 #[test]
 fn all() {
     let bless = std::env::var_os(BLESS).is_some_and(|v| v == "1");
-    let (mut problems, mut calls) = (Vec::new(), 0);
-    for path in fixture_files() {
-        let text = fs::read_to_string(&path).unwrap();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let mut file = File { name: &name, bless, blessed: String::new(), problems: Vec::new(), calls: 0 };
-        file.run(&text);
-        calls += file.calls;
-        if bless && file.blessed != text {
-            fs::write(&path, &file.blessed).unwrap();
+    let (paths, next) = (fixture_files(), AtomicUsize::new(0));
+    let run = || {
+        let mut done = Vec::new();
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((path, run_file(path, bless)));
         }
-        problems.append(&mut file.problems);
+        done
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    done.sort();
+    let (mut problems, mut calls) = (Vec::new(), 0);
+    for (_, (found, count)) in done {
+        problems.extend(found);
+        calls += count;
     }
     println!("{calls} calls");
     assert!(
@@ -40,6 +49,18 @@ fn all() {
         problems.len(),
         problems.join("\n\n")
     );
+}
+
+/// The problems of a file, and the number of its calls.
+fn run_file(path: &Path, bless: bool) -> (Vec<String>, usize) {
+    let text = fs::read_to_string(path).unwrap();
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut file = File { name: &name, bless, blessed: String::new(), problems: Vec::new(), calls: 0 };
+    file.run(&text);
+    if bless && file.blessed != text {
+        fs::write(path, &file.blessed).unwrap();
+    }
+    (file.problems, file.calls)
 }
 
 #[test]
