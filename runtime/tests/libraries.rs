@@ -197,6 +197,7 @@ FUNCTION(__tvm_ffi_make) {
 "#;
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn values_outlive_the_library_that_made_them() {
     let directory = directory();
     let module = load(directory.path(), "maker", MAKER).unwrap();
@@ -219,6 +220,7 @@ fn only_libraries_are_unloaded() {
 }
 
 #[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
 fn loading_code_takes_unsafe() {
     let directory = directory();
     let path = compile(directory.path(), "guarded", "");
