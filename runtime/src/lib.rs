@@ -66,12 +66,12 @@ pub use shape::Shape;
 pub use string::{Bytes, Str};
 pub use tensor::{Element, Tensor, TensorView};
 
-// What lower modules need of upper ones, and which they ask for here: `layers.txt` says so.
+// Lists that lower modules take from here, of functions that upper modules have; `layers.txt` tells why.
 
 /// The built-in global functions, by what registers them.
 const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] = &[container::globals, module::globals, registry::builtins];
 
-/// What gives the fields of a type.
+/// A function that gives the fields of a type.
 type Fields = fn() -> Vec<abi::TVMFFIFieldInfo>;
 
 /// The built-in types with fields.

@@ -47,47 +47,43 @@ unsafe extern "C" fn echo_in_c(_: *mut c_void, args: *const TVMFFIAny, _: i32, r
     0
 }
 
+/// As many references as a count may have, and one more.
+#[cfg(all(unix, not(miri)))]
+const MANY: u64 = u32::MAX as u64 / 2 + 1;
+
+/// Runs a test in a process of its own, on an object whose counts are as if most of its references had been forgotten: the process aborts.
+#[cfg(all(unix, not(miri)))]
+fn aborts(test: &str, counts: u64, add_reference: impl FnOnce(ObjectRef)) {
+    use std::os::unix::process::ExitStatusExt;
+    let status = alone(test, || {
+        let object = ObjectRef::from(Shape::new(&[1]));
+        // SAFETY: the object is alive.
+        unsafe { &*object.as_ptr() }.combined_ref_count.store(counts, Ordering::SeqCst);
+        add_reference(object);
+    });
+    assert_eq!(status.signal(), Some(6), "{status}");
+}
+
 #[test]
 #[cfg(all(unix, not(miri)))]
 fn counts_that_would_wrap_end_the_process() {
-    use std::os::unix::process::ExitStatusExt;
-    let strong = alone("sound::counts_that_would_wrap_end_the_process", || {
-        let object = ObjectRef::from(Shape::new(&[1]));
-        let many = u64::from(u32::MAX / 2) + 1;
-        // SAFETY: the object is alive, and as if as many references had been forgotten.
-        unsafe { &*object.as_ptr() }.combined_ref_count.store(many | 1 << 32, Ordering::SeqCst);
-        std::mem::forget(object.clone());
-    });
-    assert_eq!(strong.signal(), Some(6), "{strong}");
+    aborts("sound::counts_that_would_wrap_end_the_process", MANY | 1 << 32, |object| std::mem::forget(object.clone()));
 }
 
 #[test]
 #[cfg(all(unix, not(miri)))]
 fn weak_counts_that_would_wrap_end_the_process() {
-    use std::os::unix::process::ExitStatusExt;
-    let weak = alone("sound::weak_counts_that_would_wrap_end_the_process", || {
-        let object = ObjectRef::from(Shape::new(&[1]));
-        let many = u64::from(u32::MAX / 2) + 1;
-        // SAFETY: the object is alive, and as if as many references had been forgotten.
-        unsafe { &*object.as_ptr() }.combined_ref_count.store(1 | many << 32, Ordering::SeqCst);
+    aborts("sound::weak_counts_that_would_wrap_end_the_process", 1 | MANY << 32, |object| {
         std::mem::forget(object.downgrade());
     });
-    assert_eq!(weak.signal(), Some(6), "{weak}");
 }
 
 #[test]
 #[cfg(all(unix, not(miri)))]
 fn upgrades_that_would_wrap_end_the_process() {
-    use std::os::unix::process::ExitStatusExt;
-    let upgraded = alone("sound::upgrades_that_would_wrap_end_the_process", || {
-        let object = ObjectRef::from(Shape::new(&[1]));
-        let weak = object.downgrade();
-        let many = u64::from(u32::MAX / 2) + 1;
-        // SAFETY: the object is alive, and as if as many references had been forgotten.
-        unsafe { &*object.as_ptr() }.combined_ref_count.store(many | 2 << 32, Ordering::SeqCst);
-        std::mem::forget(weak.upgrade());
+    aborts("sound::upgrades_that_would_wrap_end_the_process", MANY | 1 << 32, |object| {
+        std::mem::forget(object.downgrade().upgrade());
     });
-    assert_eq!(upgraded.signal(), Some(6), "{upgraded}");
 }
 
 /// Bytes before a body of [`allocate_16`]: the size of the block at its start, the header at its end.
@@ -287,19 +283,7 @@ fn allocators_may_use_the_runtime() {
         let index = type_index(b"sound.Allocated");
         let value = c"a text of more than seven bytes".to_arg().as_view().as_raw();
         let name = bytes("sound.allocated");
-        let field = TVMFFIFieldInfo {
-            name,
-            doc: TVMFFIByteArray::EMPTY,
-            metadata: TVMFFIByteArray::EMPTY,
-            flags: kTVMFFIFieldFlagBitMaskHasDefault,
-            size: 8,
-            alignment: 8,
-            offset: 24,
-            getter: None,
-            setter: std::ptr::null_mut(),
-            default_value_or_factory: value,
-            field_static_type_index: TypeIndex::STR.0,
-        };
+        let field = field_with_default("sound.allocated", value, TypeIndex::STR);
         let method = TVMFFIMethodInfo {
             name,
             doc: TVMFFIByteArray::EMPTY,

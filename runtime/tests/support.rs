@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tvm_ffi_runtime::abi::TVMFFIByteArray;
+use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::error::take_raised;
 use tvm_ffi_runtime::{Any, Error, ObjectRef};
 
@@ -77,4 +77,21 @@ pub fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     }
     child.kill().and_then(|()| child.wait()).unwrap();
     panic!("{test} waits for ever");
+}
+
+/// A field of 8 bytes at offset 24, without accessors, with a default value.
+pub fn field_with_default(name: &'static str, default: TVMFFIAny, ty: TypeIndex) -> TVMFFIFieldInfo {
+    TVMFFIFieldInfo {
+        name: bytes(name),
+        doc: TVMFFIByteArray::EMPTY,
+        metadata: TVMFFIByteArray::EMPTY,
+        flags: kTVMFFIFieldFlagBitMaskHasDefault,
+        size: 8,
+        alignment: 8,
+        offset: 24,
+        getter: None,
+        setter: std::ptr::null_mut(),
+        default_value_or_factory: default,
+        field_static_type_index: ty.0,
+    }
 }

@@ -87,19 +87,7 @@ fn reflection_is_stored() {
     let index = alloc("test.Reflected", 1, 0, false, TypeIndex::OBJECT.0);
     let function = Function::from_packed(|_| Ok(().into()));
     let arg = function.to_arg();
-    let field = |name: &'static str| TVMFFIFieldInfo {
-        name: bytes(name),
-        doc: TVMFFIByteArray::EMPTY,
-        metadata: TVMFFIByteArray::EMPTY,
-        flags: kTVMFFIFieldFlagBitMaskHasDefault,
-        size: 8,
-        alignment: 8,
-        offset: 24,
-        getter: None,
-        setter: std::ptr::null_mut(),
-        default_value_or_factory: 5.to_arg().as_view().as_raw(),
-        field_static_type_index: TypeIndex::INT.0,
-    };
+    let field = |name| field_with_default(name, 5.to_arg().as_view().as_raw(), TypeIndex::INT);
     let method = TVMFFIMethodInfo {
         name: bytes("m"),
         doc: bytes("doc"),

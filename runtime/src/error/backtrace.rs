@@ -5,7 +5,7 @@ use std::backtrace::Backtrace;
 use std::panic::Location;
 use std::sync::OnceLock;
 
-/// Whether whole stacks are captured; read from the environment once.
+/// The choice whether whole stacks are captured; read from the environment once.
 fn captures_stacks() -> bool {
     static ENABLED: OnceLock<bool> = OnceLock::new();
     *ENABLED.get_or_init(|| {

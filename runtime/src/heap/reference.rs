@@ -201,7 +201,7 @@ pub unsafe trait AsObject: Sized {
         true
     }
 
-    /// Whether an object is one of these: its type index is `TYPE_INDEX`, and it has that layout.
+    /// The test whether an object is of this type: its type index is `TYPE_INDEX`, and its layout is this type's.
     fn is_object(object: &ObjectRef) -> bool {
         object.type_index() == Self::TYPE_INDEX && Self::has_layout(object)
     }

@@ -11,7 +11,7 @@ pub enum LibraryBinError {
     Truncated {
         /// Where the missing thing begins.
         offset: u64,
-        /// What is missing.
+        /// The missing thing: a number, a text, a payload.
         what: &'static str,
         /// Its size in bytes; `u64::MAX` if it is larger than that.
         needed: u64,
@@ -33,7 +33,7 @@ pub enum LibraryBinError {
         index: u64,
         /// Its value.
         value: u64,
-        /// What it should be.
+        /// The values that it may have, as words of the message.
         expected: String,
     },
     /// A node imports one that isn't there.

@@ -53,15 +53,15 @@ impl Module {
     /// The function of that name, here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
     ///
     /// # Errors
-    /// What an implementation raises.
+    /// The error that an implementation raises.
     pub fn get_function_from(&self, name: &str, query_imports: bool) -> Result<Option<Function>> {
         self.first_of(query_imports, |module| module.get_function(name))
     }
 
-    /// Whether there is a function of that name, looked for as by [`get_function_from`](Self::get_function_from).
+    /// A query whether there is a function of that name, looked for as by [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
-    /// What an implementation raises.
+    /// The error that an implementation raises.
     pub fn implements_function(&self, name: &str, query_imports: bool) -> Result<bool> {
         let found = self
             .first_of(query_imports, |module| Ok(module.implementation().implements_function(name)?.then_some(())))?;
@@ -71,7 +71,7 @@ impl Module {
     /// The metadata of a function, a JSON text, looked for as by [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
-    /// What an implementation raises.
+    /// The error that an implementation raises.
     pub fn function_metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
         self.first_of(query_imports, |module| module.implementation().function_metadata(name))
     }
@@ -79,7 +79,7 @@ impl Module {
     /// The doc text of a function, looked for as by [`get_function_from`](Self::get_function_from).
     ///
     /// # Errors
-    /// What an implementation raises.
+    /// The error that an implementation raises.
     pub fn function_doc(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
         self.first_of(query_imports, |module| module.implementation().function_doc(name))
     }

@@ -17,7 +17,7 @@ use crate::string::Bytes;
 #[derive(Default)]
 pub(super) struct Lookups {
     pub(super) found: HashMap<String, Function>,
-    /// What was found before `newer` came. Code may be about to call it.
+    /// Functions that were found before `newer` came. Code may be about to call it.
     pub(super) retired: Vec<Function>,
     pub(super) newer: Option<WeakRef>,
 }
@@ -60,7 +60,7 @@ impl Module {
         unsafe { marked::body_of(&self.0) }
     }
 
-    /// What the module does.
+    /// The implementation, which does the module's work.
     pub(super) fn implementation(&self) -> &dyn ModuleImpl {
         &*self.body().implementation
     }
@@ -90,7 +90,7 @@ impl Module {
     /// The module's own function of that name, if it has one.
     ///
     /// # Errors
-    /// What the implementation raises.
+    /// The error that the implementation raises.
     pub fn get_function(&self, name: &str) -> Result<Option<Function>> {
         self.implementation().get_function(name)
     }
@@ -98,7 +98,7 @@ impl Module {
     /// The module as bytes, which the loader of its kind takes; `None` where it can't be written so. Imports are not part of them.
     ///
     /// # Errors
-    /// What the implementation raises.
+    /// The error that the implementation raises.
     pub fn save_to_bytes(&self) -> Result<Option<Bytes>> {
         self.implementation().save_to_bytes()
     }
@@ -106,7 +106,7 @@ impl Module {
     /// The source in some format, the module's usual one if that is empty; empty where there is none.
     ///
     /// # Errors
-    /// What the implementation raises.
+    /// The error that the implementation raises.
     pub fn inspect_source(&self, format: &str) -> Result<String> {
         self.implementation().inspect_source(format)
     }

@@ -20,7 +20,7 @@ const RUNTIME: &str = "tvm_ffi.dll";
 /// What the runtime's symbols begin with.
 const PREFIX: &[u8] = b"TVMFFI";
 
-/// What stands before the name of a function that an object calls through the table of imports, as `__declspec(dllimport)` has it.
+/// The prefix of the name of a function that an object calls through the table of imports, as `__declspec(dllimport)` has it.
 const IMPORTED: &[u8] = b"__imp_";
 
 /// The import library to link against. That is the stated runtime, or one that is made in `folder` and says of each of the runtime's symbols that the

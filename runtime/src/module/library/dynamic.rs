@@ -14,13 +14,13 @@ use crate::error::{Error, Result, runtime_error};
 #[cfg(windows)]
 mod windows;
 
-/// What to do where a library misses this crate's symbols.
+/// Advice for an executable that doesn't export this crate's symbols to a library.
 #[cfg(not(windows))]
 const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Link it with \
 `-rdynamic`: for a Rust program, let the final crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, \
 `-benches` instead of `-bins` for those)";
 
-/// What to do where there is no dynamic loader.
+/// Advice for an executable without a dynamic loader.
 #[cfg(unix)]
 const STATIC: &str = "This executable is statically linked and has no dynamic loader. Link it dynamically (a Rust program with \
 `-C target-feature=-crt-static`), or link the library's objects into it as a system library";

@@ -44,7 +44,7 @@ pub(super) fn expect_this_runtime(path: &str, library: Library) -> Result<Librar
     Ok(library)
 }
 
-/// What keeps a library from being loaded, for which Windows has a number and no name: words to put behind the system's, or none.
+/// The reason why a library isn't loaded, as words to put behind those of Windows, which has a number for it and no name; empty if there is none.
 pub(super) fn explain(path: &str) -> String {
     // A name alone is looked for in several folders.
     if path.contains(['/', '\\']) && !Path::new(path).exists() {
@@ -80,7 +80,7 @@ fn of_runtime(name: &str) -> Option<(&'static str, *const c_void)> {
     symbols().iter().find(|(known, _)| *known == name).map(|(name, address)| (*name, address.as_ptr()))
 }
 
-/// What to do where a library has another runtime than this one, or none.
+/// Advice for a library that is bound to another runtime than this one, or to none.
 fn advice() -> String {
     let own = own_image().and_then(file_name).unwrap_or_else(|| "this program".to_owned());
     format!(
