@@ -3,7 +3,9 @@
 //! Header sections: `kTVMFFIList`, `TVMFFISeqCell`.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::slice;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,15 +25,24 @@ pub struct List(ObjectRef);
 object_wrapper!(List, TypeIndex::LIST);
 
 /// A list's cell, for this thread alone.
+///
+/// The cell is a pointer: a reference would have to hold until the function that drops the guard has returned, and another thread
+/// takes the lock before.
 struct Locked<'a> {
-    cell: &'a mut TVMFFISeqCell,
+    cell: NonNull<TVMFFISeqCell>,
+    list: PhantomData<&'a List>,
     _guard: MutexGuard<'static, ()>,
 }
 
 impl Locked<'_> {
+    fn cell(&mut self) -> &mut TVMFFISeqCell {
+        // SAFETY: the cell lives as long as the list, and is this thread's alone as long as `self` is borrowed.
+        unsafe { self.cell.as_mut() }
+    }
+
     fn values(&self) -> &[Any] {
-        // SAFETY: the cell is this thread's alone as long as `self` is borrowed.
-        unsafe { seq::values_of(self.cell) }
+        // SAFETY: as in `cell`; nothing changes the cell while `self` is borrowed.
+        unsafe { seq::values_of(self.cell.as_ref()) }
     }
 
     fn len(&self) -> usize {
@@ -43,7 +54,7 @@ impl Locked<'_> {
     fn splice(&mut self, range: Range<usize>, new: &mut [Any]) -> Vec<Any> {
         let (start, end) = (range.start.min(self.len()), range.end.min(self.len()));
         // SAFETY: the cell is this thread's alone; the bounds are cut to the list's.
-        unsafe { seq::splice(self.cell, start, end.max(start), new) }
+        unsafe { seq::splice(self.cell(), start, end.max(start), new) }
     }
 }
 
@@ -54,9 +65,8 @@ impl List {
         static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
         let address = self.0.as_ptr().addr();
         let guard = LOCKS[(address >> 6) % LOCKS.len()].lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the cell lives as long as `self`, and every Rust access to it is behind its lock;
-        // C code keeps away by the rule of the module.
-        Locked { cell: unsafe { seq::cell_of(&self.0).as_mut() }, _guard: guard }
+        // Every Rust access to the cell is behind this lock; C code keeps away by the rule of the module.
+        Locked { cell: seq::cell_of(&self.0), list: PhantomData, _guard: guard }
     }
 
     /// Number of elements at this moment.
@@ -168,11 +178,11 @@ impl List {
 
     /// Reverses the order of the elements.
     pub fn reverse(&self) {
-        let list = self.lock();
+        let mut list = self.lock();
         let len = list.len();
         if len > 0 {
             // SAFETY: the cell's elements are this thread's alone while `list` lives.
-            unsafe { slice::from_raw_parts_mut(list.cell.data.cast::<Any>(), len) }.reverse();
+            unsafe { slice::from_raw_parts_mut(list.cell().data.cast::<Any>(), len) }.reverse();
         }
     }
 
@@ -187,9 +197,9 @@ impl List {
     /// # Errors
     /// `MemoryError` when there is no memory for them.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
-        let list = self.lock();
+        let mut list = self.lock();
         // SAFETY: the cell is this thread's alone while `list` lives.
-        if unsafe { seq::reserve(list.cell, capacity) } {
+        if unsafe { seq::reserve(list.cell(), capacity) } {
             return Ok(());
         }
         drop(list);
