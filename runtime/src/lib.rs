@@ -51,7 +51,9 @@ pub mod type_table;
 
 mod boundary;
 mod env;
+mod equality;
 mod heap;
+mod stable_hash;
 mod type_info;
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
@@ -76,6 +78,15 @@ type Fields = fn() -> Vec<abi::TVMFFIFieldInfo>;
 
 /// The built-in types with fields.
 const BUILTIN_FIELDS: &[(TypeIndex, Fields)] = &[(TypeIndex::MODULE, module::fields)];
+
+/// The attribute columns that exist from the start, as upstream's: C++ code looks for some of them once and remembers that there was none.
+const BUILTIN_COLUMNS: &[&str] = &["__any_hash__", "__any_equal__"];
+
+/// A function that gives the attributes of a type by name.
+type Attributes = fn() -> Vec<(&'static str, Any)>;
+
+/// The built-in types with attributes.
+const BUILTIN_ATTRIBUTES: &[(TypeIndex, Attributes)] = &[];
 
 /// The C symbols of this crate.
 use capi::symbols as c_symbols;

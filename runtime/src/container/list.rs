@@ -7,11 +7,13 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
-use super::{key, seq};
+use super::lock::lock;
+use super::seq;
 use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::Any;
+use crate::equality;
 use crate::error::{Error, Result, index_error, kind, object_wrapper};
 use crate::heap::ObjectRef;
 
@@ -59,12 +61,8 @@ impl Locked<'_> {
 }
 
 impl List {
-    /// Locks the list. The locks are not in the lists, whose layout is fixed and which C++ code
-    /// makes too; one lock serves several lists, so a thread must hold one at a time.
     fn lock(&self) -> Locked<'_> {
-        static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
-        let address = self.0.as_ptr().addr();
-        let guard = LOCKS[(address >> 6) % LOCKS.len()].lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&self.0);
         // Every Rust access to the cell is behind this lock; C code keeps away by the rule of the module.
         Locked { cell: seq::cell_of(&self.0), list: PhantomData, _guard: guard }
     }
@@ -94,7 +92,7 @@ impl List {
     /// # Errors
     /// The error of an `__any_equal__` attribute that one of the elements' types has.
     pub fn contains(&self, value: &Any) -> Result<bool> {
-        key::contains(&self.to_vec(), value)
+        equality::contains(&self.to_vec(), value.into())
     }
 
     /// Adds an element at the end.

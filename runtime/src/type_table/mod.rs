@@ -7,6 +7,6 @@ mod publish;
 mod reflection;
 mod table;
 
-pub(crate) use attributes::{attr_column, attr_value, register_attr};
+pub(crate) use attributes::{AttrColumn, attr_column, register_attr};
 pub(crate) use reflection::{register_field, register_metadata, register_method};
 pub use table::{QUERY_ONLY, TypeRequest, get_or_alloc_index, key_to_index, type_info};

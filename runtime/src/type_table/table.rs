@@ -9,6 +9,7 @@ use super::columns::Attributes;
 use super::publish::append;
 use crate::abi::*;
 use crate::error::{Result, runtime_error};
+use crate::stable_hash;
 use crate::type_info;
 
 /// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
@@ -72,11 +73,6 @@ fn refuse<T>(key: &[u8], text: String) -> Result<T, Refusal> {
     Err(Refusal::new(key, text))
 }
 
-/// FNV-1a, 64 bits: the hash of a type key.
-fn hash_key(key: &[u8]) -> u64 {
-    key.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 impl Table {
     fn with_static_types() -> Self {
         let mut table = Self { entries: Vec::new(), index_of: HashMap::new(), attributes: Attributes::default() };
@@ -96,6 +92,15 @@ impl Table {
                     // SAFETY: the info is never freed, and nobody else has it yet.
                     unsafe { append(&raw mut (*info).fields, &raw mut (*info).num_fields, field) };
                 }
+            }
+        }
+        for name in crate::BUILTIN_COLUMNS {
+            table.attributes.column(name.as_bytes());
+        }
+        for (index, attributes) in crate::BUILTIN_ATTRIBUTES {
+            for (name, value) in attributes() {
+                // A value is refused for a type that has the attribute already, and where there is no memory.
+                let _set = table.attributes.column(name.as_bytes()).set(index.0 as usize, value);
             }
         }
         table
@@ -134,7 +139,7 @@ impl Table {
             type_depth: depth,
             type_key: TVMFFIByteArray::from_slice(Vec::leak(key.to_owned())),
             type_ancestors: ancestors.as_mut_ptr(),
-            type_key_hash: hash_key(key),
+            type_key_hash: stable_hash::type_key(key),
             num_fields: 0,
             num_methods: 0,
             fields: std::ptr::null(),
