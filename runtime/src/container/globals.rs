@@ -177,7 +177,7 @@ fn key_error() -> Error {
 /// moves on and says whether there is an entry. It begins at the first entry.
 fn forward_iterator(map: Map) -> Function {
     let place = AtomicUsize::new(0);
-    with_args("map iterator", move |[command]| {
+    with_args("(int) -> Any", move |[command]| {
         let command: i64 = command.cast()?;
         let current = place.load(Ordering::Relaxed);
         match (command, map.entry(current)) {

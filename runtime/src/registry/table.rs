@@ -7,13 +7,21 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 
 use super::globals::Globals;
 use super::guard::{loads_code, stand_in};
+use super::signature;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::string::Str;
 
 struct Entry {
     function: Function,
-    metadata: Str,
+    metadata: Metadata,
+}
+
+/// Where the metadata of a function is.
+enum Metadata {
+    /// In the signatures of built-in functions, under the function's name.
+    BuiltIn(&'static str),
+    Text(Str),
 }
 
 type Table = BTreeMap<Vec<u8>, Entry>;
@@ -21,8 +29,9 @@ type Table = BTreeMap<Vec<u8>, Entry>;
 fn table() -> &'static RwLock<Table> {
     static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let entry =
-            |(name, function): (&str, _)| (name.as_bytes().to_vec(), Entry { function, metadata: Str::new("") });
+        let entry = |(name, function): (&'static str, _)| {
+            (name.as_bytes().to_vec(), Entry { function, metadata: Metadata::BuiltIn(name) })
+        };
         let mut globals = Globals::default();
         crate::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
         RwLock::new(globals.0.into_iter().map(entry).collect())
@@ -80,7 +89,7 @@ pub fn set_global_with_metadata(name: &str, function: Function, metadata: Str, a
 
 /// As [`set_global_with_metadata`], with a name that need not be UTF-8.
 pub(crate) fn register(name: &[u8], function: Function, metadata: Str, allow_override: bool) -> Result<()> {
-    let entry = Entry { function, metadata };
+    let entry = Entry { function, metadata: Metadata::Text(metadata) };
     let left_over = {
         let mut table = write();
         match allow_override || !table.contains_key(name) {
@@ -121,5 +130,10 @@ pub(super) fn names() -> Vec<Vec<u8>> {
 
 /// The metadata of a global function.
 pub(super) fn metadata(name: &[u8]) -> Option<Str> {
-    read().get(name).map(|entry| entry.metadata.clone())
+    let name = match &read().get(name)?.metadata {
+        Metadata::Text(text) => return Some(text.clone()),
+        Metadata::BuiltIn(name) => *name,
+    };
+    // The lock is free again: making a string calls the allocator, which may be somebody's code.
+    Some(Str::new(&signature::metadata(name)))
 }
