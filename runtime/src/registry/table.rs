@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::globals::Globals;
-use super::guard::{loads_code, stand_in};
+use super::guard::stand_in;
 use super::signature;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
@@ -50,16 +50,18 @@ fn write() -> RwLockWriteGuard<'static, Table> {
 ///
 /// Safe code may call any function that it gets here: registering a function states that it may be called with any arguments, as
 /// [`Function::from_extern_c`] does for C code. What would load code from a file, `ffi.ModuleLoadFromFile` and
-/// `ffi.Module.load_from_file.*`, can't promise that; in its place stands a function that raises a `RuntimeError`.
+/// `ffi.Module.load_from_file.*`, can't promise that, nor can `ffi.MakeFieldSetter` and `ffi._PyClassRegisterTypeAttrColumns`, which trust
+/// numbers that they are given; in their places stand functions that raise a `RuntimeError`.
 pub fn get_global(name: &str) -> Option<Function> {
-    // SAFETY: a function that loads code is not handed out.
+    // SAFETY: a function that loads code or trusts its arguments is not handed out.
     let function = unsafe { get_global_unchecked(name) }?;
-    Some(if loads_code(name.as_bytes()) { stand_in(name) } else { function })
+    Some(stand_in(name).unwrap_or(function))
 }
 
-/// The global function called `name`, one that loads code too.
+/// The global function called `name`, one that loads code or trusts its arguments too.
 ///
 /// # Safety
+/// Addresses and sizes that `ffi.MakeFieldSetter` and `ffi._PyClassRegisterTypeAttrColumns` are given must be what they are taken for.
 /// A function that loads code from files, `ffi.ModuleLoadFromFile` or `ffi.Module.load_from_file.*`, may be called with such files only
 /// as [`Module::load_from_file`](crate::Module::load_from_file) asks for.
 pub unsafe fn get_global_unchecked(name: &str) -> Option<Function> {
