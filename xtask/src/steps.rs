@@ -72,6 +72,12 @@ pub const TEST: &[Step] = &[
         run: hosts::load,
     },
     Step {
+        name: "headers",
+        about: "C++ programs on upstream's headers print the same on upstream's library and on ours",
+        needs: &[CXX, UPSTREAM],
+        run: hosts::headers,
+    },
+    Step {
         name: "foreign",
         about: "import trees and libraries, to upstream's loader and from upstream's tools",
         needs: &[LLVM_22, CXX, UPSTREAM, APACHE_TVM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],

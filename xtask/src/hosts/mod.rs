@@ -5,6 +5,7 @@ mod aot;
 mod cross;
 mod foreign;
 mod formats;
+mod headers;
 mod load;
 mod windows;
 
@@ -21,6 +22,7 @@ pub use aot::aot;
 pub use cross::cross;
 pub use foreign::foreign;
 pub use formats::formats;
+pub use headers::headers;
 pub use load::load;
 pub use windows::windows;
 

@@ -1,0 +1,83 @@
+//! C++ programs on upstream's headers, each built once and run with two libraries of the same name: upstream's `libtvm_ffi` and ours.
+
+use std::thread;
+
+use super::*;
+
+/// A program is a file `*.cc` in this folder of [`source`].
+const FOLDER: &str = "headers";
+
+/// Builds every program, and runs it with both libraries: ours has to make it print what upstream's does.
+pub fn headers() -> Result<Tests> {
+    let folder = folder(FOLDER)?;
+    cargo(&["build", "--package", "tvm-ffi-runtime-c-as-upstream"]).run()?;
+    let (theirs, ours) = (upstream().join("lib"), target_folder().join("debug"));
+    let mut tests = Tests::default();
+    expect_soname(&ours.join("libtvm_ffi.so"))?;
+    tests.passed += 1;
+
+    let names = programs()?;
+    build(&names, &folder)?;
+    for name in &names {
+        let run = |library: &Path| {
+            cmd(&text(&folder.join(name)), &[])
+                .env("LD_LIBRARY_PATH", &text(library))
+                .env("TVM_FFI_BACKTRACE", "0")
+                .read()
+                .map_err(|Failure { what, .. }| Failure { what, tests })
+        };
+        let (expected, printed) = (run(&theirs)?, run(&ours)?);
+        let what = match first_difference(&expected, &printed) {
+            _ if expected.is_empty() => format!("{name} prints nothing"),
+            Some((line, theirs, ours)) => format!("{name}:{line}: upstream's library `{theirs}`, ours `{ours}`"),
+            None => {
+                println!("{name}: {} lines, the same on both libraries", expected.lines().count());
+                tests.passed += 1;
+                continue;
+            }
+        };
+        tests.failed += 1;
+        return Err(Failure { what, tests });
+    }
+    Ok(tests)
+}
+
+/// The names of the programs, sorted.
+fn programs() -> Result<Vec<String>> {
+    let path = root().join(source(FOLDER));
+    let failure = |e| failure(format!("{}: {e}", path.display()));
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&path).map_err(failure)? {
+        let name = entry.map_err(failure)?.file_name();
+        names.extend(name.to_string_lossy().strip_suffix(".cc").map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Compiles and links programs, as many at a time as there are processors.
+fn build(names: &[String], folder: &Path) -> Result {
+    let (include, library) = (text(&upstream().join("include")), text(&upstream().join("lib")));
+    let build_one = |name: &String| {
+        let options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-isystem", &include];
+        let (from, to) = (source(&format!("{FOLDER}/{name}.cc")), text(&folder.join(name)));
+        cmd("g++", &[&options[..], &[&from, "-o", &to, "-L", &library, "-ltvm_ffi"]].concat()).run().map(|_| ())
+    };
+    let at_a_time = thread::available_parallelism().map_or(1, usize::from);
+    for names in names.chunks(at_a_time) {
+        thread::scope(|scope| {
+            let builds: Vec<_> = names.iter().map(|name| scope.spawn(|| build_one(name))).collect();
+            builds.into_iter().try_for_each(|build| build.join().map_err(|_| failure("a build panicked".to_owned()))?)
+        })?;
+    }
+    Ok(())
+}
+
+/// A program that was linked with one library looks for the other by this name.
+fn expect_soname(library: &Path) -> Result {
+    let dynamic = cmd("readelf", &["--dynamic", "--wide", &text(library)]).read()?;
+    match dynamic.contains("Library soname: [libtvm_ffi.so]") {
+        true => Ok(()),
+        false => Err(failure(format!("{} has not the SONAME libtvm_ffi.so", library.display()))),
+    }
+}
