@@ -53,6 +53,7 @@ mod boundary;
 mod env;
 mod equality;
 mod heap;
+mod reflect;
 mod stable_hash;
 mod type_info;
 
@@ -71,22 +72,11 @@ pub use tensor::{Element, Tensor, TensorView};
 // Lists that lower modules take from here, of functions that upper modules have; `layers.txt` tells why.
 
 /// The built-in global functions, by what registers them.
-const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] = &[container::globals, module::globals, registry::builtins];
+const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] =
+    &[container::globals, module::globals, reflect::globals, registry::builtins];
 
-/// A function that gives the fields of a type.
-type Fields = fn() -> Vec<abi::TVMFFIFieldInfo>;
-
-/// The built-in types with fields.
-const BUILTIN_FIELDS: &[(TypeIndex, Fields)] = &[(TypeIndex::MODULE, module::fields)];
-
-/// The attribute columns that exist from the start, as upstream's: C++ code looks for some of them once and remembers that there was none.
-const BUILTIN_COLUMNS: &[&str] = &["__any_hash__", "__any_equal__"];
-
-/// A function that gives the attributes of a type by name.
-type Attributes = fn() -> Vec<(&'static str, Any)>;
-
-/// The built-in types with attributes.
-const BUILTIN_ATTRIBUTES: &[(TypeIndex, Attributes)] = &[];
+/// What is registered about types from the start, in the order in which types that have no static index get one.
+const BUILTIN_TYPES: &[fn() -> Vec<type_table::Definition>] = &[reflect::types, module::types];
 
 /// The C symbols of this crate.
 use capi::symbols as c_symbols;

@@ -4,7 +4,6 @@
 //! No header section: upstream registers them in `container.cc`.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::array::Array;
@@ -16,7 +15,8 @@ use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, index_error, kind, type_mismatch};
 use crate::function::Function;
-use crate::heap::{AsObject, ObjectLayout, ObjectRef, make_own_object};
+use crate::heap::AsObject;
+use crate::object::missing;
 use crate::registry::{Globals, with_args};
 use crate::tensor::Tensor;
 
@@ -180,7 +180,7 @@ fn forward_iterator(map: Map) -> Function {
     // SAFETY: the map is alive, and doesn't change.
     let first = unsafe { map.table().ends() }.map_or(NO_ENTRY, |(first, _)| first);
     let place = AtomicU64::new(first);
-    with_args("map iterator", move |[command]| {
+    with_args("(int) -> Any", move |[command]| {
         let command: i64 = command.cast()?;
         let current = place.load(Ordering::Relaxed);
         if current == NO_ENTRY {
@@ -205,27 +205,6 @@ fn forward_iterator(map: Map) -> Function {
 
 /// The place of an iterator that has no entry left.
 const NO_ENTRY: Place = Place::MAX;
-
-#[repr(C)]
-struct PlainObject {
-    header: TVMFFIObject,
-}
-
-// SAFETY: repr(C) with the header first.
-unsafe impl ObjectLayout for PlainObject {
-    const TYPE_INDEX: TypeIndex = TypeIndex::OBJECT;
-}
-
-/// The one object that stands for a value that is not there.
-fn missing() -> ObjectRef {
-    static MISSING: OnceLock<ObjectRef> = OnceLock::new();
-    let make = || {
-        let object = make_own_object(|header| PlainObject { header });
-        // SAFETY: `make_object` hands out the object's one strong reference.
-        unsafe { ObjectRef::from_non_null(object) }
-    };
-    MISSING.get_or_init(make).clone()
-}
 
 /// The device of the first tensor that is not on a CPU, however deep in containers.
 fn first_device(value: Any) -> Result<Option<DLDevice>> {

@@ -19,4 +19,4 @@ pub use implementation::{ModuleImpl, PropertyMask};
 pub(crate) use library::{register_context_symbol, register_system_symbol};
 pub use load::register_module_loader;
 pub use object::Module;
-pub(crate) use reflection::fields;
+pub(crate) use reflection::types;

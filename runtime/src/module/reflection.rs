@@ -10,24 +10,28 @@ use crate::boundary::{guard, null_argument, required_out};
 use crate::container::Array;
 use crate::error::{runtime_error, type_mismatch};
 use crate::heap::ObjectRef;
+use crate::type_table::{Definition, FieldDef};
 
-/// The fields of `ffi.Module`.
-pub(crate) fn fields() -> Vec<TVMFFIFieldInfo> {
-    let text = |text: &'static str| TVMFFIByteArray::from_slice(text.as_bytes());
-    vec![TVMFFIFieldInfo {
-        name: text("imports_"),
-        doc: text(""),
-        metadata: text(r#"{"type_schema":"{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}"}"#),
+/// What is registered about `ffi.Module`.
+pub(crate) fn types() -> Vec<Definition> {
+    let imports = FieldDef {
+        name: "imports_",
+        doc: "",
+        schema: r#"{"type_schema":"{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}"}"#,
         flags: 0,
-        size: size_of::<TVMFFIObjectHandle>() as i64,
-        alignment: align_of::<TVMFFIObjectHandle>() as i64,
+        size: size_of::<TVMFFIObjectHandle>(),
         // The getter takes the object itself: there is no array before it is asked for.
         offset: 0,
-        getter: Some(get_imports),
-        setter: std::ptr::null_mut(),
-        default_value_or_factory: TVMFFIAny::none(),
-        field_static_type_index: TypeIndex::ARRAY.0,
-    }]
+        getter: get_imports,
+        setter: Some(refuse_imports),
+        static_index: TypeIndex::ARRAY,
+    };
+    vec![Definition::object("ffi.Module", "ffi.Object", size_of::<[u64; 6]>(), true).field(imports.info())]
+}
+
+/// The setter of a field that is only read: upstream's field has one too.
+unsafe extern "C" fn refuse_imports(_field: *mut c_void, _value: *const TVMFFIAny) -> c_int {
+    guard(|| Err(runtime_error("`imports_` changes by `ffi.ModuleImportModule` and `ffi.ModuleClearImports`")))
 }
 
 /// Reads the field of the module that `field` points at.

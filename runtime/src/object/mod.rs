@@ -1,6 +1,9 @@
-//! Reference-counted objects: the owning handles over any of them, the allocator of their storage, and opaque objects.
+//! Reference-counted objects: the owning handles over any of them, the allocator of their storage, opaque objects, and two that stand for
+//! something else.
 
 mod opaque;
+mod sentinel;
 
 pub use crate::heap::{AsObject, ObjectRef, WeakRef, alloc};
 pub use opaque::create_opaque;
+pub(crate) use sentinel::{kwargs, missing};

@@ -42,7 +42,7 @@ fn name<'a>(view: &'a AnyView<'_>) -> Result<&'a [u8]> {
 
 /// Upstream's way to hand out names without an array: -1 asks for their number, others for a name.
 fn names_functor(names: Vec<Vec<u8>>) -> Function {
-    with_args("names functor", move |[index]| {
+    with_args("(int) -> Any", move |[index]| {
         let index: i64 = index.cast()?;
         if index < 0 {
             return Ok(names.len().into());

@@ -1,10 +1,12 @@
 //! The table of global functions, and those of upstream's that are built in.
-//! `table` has it, `globals` collects built-in ones, `guard` keeps what loads code from safe code.
+//! `table` has it, `globals` collects built-in ones, `guard` keeps what loads code from safe code,
+//! `signature` has the signatures of built-in ones.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
 mod builtins;
 mod globals;
 mod guard;
+mod signature;
 mod table;
 
 pub(crate) use builtins::builtins;

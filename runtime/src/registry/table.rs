@@ -6,14 +6,22 @@ use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::globals::Globals;
-use super::guard::{loads_code, stand_in};
+use super::guard::stand_in;
+use super::signature;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::string::Str;
 
 struct Entry {
     function: Function,
-    metadata: Str,
+    metadata: Metadata,
+}
+
+/// Where the metadata of a function is.
+enum Metadata {
+    /// In the signatures of built-in functions, under the function's name.
+    BuiltIn(&'static str),
+    Text(Str),
 }
 
 type Table = BTreeMap<Vec<u8>, Entry>;
@@ -21,8 +29,9 @@ type Table = BTreeMap<Vec<u8>, Entry>;
 fn table() -> &'static RwLock<Table> {
     static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let entry =
-            |(name, function): (&str, _)| (name.as_bytes().to_vec(), Entry { function, metadata: Str::new("") });
+        let entry = |(name, function): (&'static str, _)| {
+            (name.as_bytes().to_vec(), Entry { function, metadata: Metadata::BuiltIn(name) })
+        };
         let mut globals = Globals::default();
         crate::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
         RwLock::new(globals.0.into_iter().map(entry).collect())
@@ -41,16 +50,18 @@ fn write() -> RwLockWriteGuard<'static, Table> {
 ///
 /// Safe code may call any function that it gets here: registering a function states that it may be called with any arguments, as
 /// [`Function::from_extern_c`] does for C code. What would load code from a file, `ffi.ModuleLoadFromFile` and
-/// `ffi.Module.load_from_file.*`, can't promise that; in its place stands a function that raises a `RuntimeError`.
+/// `ffi.Module.load_from_file.*`, can't promise that, nor can `ffi.MakeFieldSetter` and `ffi._PyClassRegisterTypeAttrColumns`, which trust
+/// numbers that they are given; in their places stand functions that raise a `RuntimeError`.
 pub fn get_global(name: &str) -> Option<Function> {
-    // SAFETY: a function that loads code is not handed out.
+    // SAFETY: a function that loads code or trusts its arguments is not handed out.
     let function = unsafe { get_global_unchecked(name) }?;
-    Some(if loads_code(name.as_bytes()) { stand_in(name) } else { function })
+    Some(stand_in(name).unwrap_or(function))
 }
 
-/// The global function called `name`, one that loads code too.
+/// The global function called `name`, one that loads code or trusts its arguments too.
 ///
 /// # Safety
+/// Addresses and sizes that `ffi.MakeFieldSetter` and `ffi._PyClassRegisterTypeAttrColumns` are given must be what they are taken for.
 /// A function that loads code from files, `ffi.ModuleLoadFromFile` or `ffi.Module.load_from_file.*`, may be called with such files only
 /// as [`Module::load_from_file`](crate::Module::load_from_file) asks for.
 pub unsafe fn get_global_unchecked(name: &str) -> Option<Function> {
@@ -80,7 +91,7 @@ pub fn set_global_with_metadata(name: &str, function: Function, metadata: Str, a
 
 /// As [`set_global_with_metadata`], with a name that need not be UTF-8.
 pub(crate) fn register(name: &[u8], function: Function, metadata: Str, allow_override: bool) -> Result<()> {
-    let entry = Entry { function, metadata };
+    let entry = Entry { function, metadata: Metadata::Text(metadata) };
     let left_over = {
         let mut table = write();
         match allow_override || !table.contains_key(name) {
@@ -121,5 +132,10 @@ pub(super) fn names() -> Vec<Vec<u8>> {
 
 /// The metadata of a global function.
 pub(super) fn metadata(name: &[u8]) -> Option<Str> {
-    read().get(name).map(|entry| entry.metadata.clone())
+    let name = match &read().get(name)?.metadata {
+        Metadata::Text(text) => return Some(text.clone()),
+        Metadata::BuiltIn(name) => *name,
+    };
+    // The lock is free again: making a string calls the allocator, which may be somebody's code.
+    Some(Str::new(&signature::metadata(name)))
 }

@@ -5,7 +5,7 @@ use super::columns::{Refused, read as read_column};
 use super::reflection::registered_info;
 use super::table::{read, write};
 use crate::abi::*;
-use crate::any::AnyView;
+use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, kind, runtime_error};
 
 /// Sets one type's attribute; with type index None only makes sure that the column exists.
@@ -60,4 +60,12 @@ impl AttrColumn {
         let value = unsafe { AnyView::from_raw(read_column(self.0, usize::try_from(index.0).ok()?)) };
         if value.is_none() { None } else { Some(value) }
     }
+}
+
+/// One type's attribute.
+pub(crate) fn attr_value(index: TypeIndex, name: &[u8]) -> Option<Any> {
+    let table = read();
+    let value = table.attributes.get(name)?.value(usize::try_from(index.0).ok()?);
+    // A registered value is an owned one, which takes no allocation to own again.
+    if value.is_none() { None } else { value.to_owned().ok() }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::columns::Attributes;
-use super::publish::append;
+use super::definition::{Definition, make_columns};
 use crate::abi::*;
 use crate::error::{Result, runtime_error};
 use crate::stable_hash;
@@ -86,24 +86,23 @@ impl Table {
             let parent = index.is_object().then_some(root.0);
             table.insert(index.0, key.as_bytes(), 0, false, parent);
         }
-        for (index, fields) in crate::BUILTIN_FIELDS {
-            if let Some(info) = table.info(index.0) {
-                for field in fields() {
-                    // SAFETY: the info is never freed, and nobody else has it yet.
-                    unsafe { append(&raw mut (*info).fields, &raw mut (*info).num_fields, field) };
-                }
-            }
-        }
-        for name in crate::BUILTIN_COLUMNS {
-            table.attributes.column(name.as_bytes());
-        }
-        for (index, attributes) in crate::BUILTIN_ATTRIBUTES {
-            for (name, value) in attributes() {
-                // A value is refused for a type that has the attribute already, and where there is no memory.
-                let _set = table.attributes.column(name.as_bytes()).set(index.0 as usize, value);
-            }
-        }
+        make_columns(&mut table.attributes);
+        crate::BUILTIN_TYPES.iter().flat_map(|types| types()).for_each(|definition| table.define(definition));
         table
+    }
+
+    /// Adds a type that is there from the start, or to one.
+    fn define(&mut self, definition: Definition) {
+        let key = definition.key.as_bytes();
+        let index = self.index_of.get(key).copied().or_else(|| {
+            let parent = *self.index_of.get(definition.parent.as_bytes())?;
+            let index = self.alloc_index(key, Some(parent), 0).ok()?;
+            self.insert(index, key, 0, !definition.is_final, Some(parent));
+            Some(index)
+        });
+        if let Some(info) = index.and_then(|index| self.info(index)) {
+            definition.fill(info, &mut self.attributes);
+        }
     }
 
     fn entry(&self, index: i32) -> Option<&Entry> {
@@ -244,4 +243,13 @@ pub fn key_to_index(key: &(impl AsRef<[u8]> + ?Sized)) -> Option<i32> {
 pub fn type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
     table();
     type_info::get(index).map(<*mut _>::cast_const)
+}
+
+/// The keys of all types, by their index.
+pub(crate) fn keys() -> Vec<Vec<u8>> {
+    let table = read();
+    let mut keys: Vec<(i32, Vec<u8>)> = table.index_of.iter().map(|(key, &index)| (index, key.clone())).collect();
+    drop(table);
+    keys.sort_unstable();
+    keys.into_iter().map(|(_, key)| key).collect()
 }

@@ -23,6 +23,7 @@ pub fn headers() -> Result<Tests> {
             cmd(&text(&folder.join(name)), &[])
                 .env("LD_LIBRARY_PATH", &text(library))
                 .env("TVM_FFI_BACKTRACE", "0")
+                .env("TESTING_LIBRARY", &text(&theirs.join("libtvm_ffi_testing.so")))
                 .read()
                 .map_err(|Failure { what, .. }| Failure { what, tests })
         };

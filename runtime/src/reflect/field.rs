@@ -1,0 +1,97 @@
+//! Reading and writing fields of objects by what is registered about them.
+//! Header sections: `TVMFFIFieldInfo`; upstream's `FieldGetter`, `FieldSetter` and `CallFieldSetter` in accessor.h.
+
+use std::ffi::c_void;
+use std::mem::transmute;
+
+use crate::abi::*;
+use crate::any::{Any, AnyView};
+use crate::error::{Result, raised_error, runtime_error};
+use crate::function::Function;
+use crate::heap::ObjectRef;
+
+/// The name of a field.
+pub(super) fn name(field: &TVMFFIFieldInfo) -> &'static [u8] {
+    // SAFETY: the table's texts are never freed and never change.
+    unsafe { field.name.as_slice() }
+}
+
+pub(super) fn has(field: &TVMFFIFieldInfo, flag: i64) -> bool {
+    field.flags & flag != 0
+}
+
+/// The address of a field. It is valid where the field is one of the object's type.
+fn address(field: &TVMFFIFieldInfo, object: &ObjectRef) -> *mut c_void {
+    object.as_ptr().wrapping_byte_offset(field.offset as isize).cast()
+}
+
+/// The value of a field, which must be one of the object's type.
+///
+/// # Errors
+/// The getter's; `RuntimeError` for a field that has none.
+///
+/// # Safety
+/// The field must be registered about the object's type or an ancestor of it.
+pub(super) unsafe fn get(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<Any> {
+    let getter = field.getter.ok_or_else(|| unreadable(field))?;
+    let mut value = TVMFFIAny::none();
+    // SAFETY: the field is one of the object's type, and whoever registered it promised that its getter reads it there.
+    let code = unsafe { getter(address(field, object), &raw mut value) };
+    // SAFETY: a getter writes an owned value, or leaves None.
+    let value = unsafe { Any::from_raw(value) };
+    if code == 0 { Ok(value) } else { Err(raised_error(code)) }
+}
+
+#[cold]
+fn unreadable(field: &TVMFFIFieldInfo) -> crate::error::Error {
+    runtime_error(&format!("the field `{}` has no getter", String::from_utf8_lossy(name(field))))
+}
+
+/// Sets a field.
+///
+/// # Errors
+/// The setter's; `RuntimeError` for a field that has none.
+///
+/// # Safety
+/// As for [`get`]; and nobody else may use the field meanwhile, as upstream asks of those who set fields.
+pub(super) unsafe fn set(field: &TVMFFIFieldInfo, object: &ObjectRef, value: AnyView<'_>) -> Result<()> {
+    let (setter, address) = (field.setter, address(field, object));
+    if setter.is_null() {
+        return Err(runtime_error(&format!("the field `{}` has no setter", String::from_utf8_lossy(name(field)))));
+    }
+    if has(field, kTVMFFIFieldFlagBitSetterIsFunctionObj) {
+        // SAFETY: the flag says so, and the table keeps the function.
+        let function = unsafe { ObjectRef::clone_from_raw(setter.cast()) };
+        let function = Function::try_from(function.ok_or_else(|| unreadable(field))?)?;
+        // SAFETY: a setter takes the address of the field, which is one of the object's type.
+        let place = unsafe { AnyView::from_opaque_ptr(address) };
+        return function.call_packed(&[place, value]).map(drop);
+    }
+    // SAFETY: without the flag it is a function of this type.
+    let setter = unsafe { transmute::<*mut c_void, TVMFFIFieldSetter>(setter) };
+    let raw = value.as_raw();
+    // SAFETY: as for the getter; the value is valid for the call.
+    match unsafe { setter(address, &raw const raw) } {
+        0 => Ok(()),
+        code => Err(raised_error(code)),
+    }
+}
+
+/// Sets a field that has a default to it.
+///
+/// # Errors
+/// The factory's and the setter's.
+///
+/// # Safety
+/// As for [`set`].
+pub(super) unsafe fn set_default(field: &TVMFFIFieldInfo, object: &ObjectRef) -> Result<()> {
+    // SAFETY: the table keeps the value.
+    let default = unsafe { AnyView::from_raw(field.default_value_or_factory) };
+    if !has(field, kTVMFFIFieldFlagBitMaskDefaultFromFactory) {
+        // SAFETY: promised by the caller.
+        return unsafe { set(field, object, default) };
+    }
+    let made = default.cast::<Function>()?.call(())?;
+    // SAFETY: promised by the caller.
+    unsafe { set(field, object, made.as_view()) }
+}

@@ -1,0 +1,193 @@
+//! The hash of any value, `ffi.RecursiveHash`: equal values, as `ffi.RecursiveEq` compares them, have the same one in every process.
+//! A type may bring its own by the attribute `__ffi_hash__`.
+//! No recursion, however deep a value is, but for attributes that ask for the hash of an inner value.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::children::{Inside, Kind, MAX_DEPTH, inside, object_of, too_deep};
+use crate::abi::*;
+use crate::any::Any;
+use crate::error::{Result, value_error};
+use crate::function::Function;
+use crate::heap::ObjectRef;
+use crate::registry::with_args;
+use crate::shape::Shape;
+use crate::stable_hash::{bytes, combine};
+use crate::string::bytes_of;
+use crate::type_table::{attr_value, key_hash};
+
+/// The hash of a value.
+///
+/// # Errors
+/// `ValueError` for an object whose type has its own comparison and no hash; those of getters and attributes.
+pub(super) fn hash(value: &Any) -> Result<u64> {
+    Arc::new(Hasher::default()).hash(value)
+}
+
+#[derive(Default)]
+struct Hasher(Mutex<Seen>);
+
+/// Objects by their address. They stay alive as long as the hasher, so that addresses stay theirs.
+#[derive(Default)]
+struct Seen {
+    open: HashSet<usize>,
+    done: HashMap<usize, u64>,
+    kept: Vec<ObjectRef>,
+}
+
+/// An object whose hash is being made.
+struct Frame {
+    object: ObjectRef,
+    inside: Inside,
+    next: usize,
+    hash: u64,
+    /// A map's key of which the value comes next.
+    key: Option<u64>,
+    entries: Vec<u64>,
+}
+
+impl Hasher {
+    /// Nothing that a user wrote runs while this is locked.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hash(self: &Arc<Self>, value: &Any) -> Result<u64> {
+        if let Some(hash) = self.at_once(value)? {
+            return Ok(hash);
+        }
+        let mut stack = vec![self.open(value)?];
+        let mut finished = None;
+        while let Some(frame) = stack.last_mut() {
+            if let Some(hash) = finished.take() {
+                feed(frame, hash);
+            }
+            let Some(child) = frame.inside.values.get(frame.next).cloned() else {
+                frame.entries.sort_unstable();
+                let hash = frame.entries.iter().fold(frame.hash, |hash, &entry| combine(hash, entry));
+                self.done(&frame.object, hash);
+                finished = Some(hash);
+                stack.pop();
+                continue;
+            };
+            frame.next += 1;
+            match self.at_once(&child)? {
+                Some(hash) => feed(frame, hash),
+                None if stack.len() >= MAX_DEPTH => return Err(too_deep("ObjectGraphDFS")),
+                None => stack.push(self.open(&child)?),
+            }
+        }
+        Ok(finished.unwrap_or_default())
+    }
+
+    fn open(&self, value: &Any) -> Result<Frame> {
+        let object = object_of(value).ok_or_else(|| value_error("a value without an object has no frame"))?;
+        let inside = inside(value, kTVMFFIFieldFlagBitMaskHashOff | kTVMFFIFieldFlagBitMaskCompareOff)?;
+        let key = key_hash(object.type_index())?;
+        let hash = match inside.kind {
+            Kind::Sequence => combine(key, inside.values.len() as u64),
+            Kind::Mapping => combine(key, inside.values.len() as u64 / 2),
+            Kind::Fields(_) => key,
+        };
+        self.seen().open.insert(address(&object));
+        Ok(Frame { object, inside, next: 0, hash, key: None, entries: Vec::new() })
+    }
+
+    fn done(&self, object: &ObjectRef, hash: u64) {
+        let mut seen = self.seen();
+        seen.open.remove(&address(object));
+        seen.done.insert(address(object), hash);
+        seen.kept.push(object.clone());
+    }
+
+    /// The hash of a value that needs no frame.
+    fn at_once(self: &Arc<Self>, value: &Any) -> Result<Option<u64>> {
+        let raw = value.as_raw();
+        let tag = |index: TypeIndex| index.0 as u64;
+        let hash = match value.type_index() {
+            TypeIndex::NONE => combine(0, 0),
+            // SAFETY: the type index is that of a string or of bytes, and `value` keeps a heap object alive.
+            TypeIndex::SMALL_STR | TypeIndex::STR => combine(tag(TypeIndex::STR), bytes(unsafe { bytes_of(raw) })),
+            // SAFETY: as above.
+            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => {
+                combine(tag(TypeIndex::BYTES), bytes(unsafe { bytes_of(raw) }))
+            }
+            index @ TypeIndex::BOOL => combine(tag(index), u64::from(raw.bits() != 0)),
+            index @ TypeIndex::FLOAT => combine(tag(index), float_bits(f64::from_bits(raw.bits()))),
+            index @ TypeIndex::DATA_TYPE => {
+                let dtype: DLDataType = value.cast()?;
+                let parts = [u64::from(dtype.code), u64::from(dtype.bits), u64::from(dtype.lanes)];
+                parts.into_iter().fold(tag(index), combine)
+            }
+            index @ TypeIndex::DEVICE => {
+                let device: DLDevice = value.cast()?;
+                combine(combine(tag(index), device.device_type.0 as u64), device.device_id as u64)
+            }
+            index if !index.is_object() => combine(tag(index), raw.bits()),
+            index => match object_of(value) {
+                Some(object) => return self.object_at_once(value, &object, index),
+                None => combine(0, 0),
+            },
+        };
+        Ok(Some(hash))
+    }
+
+    fn object_at_once(self: &Arc<Self>, value: &Any, object: &ObjectRef, index: TypeIndex) -> Result<Option<u64>> {
+        let seen = self.seen();
+        if let Some(&hash) = seen.done.get(&address(object)) {
+            return Ok(Some(hash));
+        }
+        let is_open = seen.open.contains(&address(object));
+        drop(seen);
+        if is_open {
+            return key_hash(index).map(Some);
+        }
+        if index == TypeIndex::SHAPE {
+            let shape: Shape = value.cast()?;
+            let start = combine(key_hash(index)?, shape.as_slice().len() as u64);
+            return Ok(Some(shape.as_slice().iter().fold(start, |hash, &extent| combine(hash, extent as u64))));
+        }
+        if let Some(hook) = attr_value(index, b"__ffi_hash__") {
+            let hook: Function = hook.cast()?;
+            self.seen().open.insert(address(object));
+            let hasher = Arc::clone(self);
+            let inner =
+                with_args("(AnyView) -> int", move |[value]| Ok(hasher.hash(&value.to_owned()?)?.cast_signed().into()));
+            let hash = hook.call((object, &inner))?.cast::<i64>()?.cast_unsigned();
+            self.done(object, hash);
+            return Ok(Some(hash));
+        }
+        let compares = |name: &[u8]| attr_value(index, name).is_some();
+        if index >= TypeIndex::BIG_INT && (compares(b"__ffi_eq__") || compares(b"__ffi_compare__")) {
+            return Err(value_error(&format!(
+                "RecursiveHash: type '{}' defines __ffi_eq__ or __ffi_compare__ but not __ffi_hash__. Add a __ffi_hash__ \
+                 hook to maintain the invariant RecursiveEq(a,b) => RecursiveHash(a)==RecursiveHash(b).",
+                object.type_key()
+            )));
+        }
+        Ok(None)
+    }
+}
+
+/// Adds the hash of the frame's next value.
+fn feed(frame: &mut Frame, hash: u64) {
+    match (&frame.inside.kind, frame.key.take()) {
+        (Kind::Sequence, _) => frame.hash = combine(frame.hash, combine(hash, frame.next as u64 - 1)),
+        (Kind::Fields(_), _) => frame.hash = combine(frame.hash, hash),
+        (Kind::Mapping, None) => frame.key = Some(hash),
+        (Kind::Mapping, Some(key)) => frame.entries.push(combine(key, hash)),
+    }
+}
+
+/// The bits of a number, the same ones for numbers that compare equal.
+fn float_bits(value: f64) -> u64 {
+    if value.is_nan() {
+        return 0x7ff8_0000_0000_0000;
+    }
+    if value == 0.0 { 0 } else { value.to_bits() }
+}
+
+fn address(object: &ObjectRef) -> usize {
+    object.as_ptr().addr()
+}

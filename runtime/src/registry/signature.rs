@@ -1,0 +1,254 @@
+//! The signatures of built-in functions, as upstream declares them: texts of messages, and metadata.
+//! A signature is read from its text when a call fails or somebody asks for metadata, and never before.
+//! No header section: upstream makes these texts in `function_detail.h`.
+
+use std::fmt::{self, Write};
+
+use crate::abi::TypeIndex;
+use crate::any::AnyView;
+use crate::error::{Error, type_error};
+use crate::type_info;
+
+/// A declared type: its name in messages, and the types in angle brackets behind it.
+struct Type<'a> {
+    name: &'a str,
+    args: Vec<Type<'a>>,
+}
+
+/// The names of types in messages and in metadata, where these differ.
+const SCHEMA_NAMES: &[(&str, &str)] = &[
+    ("str", "ffi.String"),
+    ("bytes", "ffi.Bytes"),
+    ("void", "None"),
+    ("AnyView", "Any"),
+    ("Array", "ffi.Array"),
+    ("List", "ffi.List"),
+    ("Map", "ffi.Map"),
+    ("Dict", "ffi.Dict"),
+];
+
+impl<'a> Type<'a> {
+    /// Reads a type, and gives the text behind it.
+    fn parse(text: &'a str) -> (Self, &'a str) {
+        let end = text.find(['<', '>', ',', ')']).unwrap_or(text.len());
+        let (name, mut rest) = text.split_at(end);
+        let mut args = Vec::new();
+        if let Some(inside) = rest.strip_prefix('<') {
+            (args, rest) = Self::parse_list(inside);
+            rest = rest.strip_prefix('>').unwrap_or(rest);
+        }
+        (Self { name, args }, rest)
+    }
+
+    /// Reads types with commas between them, up to a bracket that closes the list, which stays.
+    fn parse_list(mut text: &'a str) -> (Vec<Self>, &'a str) {
+        let mut types = Vec::new();
+        while !text.is_empty() && !text.starts_with([')', '>']) {
+            let (ty, rest) = Self::parse(text);
+            types.push(ty);
+            text = rest.strip_prefix(", ").unwrap_or(rest);
+        }
+        (types, text)
+    }
+
+    /// Whether upstream converts the value to this type.
+    fn accepts(&self, view: &AnyView<'_>) -> bool {
+        use TypeIndex as T;
+        let index = view.inner_type_index();
+        match self.name {
+            "Any" | "AnyView" => true,
+            "int" | "bool" => matches!(index, T::INT | T::BOOL),
+            "str" => matches!(index, T::SMALL_STR | T::STR | T::RAW_STR),
+            "bytes" => matches!(index, T::SMALL_BYTES | T::BYTES | T::BYTE_ARRAY_PTR),
+            "void*" => matches!(index, T::OPAQUE_PTR | T::NONE),
+            "Optional" => index == T::NONE || self.args.iter().all(|arg| arg.accepts(view)),
+            "Array" | "List" => matches!(index, T::ARRAY | T::LIST),
+            "Map" | "Dict" => matches!(index, T::MAP | T::DICT),
+            "ffi.Object" => index.is_object(),
+            key => type_info::key_of(index) == key,
+        }
+    }
+
+    /// The type as JSON, escaped as part of a JSON string.
+    fn write_schema(&self, out: &mut String) {
+        let schema_name = SCHEMA_NAMES.iter().find(|(name, _)| *name == self.name).map_or(self.name, |found| found.1);
+        out.push_str(r#"{\"type\":\""#);
+        out.push_str(schema_name);
+        out.push_str(r#"\""#);
+        if !self.args.is_empty() {
+            out.push_str(r#",\"args\":"#);
+            write_schemas(&self.args, out);
+        }
+        out.push('}');
+    }
+}
+
+fn write_schemas(types: &[Type<'_>], out: &mut String) {
+    out.push('[');
+    for (i, ty) in types.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        ty.write_schema(out);
+    }
+    out.push(']');
+}
+
+impl fmt::Display for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        for (i, arg) in self.args.iter().enumerate() {
+            write!(f, "{}{arg}", if i == 0 { "<" } else { ", " })?;
+        }
+        if self.args.is_empty() { Ok(()) } else { f.write_char('>') }
+    }
+}
+
+/// The name, parameters and result of a function.
+struct Signature<'a> {
+    name: &'a str,
+    params: Vec<Type<'a>>,
+    result: Type<'a>,
+}
+
+impl<'a> Signature<'a> {
+    /// Reads `name(type, type) -> type`. The name may be empty.
+    fn parse(text: &'a str) -> Self {
+        let (name, rest) = text.split_once('(').unwrap_or((text, ") -> Any"));
+        let (params, rest) = Type::parse_list(rest);
+        let result = rest.strip_prefix(") -> ").unwrap_or("Any");
+        Self { name, params, result: Type::parse(result).0 }
+    }
+
+    fn metadata(&self) -> String {
+        let mut out = r#"{"type_schema":"{\"type\":\"ffi.Function\",\"named_args\":{\"return\":["#.to_owned();
+        self.result.write_schema(&mut out);
+        out.push_str(r#"],\"params\":"#);
+        write_schemas(&self.params, &mut out);
+        out.push_str(r#"}}"}"#);
+        out
+    }
+}
+
+impl fmt::Display for Signature<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.name)?;
+        for (i, param) in self.params.iter().enumerate() {
+            write!(f, "{}{i}: {param}", if i == 0 { "" } else { ", " })?;
+        }
+        write!(f, ") -> {}", self.result)
+    }
+}
+
+/// The error of a call with the wrong number of arguments, to a function whose signature has the text `signature`.
+#[cold]
+pub(super) fn wrong_number(signature: &str, got: usize) -> Error {
+    let signature = Signature::parse(signature);
+    let wanted = signature.params.len();
+    type_error(&format!(
+        "Mismatched number of arguments when calling: `{signature}`. Expected {wanted} but got {got} arguments"
+    ))
+}
+
+/// The error of a failed call as upstream words it: where an argument is not of its declared type, the error says so, and else is `error`.
+#[cold]
+pub(super) fn explain(signature: &str, args: &[AnyView<'_>], error: Error) -> Error {
+    let signature = Signature::parse(signature);
+    // From the last one on, in which order upstream converts them.
+    for (i, (param, arg)) in signature.params.iter().zip(args).enumerate().rev() {
+        if !param.accepts(arg) {
+            let got = arg.type_key();
+            return type_error(&format!(
+                "Mismatched type on argument #{i} when calling: `{signature}`. Expected `{param}` but got `{got}`"
+            ));
+        }
+    }
+    error
+}
+
+/// The metadata of the built-in function of that name, which has a signature or takes any arguments.
+pub(super) fn metadata(name: &str) -> String {
+    match of(name) {
+        Some(signature) => Signature::parse(signature).metadata(),
+        None => r#"{"type_schema":"{\"type\":\"ffi.Function\"}"}"#.to_owned(),
+    }
+}
+
+/// The text of the signature of the built-in function of that name.
+pub(super) fn of(name: &str) -> Option<&'static str> {
+    let behind_name = |text: &'static str| text.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
+    SIGNATURES.iter().copied().find(|text| behind_name(text))
+}
+
+/// The signatures of built-in functions that take a fixed number of arguments.
+const SIGNATURES: &[&str] = &[
+    "ffi.ArrayContains(ffi.Array, Any) -> bool",
+    "ffi.ArrayGetItem(ffi.Array, int) -> Any",
+    "ffi.ArraySize(ffi.Array) -> int",
+    "ffi.Bytes(bytes) -> bytes",
+    "ffi.ContainerFindFirstNonCPUDevice(Any) -> Device",
+    "ffi.DeepCopy(Any) -> Any",
+    "ffi.DictClear(Dict<Any, Any>) -> void",
+    "ffi.DictCount(ffi.Dict, Any) -> int",
+    "ffi.DictErase(Dict<Any, Any>, Any) -> void",
+    "ffi.DictForwardIterFunctor(ffi.Dict) -> ffi.Function",
+    "ffi.DictGetItem(ffi.Dict, Any) -> Any",
+    "ffi.DictGetItemOrMissing(ffi.Dict, Any) -> Any",
+    "ffi.DictSetItem(Dict<Any, Any>, Any, Any) -> void",
+    "ffi.DictSize(ffi.Dict) -> int",
+    "ffi.FunctionFromExternC(void*, void*, void*) -> ffi.Function",
+    "ffi.FunctionListGlobalNamesFunctor() -> ffi.Function",
+    "ffi.FunctionRemoveGlobal(str) -> bool",
+    "ffi.GetGlobalFuncMetadata(str) -> str",
+    "ffi.GetInvalidObject() -> ffi.Object",
+    "ffi.GetKwargsObject() -> ffi.Object",
+    "ffi.GetRegisteredTypeKeys() -> Array<str>",
+    "ffi.ListAppend(List<Any>, Any) -> void",
+    "ffi.ListClear(List<Any>) -> void",
+    "ffi.ListContains(ffi.List, Any) -> bool",
+    "ffi.ListErase(List<Any>, int) -> void",
+    "ffi.ListEraseRange(List<Any>, int, int) -> void",
+    "ffi.ListGetItem(ffi.List, int) -> Any",
+    "ffi.ListInsert(List<Any>, int, Any) -> void",
+    "ffi.ListPop(List<Any>, int) -> Any",
+    "ffi.ListReplaceSlice(List<Any>, int, int, List<Any>) -> void",
+    "ffi.ListReserve(List<Any>, int) -> void",
+    "ffi.ListReverse(List<Any>) -> void",
+    "ffi.ListSetItem(List<Any>, int, Any) -> void",
+    "ffi.ListSize(ffi.List) -> int",
+    "ffi.MakeFieldGetter(int) -> int",
+    "ffi.MakeFieldSetter(int, int, int) -> ffi.Function",
+    "ffi.MapCount(ffi.Map, Any) -> int",
+    "ffi.MapForwardIterFunctor(ffi.Map) -> ffi.Function",
+    "ffi.MapGetItem(ffi.Map, Any) -> Any",
+    "ffi.MapGetItemOrMissing(ffi.Map, Any) -> Any",
+    "ffi.MapSize(ffi.Map) -> int",
+    "ffi.Module.load_from_file.so(str, str) -> ffi.Module",
+    "ffi.ModuleClearImports(ffi.Module) -> void",
+    "ffi.ModuleGetFunction(ffi.Module, str, bool) -> Optional<ffi.Function>",
+    "ffi.ModuleGetFunctionDoc(ffi.Module, str, bool) -> Optional<str>",
+    "ffi.ModuleGetFunctionMetadata(ffi.Module, str, bool) -> Optional<str>",
+    "ffi.ModuleGetKind(ffi.Module) -> str",
+    "ffi.ModuleGetPropertyMask(ffi.Module) -> int",
+    "ffi.ModuleGetWriteFormats(ffi.Module) -> Array<str>",
+    "ffi.ModuleGlobalsAdd(ffi.Module) -> void",
+    "ffi.ModuleGlobalsRemove(ffi.Module) -> void",
+    "ffi.ModuleImplementsFunction(ffi.Module, str, bool) -> bool",
+    "ffi.ModuleImportModule(ffi.Module, ffi.Module) -> void",
+    "ffi.ModuleInspectSource(ffi.Module, str) -> str",
+    "ffi.ModuleLoadFromFile(str) -> ffi.Module",
+    "ffi.ModuleWriteToFile(ffi.Module, str, str) -> void",
+    "ffi.RecursiveEq(Any, Any) -> bool",
+    "ffi.RecursiveGe(Any, Any) -> bool",
+    "ffi.RecursiveGt(Any, Any) -> bool",
+    "ffi.RecursiveHash(Any) -> int",
+    "ffi.RecursiveLe(Any, Any) -> bool",
+    "ffi.RecursiveLt(Any, Any) -> bool",
+    "ffi.ReprPrint(Any) -> str",
+    "ffi.String(str) -> str",
+    "ffi.VisitInterrupt(Any) -> ffi.VisitInterrupt",
+    "ffi._PyClassRegisterTypeAttrColumns(int, int) -> void",
+    "ffi._RegisterFFIInit(int) -> void",
+    "ffi.json.Parse(str) -> Any",
+    "ffi.json.Stringify(Any, Optional<int>) -> str",
+];

@@ -1,0 +1,70 @@
+//! Reading what frontends have registered about types.
+//! Header sections: `TVMFFITypeInfo`, `TVMFFIFieldInfo`.
+
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+use super::reflection::registered_info;
+use crate::abi::*;
+use crate::error::Result;
+
+/// The fields of a type: those of its ancestors but the root's, from the oldest one on, then its own.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type.
+pub(crate) fn fields(index: TypeIndex) -> Result<Vec<&'static TVMFFIFieldInfo>> {
+    let info = registered_info(index.0)?;
+    let mut fields = Vec::new();
+    // SAFETY: infos are never freed; depth and ancestors never change.
+    for depth in 1..unsafe { (*info).type_depth } as usize {
+        // SAFETY: as above: a type of depth n has n ancestors.
+        fields.extend(own_fields(unsafe { *(*info).type_ancestors.add(depth) }.cast_mut()));
+    }
+    fields.extend(own_fields(info));
+    Ok(fields)
+}
+
+fn own_fields(info: *mut TVMFFITypeInfo) -> &'static [TVMFFIFieldInfo] {
+    // SAFETY: infos are never freed. The length is read first, so that the array, which is never freed either, has at least as many
+    // fields, none of which changes any more.
+    unsafe {
+        let len = AtomicI32::from_ptr(&raw mut (*info).num_fields).load(Ordering::Acquire);
+        let fields =
+            AtomicPtr::from_ptr((&raw mut (*info).fields).cast::<*mut TVMFFIFieldInfo>()).load(Ordering::Acquire);
+        if len == 0 { &[] } else { std::slice::from_raw_parts(fields, len as usize) }
+    }
+}
+
+/// The extra information of a type, if something has registered it.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type.
+pub(crate) fn metadata(index: TypeIndex) -> Result<Option<&'static TVMFFITypeMetadata>> {
+    let info = registered_info(index.0)?;
+    // SAFETY: infos and what they point at are never freed, and metadata doesn't change once it is published.
+    unsafe {
+        let metadata = AtomicPtr::from_ptr((&raw mut (*info).metadata).cast::<*mut TVMFFITypeMetadata>());
+        Ok(metadata.load(Ordering::Acquire).as_ref())
+    }
+}
+
+/// The hash of a type's key.
+///
+/// # Errors
+/// `RuntimeError` for an unknown type.
+pub(crate) fn key_hash(index: TypeIndex) -> Result<u64> {
+    // SAFETY: infos are never freed, and the hash never changes.
+    registered_info(index.0).map(|info| unsafe { (*info).type_key_hash })
+}
+
+/// Whether a type is `ancestor` or derived from it.
+pub(crate) fn is_instance(index: TypeIndex, ancestor: TypeIndex) -> bool {
+    let (Some(info), Some(of)) = (super::type_info(index.0), super::type_info(ancestor.0)) else {
+        return false;
+    };
+    // SAFETY: infos are never freed; depth and ancestors never change, and a type of depth n has n ancestors.
+    unsafe {
+        let depth = (*of).type_depth as usize;
+        index == ancestor
+            || (depth < (*info).type_depth as usize && std::ptr::eq(*(*info).type_ancestors.add(depth), of))
+    }
+}
