@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{key, seq};
 use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::Any;
-use crate::error::{Error, Result, index_error, kind, object_wrapper};
+use crate::error::{Error, Result, index_error, kind, object_wrapper, range_error};
 use crate::heap::ObjectRef;
 
 /// A sequence that changes, `ffi.List`. Clones are handles to the same list.
@@ -108,7 +108,7 @@ impl List {
     /// # Errors
     /// `IndexError` when there is no such element.
     pub fn set(&self, index: usize, value: impl Into<Any>) -> Result<()> {
-        self.replace(index..index.saturating_add(1), [value], index)
+        self.replace(index..index.saturating_add(1), [value], |len| index_error(index, len))
     }
 
     /// Adds an element before the one at `index`, or at the end.
@@ -116,7 +116,7 @@ impl List {
     /// # Errors
     /// `IndexError` when `index` is beyond the end.
     pub fn insert(&self, index: usize, value: impl Into<Any>) -> Result<()> {
-        self.replace(index..index, [value], index)
+        self.replace(index..index, [value], |len| index_error(index, format_args!("[0, {len}]")))
     }
 
     /// Takes the element at `index` out.
@@ -143,22 +143,22 @@ impl List {
     /// # Errors
     /// `IndexError` when the range ends before its start or beyond the list's end.
     pub fn replace_range<T: Into<Any>>(&self, range: Range<usize>, values: impl IntoIterator<Item = T>) -> Result<()> {
-        self.replace(range.clone(), values, format_args!("{range:?}"))
+        self.replace(range.clone(), values, |len| range_error(range.start, range.end, len))
     }
 
-    /// As [`List::replace_range`]; `index` names the place in an error.
+    /// As [`List::replace_range`]; `error` makes the error for a list of that length.
     fn replace<T: Into<Any>>(
         &self,
         range: Range<usize>,
         values: impl IntoIterator<Item = T>,
-        index: impl fmt::Display,
+        error: impl FnOnce(usize) -> Error,
     ) -> Result<()> {
         let mut values = collect(values);
         let mut list = self.lock();
         let len = list.len();
         if range.start > range.end || range.end > len {
             drop(list);
-            return Err(index_error(index, len));
+            return Err(error(len));
         }
         let old = list.splice(range, &mut values);
         drop(list);
