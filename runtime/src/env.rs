@@ -142,17 +142,18 @@ pub(crate) unsafe fn register_api(name: &str, symbol: *mut c_void) -> Result<()>
     if is_known { Ok(()) } else { Err(value_error(&format!("Unknown env API {name}"))) }
 }
 
-/// Lets the surrounding environment handle its signals. No environment, no signals.
+/// Lets the surrounding environment handle its signals, and says whether it went well: else a handler has set an error in the
+/// environment. No environment, no signals.
 ///
 /// # Errors
-/// Kind `EnvErrorAlreadySet` when a handler has set an error in the environment.
-pub(crate) fn check_signals() -> Result<()> {
+/// `InternalError` where the environment has not registered all that is needed.
+pub(crate) fn check_signals() -> Result<bool> {
     let (check, ensure, release) = {
         let api = PYTHON_API.read().unwrap_or_else(PoisonError::into_inner);
         (api.check_signals, api.gil_ensure, api.gil_release)
     };
     let Some(check) = check else {
-        return Ok(());
+        return Ok(true);
     };
     let (Some(ensure), Some(release)) = (ensure, release) else {
         return Err(Error::new(
@@ -167,8 +168,5 @@ pub(crate) fn check_signals() -> Result<()> {
         release(state);
         code
     };
-    if code == 0 {
-        return Ok(());
-    }
-    Err(Error::new("EnvErrorAlreadySet", ""))
+    Ok(code == 0)
 }

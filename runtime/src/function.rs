@@ -112,6 +112,18 @@ impl Function {
         Self::with_payload(safe_call, keep_alive)
     }
 
+    /// A function of a library: a symbol, whose callable receives NULL as its handle, as upstream passes. `keep_alive`, which keeps the
+    /// library open, is dropped when the function is freed.
+    ///
+    /// # Safety
+    /// As for [`Function::from_extern_c`], for as long as `keep_alive` lives.
+    pub(crate) unsafe fn from_symbol(safe_call: TVMFFISafeCallType, keep_alive: impl Send + Sync + 'static) -> Self {
+        fn make<T>(payload: SymbolOf<T>) -> Function {
+            Function::with_payload(call_symbol::<T>, payload)
+        }
+        make(SymbolOf { safe_call, _keep_alive: keep_alive })
+    }
+
     /// The callable in the object's cell. Call it with [`Function::as_raw_handle`] as handle and
     /// keep `self` alive meanwhile.
     #[inline]
@@ -256,4 +268,23 @@ unsafe extern "C" fn call_callback(
     let callback = unsafe { &(*handle.cast::<FunctionObject<Callback>>()).payload };
     // SAFETY: the arguments are passed on under the same convention.
     unsafe { (callback.safe_call)(callback.self_, args, num_args, result) }
+}
+
+/// A callable of a library, and what keeps the library open.
+struct SymbolOf<T> {
+    safe_call: TVMFFISafeCallType,
+    _keep_alive: T,
+}
+
+/// The callable of [`Function::from_symbol`].
+unsafe extern "C" fn call_symbol<T>(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32 {
+    // SAFETY: the handle is the function object that holds this callable, alive for the call.
+    let symbol = unsafe { &(*handle.cast::<FunctionObject<SymbolOf<T>>>()).payload };
+    // SAFETY: the arguments are passed on under the same convention.
+    unsafe { (symbol.safe_call)(std::ptr::null_mut(), args, num_args, result) }
 }

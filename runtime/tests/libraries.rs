@@ -428,8 +428,9 @@ fn files_are_loaded_by_their_format() {
     std::fs::copy(&path, &other).unwrap();
     assert!(loaded(other.to_str().unwrap()).is_ok());
     let error = loaded("a.libraries_test").unwrap_err();
-    let message = "Loader for `.libraries_test` files is not registered: the global function \
-                   `ffi.Module.load_from_file.libraries_test`";
+    let message = "Loader for `.libraries_test` files is not registered, resolved to \
+                   (ffi.Module.load_from_file.libraries_test) in the global registry.Ensure that you have loaded the correct \
+                   runtime code, andthat you are on the correct hardware architecture.";
     assert_eq!((error.kind(), error.message()), ("RuntimeError", message));
     assert_eq!(loaded("/no.dot/file").unwrap_err().message(), "Failed to get file format from /no.dot/file");
     let missing = directory.path().join("missing.so");

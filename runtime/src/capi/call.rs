@@ -76,7 +76,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
     guard(|| {
         // SAFETY: promised by the caller.
         let (name, function) = unsafe { (required_bytes(name, "name")?, function_of(f, "f")?) };
-        registry::register(name, function, Str::new(""), allow_override != 0)
+        registry::register(name, function, Str::new(""), allow_override != 0, "")
     })
 }
 
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
             let name = required_bytes(&raw const info.name, "name")?;
             let metadata = Str::from_utf8(info.metadata.as_slice())?;
             let function: Function = AnyView::from_raw(info.method).cast()?;
-            registry::register(name, function, metadata, allow_override != 0)
+            registry::register(name, function, metadata, allow_override != 0, registry::TAKEN_BY_DEFINITION)
         }
     })
 }

@@ -87,10 +87,11 @@ pub unsafe extern "C" fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mu
     })
 }
 
-/// Lets the surrounding environment handle its signals.
+/// Lets the surrounding environment handle its signals. -1 where a handler has set an error in the environment, which is then the error:
+/// nothing is raised here.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMFFIEnvCheckSignals() -> c_int {
-    guard(env::check_signals)
+    guard_value(-1, || Ok(if env::check_signals()? { 0 } else { -1 }))
 }
 
 /// Registers a function of the surrounding environment.

@@ -1,5 +1,5 @@
 //! C symbols of the type table and of reflection.
-//! Where upstream ends the process (an unknown index), these return NULL or -1.
+//! Where upstream ends the process (an unknown index), these return the info of no type, or -1.
 //! Header sections: "Type reflection support APIs", `TVMFFITypeGetOrAllocIndex`.
 
 use std::ffi::c_int;
@@ -7,7 +7,6 @@ use std::ffi::c_int;
 use crate::abi::*;
 use crate::any::AnyView;
 use crate::boundary::{guard, guard_value, required, required_bytes, required_out};
-use crate::error::{Error, kind};
 use crate::type_table::{self, TypeRequest};
 
 /// The index of a type by its key.
@@ -20,10 +19,7 @@ pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, 
         let out = required_out(out_tindex, "out_tindex")?;
         // SAFETY: promised by the caller.
         let key = unsafe { required_bytes(type_key, "type_key")? };
-        let Some(index) = type_table::key_to_index(key) else {
-            let key = String::from_utf8_lossy(key);
-            return Err(Error::new(kind::INTERNAL_ERROR, &format!("Cannot find type `{key}`")));
-        };
+        let index = type_table::required_index(key)?;
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(index) };
         Ok(())
@@ -58,11 +54,31 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
     })
 }
 
-/// The info of a type, at an address that stays valid; NULL for an unknown index.
+/// The info of a type, at an address that stays valid. For an unknown index, at which upstream ends the process, it is the info of a
+/// type of index -1 with nothing in it: C++ code looks into what it gets without asking whether it is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
-    guard_value(std::ptr::null(), || Ok(type_table::type_info(type_index).unwrap_or(std::ptr::null())))
+    let unknown = &raw const UNKNOWN.0;
+    guard_value(unknown, || Ok(type_table::type_info(type_index).unwrap_or(unknown)))
 }
+
+struct SyncInfo(TVMFFITypeInfo);
+// SAFETY: the info never changes, and what it points at neither.
+unsafe impl Sync for SyncInfo {}
+
+/// The info of no type.
+static UNKNOWN: SyncInfo = SyncInfo(TVMFFITypeInfo {
+    type_index: TypeIndex::ANY.0,
+    type_depth: 0,
+    type_key: TVMFFIByteArray::from_slice(b"unknown type"),
+    type_ancestors: std::ptr::null_mut(),
+    type_key_hash: 0,
+    num_fields: 0,
+    num_methods: 0,
+    fields: std::ptr::null(),
+    methods: std::ptr::null(),
+    metadata: std::ptr::null(),
+});
 
 /// Registers a field of a type.
 ///

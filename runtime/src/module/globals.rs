@@ -7,8 +7,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::object::Module;
 use super::{library, load};
-use crate::any::Any;
+use crate::any::{Any, AnyView};
 use crate::container::Array;
+use crate::error::type_error;
 use crate::registry::{Globals, LOAD_FROM_FILE};
 
 /// The global functions of modules.
@@ -16,7 +17,11 @@ pub(crate) fn globals(globals: &mut Globals) {
     globals.fixed(LOAD_FROM_FILE, |[path]| Ok(load::load_from_file(Path::new(&path.cast::<String>()?))?.into()));
     globals.fixed("ffi.Module.load_from_file.so", |[path, _format]| Ok(library::open(&path.cast::<String>()?)?.into()));
     globals.packed("ffi.SystemLib", |args| {
-        let prefix = args.first().map(|prefix| prefix.cast::<String>()).transpose()?;
+        let text = |value: &AnyView<'_>| {
+            let mismatch = |_| type_error(&format!("Cannot convert from type `{}` to `str`", value.type_key()));
+            value.cast::<String>().map_err(mismatch)
+        };
+        let prefix = args.first().map(text).transpose()?;
         Ok(Module::system_lib(&prefix.unwrap_or_default())?.into())
     });
     functions(globals);

@@ -67,7 +67,11 @@ pub(super) fn load_from_file(path: &Path) -> Result<Module> {
     };
     let name = format!("{FILE_LOADER}{format}");
     let loader = find(name.as_bytes()).ok_or_else(|| {
-        runtime_error(&format!("Loader for `.{format}` files is not registered: the global function `{name}`"))
+        // The two words without a space between them are upstream's.
+        runtime_error(&format!(
+            "Loader for `.{format}` files is not registered, resolved to ({name}) in the global registry.Ensure that you have \
+             loaded the correct runtime code, andthat you are on the correct hardware architecture."
+        ))
     })?;
     loader.call((file, format))?.cast()
 }

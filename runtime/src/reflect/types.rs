@@ -166,21 +166,21 @@ fn enum_types() -> Vec<Definition> {
     let make_state: Any = Function::built_in(|_| create::<EnumState>(EnumState::initial()).map(Any::from)).into();
     vec![
         define::<EnumState>("ffi.Object", true)
-            .field(hidden(stored::<List>(
+            .field(hidden(stored::<Option<List>>(
                 "entries",
                 "Enum singletons in registration order.",
                 r#"{"type_schema":"{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}"}"#,
                 24,
                 TypeIndex::LIST,
             )))
-            .field(hidden(stored::<Dict>(
+            .field(hidden(stored::<Option<Dict>>(
                 "indexes",
                 "Canonical integer and string indices to enum singletons.",
                 r#"{"type_schema":"{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"Any\"},{\"type\":\"ffi.Object\"}]}"}"#,
                 32,
                 TypeIndex::OBJECT,
             )))
-            .field(hidden(stored::<Dict>(
+            .field(hidden(stored::<Option<Dict>>(
                 "attrs",
                 "Extensible-attribute columns keyed by enum singleton.",
                 r#"{"type_schema":"{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.String\"},{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.Object\"},{\"type\":\"Any\"}]}]}"}"#,

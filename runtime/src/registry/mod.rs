@@ -12,7 +12,7 @@ mod table;
 pub(crate) use builtins::builtins;
 pub(crate) use globals::{Globals, with_args};
 pub(crate) use guard::{FILE_LOADER, LOAD_FROM_FILE, loads_code};
-pub(crate) use table::{find, register};
+pub(crate) use table::{TAKEN_BY_DEFINITION, find, register};
 pub use table::{
     get_global, get_global_unchecked, list_global_names, remove_global, set_global, set_global_with_metadata,
 };

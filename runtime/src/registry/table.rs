@@ -86,11 +86,22 @@ pub fn set_global(name: &str, function: Function, allow_override: bool) -> Resul
 /// # Errors
 /// As [`set_global`].
 pub fn set_global_with_metadata(name: &str, function: Function, metadata: Str, allow_override: bool) -> Result<()> {
-    register(name.as_bytes(), function, metadata, allow_override)
+    register(name.as_bytes(), function, metadata, allow_override, "")
 }
 
-/// As [`set_global_with_metadata`], with a name that need not be UTF-8.
-pub(crate) fn register(name: &[u8], function: Function, metadata: Str, allow_override: bool) -> Result<()> {
+/// What may be wrong where a definition in C++ registers a name that is taken.
+pub(crate) const TAKEN_BY_DEFINITION: &str = ", possible causes:\n\
+    - Two GlobalDef().def registrations for the same function \n\
+    Please remove the duplicate registration.";
+
+/// As [`set_global_with_metadata`], with a name that need not be UTF-8, and what is added to the error of a name that is taken.
+pub(crate) fn register(
+    name: &[u8],
+    function: Function,
+    metadata: Str,
+    allow_override: bool,
+    causes: &str,
+) -> Result<()> {
     let entry = Entry { function, metadata: Metadata::Text(metadata) };
     let left_over = {
         let mut table = write();
@@ -104,7 +115,7 @@ pub(crate) fn register(name: &[u8], function: Function, metadata: Str, allow_ove
         Ok(_old) => Ok(()),
         Err(_entry) => {
             let name = String::from_utf8_lossy(name);
-            Err(runtime_error(&format!("Global Function `{name}` is already registered")))
+            Err(runtime_error(&format!("Global Function `{name}` is already registered{causes}")))
         }
     }
 }

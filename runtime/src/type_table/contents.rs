@@ -10,7 +10,7 @@ use crate::error::Result;
 /// The fields of a type: those of its ancestors but the root's, from the oldest one on, then its own.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 pub(crate) fn fields(index: TypeIndex) -> Result<Vec<&'static TVMFFIFieldInfo>> {
     let info = registered_info(index.0)?;
     let mut fields = Vec::new();
@@ -37,7 +37,7 @@ fn own_fields(info: *mut TVMFFITypeInfo) -> &'static [TVMFFIFieldInfo] {
 /// The extra information of a type, if something has registered it.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 pub(crate) fn metadata(index: TypeIndex) -> Result<Option<&'static TVMFFITypeMetadata>> {
     let info = registered_info(index.0)?;
     // SAFETY: infos and what they point at are never freed, and metadata doesn't change once it is published.
@@ -50,7 +50,7 @@ pub(crate) fn metadata(index: TypeIndex) -> Result<Option<&'static TVMFFITypeMet
 /// The hash of a type's key.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 pub(crate) fn key_hash(index: TypeIndex) -> Result<u64> {
     // SAFETY: infos are never freed, and the hash never changes.
     registered_info(index.0).map(|info| unsafe { (*info).type_key_hash })

@@ -13,5 +13,5 @@ pub(crate) use attributes::{AttrColumn, attr_column, attr_value, register_attr};
 pub(crate) use contents::{fields, is_instance, key_hash, metadata};
 pub(crate) use definition::{Definition, FieldDef};
 pub(crate) use reflection::{register_field, register_metadata, register_method};
-pub(crate) use table::keys;
 pub use table::{QUERY_ONLY, TypeRequest, get_or_alloc_index, key_to_index, type_info};
+pub(crate) use table::{keys, required_index};

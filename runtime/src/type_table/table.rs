@@ -8,7 +8,7 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 use super::columns::Attributes;
 use super::definition::{Definition, make_columns};
 use crate::abi::*;
-use crate::error::{Result, runtime_error};
+use crate::error::{Result, check_failed, runtime_error};
 use crate::stable_hash;
 use crate::type_info;
 
@@ -237,6 +237,15 @@ pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
 /// The index of a registered type.
 pub fn key_to_index(key: &(impl AsRef<[u8]> + ?Sized)) -> Option<i32> {
     read().index_of.get(key.as_ref()).copied()
+}
+
+/// As [`key_to_index`].
+///
+/// # Errors
+/// `InternalError` for an unknown key.
+pub(crate) fn required_index(key: &[u8]) -> Result<i32> {
+    let unknown = || format!("Cannot find type `{}`", String::from_utf8_lossy(key));
+    key_to_index(key).ok_or_else(|| check_failed("it != type_key2index_.end()", &unknown()))
 }
 
 /// The info of a registered type, without a lock; its address stays valid for the life of the process.

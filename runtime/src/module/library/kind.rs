@@ -59,7 +59,7 @@ impl LibraryModule {
         // SAFETY: by the header, symbols of functions and of their descriptions have this type.
         let safe_call = unsafe { std::mem::transmute::<*mut c_void, TVMFFISafeCallType>(address.as_ptr()) };
         // SAFETY: whoever loads a library answers for its functions; the module keeps it open.
-        Ok(unsafe { Function::from_code(safe_call, module) })
+        Ok(unsafe { Function::from_symbol(safe_call, module) })
     }
 }
 
