@@ -32,6 +32,27 @@
 //! assert_eq!(error.to_string(), "ValueError: division by zero");
 //! # Ok::<(), Error>(())
 //! ```
+//!
+//! # Which runtime
+//!
+//! There is one Rust API, and one of three runtimes behind it, chosen by features for the whole program:
+//!
+//! | feature | the runtime |
+//! | --- | --- |
+//! | none | this crate's own, whose C symbols every program and shared library that contains it exports |
+//! | `hidden` | this crate's own, which exports nothing, neither from programs nor from shared libraries |
+//! | `external` | the `libtvm_ffi` of the process, which is Python's after `import tvm_ffi`. It is found at run time: nothing is linked against it |
+//!
+//! With `external` the first call looks for the C symbols in the process, then opens the file that the environment variable
+//! `TVM_FFI_LIBRARY` names, or else `libtvm_ffi` where the system looks for libraries. [`check_runtime`] does so at once, and its error says
+//! what is missing. Objects are made, counted and freed by Rust in each of them, since their layouts are part of the ABI; types, global
+//! functions, raised errors, streams and modules are the runtime's. `external` goes before `hidden`, which has nothing to hide then.
+//!
+//! An external runtime's modules are C++ objects. They can be loaded and used, not made in Rust: with `external` the crate has neither
+//! `ModuleBuilder` nor `ModuleImpl`.
+
+// Much of what C functions need is used by nothing else.
+#![cfg_attr(feature = "external", allow(dead_code, unused_imports))]
 
 pub mod abi;
 pub mod any;
@@ -50,8 +71,16 @@ pub mod tensor;
 pub mod type_table;
 
 mod boundary;
+#[cfg(not(feature = "external"))]
 mod env;
+#[cfg(feature = "external")]
+#[path = "env/external.rs"]
+mod env;
+#[cfg(feature = "external")]
+mod external;
 mod heap;
+mod host;
+mod process;
 mod type_info;
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
@@ -60,7 +89,10 @@ pub use container::{Array, Dict, List, Map};
 pub use dtype::DTypeParseError;
 pub use error::{Error, Result};
 pub use function::{CallArgs, Function};
-pub use module::{Module, ModuleBuilder, ModuleImpl};
+pub use host::check_runtime;
+pub use module::Module;
+#[cfg(not(feature = "external"))]
+pub use module::{ModuleBuilder, ModuleImpl};
 pub use object::{AsObject, ObjectRef, WeakRef};
 pub use shape::Shape;
 pub use string::{Bytes, Str};
@@ -69,13 +101,17 @@ pub use tensor::{Element, Tensor, TensorView};
 // Lists that lower modules take from here, of functions that upper modules have; `layers.txt` tells why.
 
 /// The built-in global functions, by what registers them.
+#[cfg(not(feature = "external"))]
 const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] = &[container::globals, module::globals, registry::builtins];
 
 /// A function that gives the fields of a type.
+#[cfg(not(feature = "external"))]
 type Fields = fn() -> Vec<abi::TVMFFIFieldInfo>;
 
 /// The built-in types with fields.
+#[cfg(not(feature = "external"))]
 const BUILTIN_FIELDS: &[(TypeIndex, Fields)] = &[(TypeIndex::MODULE, module::fields)];
 
 /// The C symbols of this crate.
+#[cfg(not(feature = "external"))]
 use capi::symbols as c_symbols;

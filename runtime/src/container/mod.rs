@@ -13,6 +13,7 @@
 mod array;
 mod convert;
 mod dict;
+#[cfg(not(feature = "external"))]
 mod globals;
 mod key;
 mod list;
@@ -22,6 +23,7 @@ mod table;
 
 pub use array::Array;
 pub use dict::{Dict, DictIter};
+#[cfg(not(feature = "external"))]
 pub(crate) use globals::globals;
 pub use key::PlainKey;
 pub use list::List;

@@ -33,6 +33,14 @@ static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(std::ptr::null
 
 /// The allocator that new objects use; never NULL.
 pub fn current_allocator() -> *mut TVMFFICustomAllocator {
+    #[cfg(feature = "external")]
+    if let Some(get) = crate::external::api().ok().and_then(|api| api.TVMFFIGetCustomAllocator) {
+        // SAFETY: the function takes nothing, and gives what is valid for the process.
+        let current = unsafe { get() };
+        if !current.is_null() {
+            return current;
+        }
+    }
     let current = CURRENT.load(Ordering::Acquire);
     if current.is_null() { (&raw const BUILTIN.0).cast_mut() } else { current }
 }
@@ -43,6 +51,12 @@ pub fn current_allocator() -> *mut TVMFFICustomAllocator {
 /// A non-NULL allocator, its context and its function must stay valid for the whole process and
 /// follow the contract of `TVMFFICustomAllocator`.
 pub unsafe fn set_current_allocator(allocator: *mut TVMFFICustomAllocator) {
+    #[cfg(feature = "external")]
+    if let Some(set) = crate::external::api().ok().and_then(|api| api.TVMFFISetCustomAllocator) {
+        // SAFETY: promised by the caller. A failure has no other way out, and leaves the allocator that was there.
+        unsafe { set(allocator) };
+        return;
+    }
     CURRENT.store(allocator, Ordering::Release);
 }
 
