@@ -25,19 +25,19 @@ pub(crate) fn check_shared() -> Result<()> {
     if cfg!(all(feature = "hidden", not(feature = "external"))) { Ok(()) } else { check_runtime() }
 }
 
+/// Raises an error in another runtime that the process uses, and says whether there is one: whoever calls code of this runtime from there
+/// would not find the error here.
+#[cfg(not(feature = "external"))]
+pub(crate) fn raise_elsewhere(kind: &str, message: &str) -> bool {
+    check_runtime().is_err() && crate::process::raise_in_another(kind, message)
+}
+
 #[cfg(not(feature = "external"))]
 mod own {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use crate::error::{Result, runtime_error};
     use crate::process;
-
-    /// The address of this crate's own [`process::MARK`].
-    fn mark() -> *const std::ffi::c_void {
-        let mark = process::MARK.to_str().unwrap_or_default();
-        let own = crate::c_symbols().iter().find(|(name, _)| *name == mark);
-        own.map_or(std::ptr::null(), |(_, address)| address.as_ptr())
-    }
 
     pub(super) fn check() -> Result<()> {
         /// The loader's changes when this runtime was found to be alone, and one more.
@@ -47,8 +47,8 @@ mod own {
         if changes.is_some_and(|changes| ALONE_AT.load(Ordering::Acquire) == changes + 1) {
             return Ok(());
         }
-        if let Some(file) = process::another(mark()) {
-            return Err(runtime_error(&another_runtime(&file)));
+        if let Some(runtime) = process::another() {
+            return Err(runtime_error(&another_runtime(&runtime.file)));
         }
         if let Some(changes) = changes {
             ALONE_AT.store(changes + 1, Ordering::Release);

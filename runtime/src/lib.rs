@@ -58,6 +58,7 @@ pub mod abi;
 pub mod any;
 pub mod capi;
 pub mod container;
+pub mod define;
 pub mod dtype;
 pub mod error;
 pub mod function;
@@ -69,6 +70,7 @@ pub mod shape;
 pub mod string;
 pub mod tensor;
 pub mod type_table;
+pub mod typed;
 
 mod boundary;
 #[cfg(not(feature = "external"))]
@@ -81,11 +83,13 @@ mod external;
 mod heap;
 mod host;
 mod process;
+mod stream;
 mod type_info;
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
 pub use container::{Array, Dict, List, Map};
+pub use define::{Mutable, Obj, Object};
 pub use dtype::DTypeParseError;
 pub use error::{Error, Result};
 pub use function::{CallArgs, Function};
@@ -95,8 +99,21 @@ pub use module::Module;
 pub use module::{ModuleBuilder, ModuleImpl};
 pub use object::{AsObject, ObjectRef, WeakRef};
 pub use shape::Shape;
+pub use stream::{StreamGuard, current_stream, with_stream};
 pub use string::{Bytes, Str};
 pub use tensor::{Element, Tensor, TensorView};
+#[cfg(feature = "macros")]
+pub use tvm_ffi_macros::{Object, export, methods};
+pub use typed::TypeSchema;
+
+/// What macros of this crate write into others.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::define::{
+        FieldOptions, InitResult, Methods, MethodsOf, NoMethods, Registration, TypeSlot, value_offset,
+    };
+    pub use crate::typed::export::{call, metadata_of, packed_metadata, run};
+}
 
 // Lists that lower modules take from here, of functions that upper modules have; `layers.txt` tells why.
 

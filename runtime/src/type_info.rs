@@ -32,7 +32,6 @@ pub(crate) fn get(index: i32) -> Option<*mut TVMFFITypeInfo> {
 }
 
 /// The info of a type that is registered for certain, as that of any object is.
-#[cfg(feature = "external")]
 #[inline]
 pub(crate) fn of_registered(index: i32) -> Option<*mut TVMFFITypeInfo> {
     let info = published(index);

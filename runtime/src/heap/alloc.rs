@@ -191,6 +191,18 @@ pub(crate) fn make_own_object<T: ObjectLayout>(build: impl FnOnce(TVMFFIObject) 
     make_object_in(0, |header, _| build(header), allocate_builtin)
 }
 
+/// As [`make_object`], for an object of a type that is registered at run time.
+pub(crate) fn make_object_with_index<T: ObjectLayout>(
+    index: TypeIndex,
+    build: impl FnOnce(TVMFFIObject) -> T,
+) -> NonNull<T> {
+    make_object_in(
+        0,
+        |header, _| build(TVMFFIObject { type_index: index.0, ..header }),
+        |layout| allocate(layout, index),
+    )
+}
+
 fn make_object_in<T: ObjectLayout>(
     tail: usize,
     build: impl FnOnce(TVMFFIObject, *mut u8) -> T,

@@ -18,17 +18,16 @@ pub(crate) use system::{changes, runtimes};
 use std::ffi::c_void;
 
 /// A function that every runtime has had since 0.1.0.
-pub(crate) const MARK: &std::ffi::CStr = c"TVMFFIErrorSetRaised";
+const MARK: &std::ffi::CStr = c"TVMFFIErrorSetRaised";
 
 /// A runtime whose C symbols can be looked up.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Runtime {
     /// The loader's handle, which is never given back.
-    #[cfg_attr(not(feature = "external"), expect(dead_code, reason = "an external runtime's functions are looked up"))]
     handle: usize,
-    /// The address of [`MARK`].
-    pub(crate) mark: usize,
-    /// The file that has it, for messages.
+    /// Where the file begins that has [`MARK`].
+    base: usize,
+    /// The file, for messages.
     pub(crate) file: String,
     /// Whether libraries that don't name a runtime find this one.
     pub(crate) is_global: bool,
@@ -36,19 +35,34 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     /// The address of one of its symbols; NULL where it has none of that name.
-    #[cfg(feature = "external")]
     pub(crate) fn symbol(&self, name: &std::ffi::CStr) -> *mut c_void {
         system::symbol(self.handle, name)
     }
 }
 
-/// The file of a runtime that others in this process use in place of the one whose [`MARK`] is at `own`.
+/// The runtime that others in this process use in place of the one that this code is part of.
 ///
-/// Where `own` is the one that libraries find, another's is never reached.
-pub(crate) fn another(own: *const c_void) -> Option<String> {
-    let found = runtimes();
-    if found.iter().any(|runtime| runtime.is_global && runtime.mark == own.addr()) {
+/// Where this one is what libraries find, another is never reached.
+pub(crate) fn another() -> Option<Runtime> {
+    let (found, own) = (runtimes(), system::own_base());
+    if found.iter().any(|runtime| runtime.is_global && runtime.base == own) {
         return None;
     }
-    found.into_iter().find(|runtime| runtime.mark != own.addr()).map(|runtime| runtime.file)
+    found.into_iter().find(|runtime| runtime.base != own)
+}
+
+/// Raises an error in the runtime that [`another`] finds, and says whether there is one.
+#[cfg(not(feature = "external"))]
+pub(crate) fn raise_in_another(kind: &str, message: &str) -> bool {
+    type Raise = unsafe extern "C" fn(*const std::ffi::c_char, *const std::ffi::c_char);
+
+    let text = |text: &str| std::ffi::CString::new(text.replace('\0', " ")).unwrap_or_default();
+    let Some(address) = another().map(|runtime| runtime.symbol(c"TVMFFIErrorSetRaisedFromCStr")) else {
+        return false;
+    };
+    // SAFETY: a pointer and an optional function pointer have the same size, and NULL is None; the C header gives the prototype.
+    let raise = unsafe { std::mem::transmute::<*mut c_void, Option<Raise>>(address) };
+    let (kind, message) = (text(kind), text(message));
+    // SAFETY: both strings end with NUL.
+    raise.map(|raise| unsafe { raise(kind.as_ptr(), message.as_ptr()) }).is_some()
 }

@@ -13,7 +13,7 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
         // SAFETY: nothing is loaded here; a library that is gone meanwhile gives NULL.
         let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
         match runtime_of(handle, false) {
-            Some(runtime) if found.iter().all(|other| other.mark != runtime.mark) => found.push(runtime),
+            Some(runtime) if found.iter().all(|other| other.base != runtime.base) => found.push(runtime),
             _ if handle.is_null() => {}
             // SAFETY: the handle was got just now, and nothing uses it.
             _ => drop(unsafe { libc::dlclose(handle) }),
@@ -28,25 +28,31 @@ fn runtime_of(handle: *mut c_void, is_global: bool) -> Option<Runtime> {
         return None;
     }
     let mark = symbol(handle.expose_provenance(), MARK);
-    (!mark.is_null()).then(|| Runtime {
-        handle: handle.expose_provenance(),
-        mark: mark.addr(),
-        file: file_of(mark),
-        is_global,
+    (!mark.is_null()).then(|| {
+        let (base, file) = file_of(mark);
+        Runtime { handle: handle.expose_provenance(), base, file, is_global }
     })
 }
 
-/// The file that has an address.
-fn file_of(address: *mut c_void) -> String {
+/// Where the file begins that has this code.
+pub(super) fn own_base() -> usize {
+    // Not a symbol of C, which the loader may find in another file.
+    static HERE: u8 = 0;
+    file_of((&raw const HERE).cast_mut().cast()).0
+}
+
+/// The file that has an address: where it begins, and its name.
+fn file_of(address: *mut c_void) -> (usize, String) {
     // SAFETY: all bits zero are a valid structure of pointers.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: any address may be asked for; the structure is writable.
     let is_known = unsafe { libc::dladdr(address, &raw mut info) } != 0;
     if !is_known || info.dli_fname.is_null() {
-        return "this program".to_owned();
+        return (0, "this program".to_owned());
     }
     // SAFETY: the loader's name of a file that is open.
-    unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned()
+    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned();
+    (info.dli_fbase.addr(), name)
 }
 
 /// The address of a symbol, NULL where there is none.

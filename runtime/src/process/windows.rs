@@ -23,7 +23,21 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
 fn runtime_of(module: HMODULE, is_global: bool) -> Option<Runtime> {
     let handle = module.expose_provenance();
     let mark = symbol(handle, MARK);
-    (!mark.is_null()).then(|| Runtime { handle, mark: mark.addr(), file: file_of(module), is_global })
+    (!mark.is_null()).then(|| Runtime { handle, base: handle, file: file_of(module), is_global })
+}
+
+/// Where the module begins that has this code.
+pub(super) fn own_base() -> usize {
+    use windows_sys::Win32::System::LibraryLoader::{
+        GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, GetModuleHandleExW,
+    };
+
+    static HERE: u8 = 0;
+    let flags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+    let mut module: HMODULE = std::ptr::null_mut();
+    // SAFETY: with these flags the name is any address; the place is writable.
+    unsafe { GetModuleHandleExW(flags, (&raw const HERE).cast(), &raw mut module) };
+    module.addr()
 }
 
 fn file_of(module: HMODULE) -> String {

@@ -56,7 +56,7 @@ pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
         (api.TVMFFITypeGetOrAllocIndex)(&raw const name, -1, request.depth, slots, overflow, parent)
     });
     // This crate's own runtime, as an external one, raises an error where upstream ends the process.
-    if index < 0 { Err(raised_error(index)) } else { Ok(index) }
+    if index < 0 { Err(raised_error(index)) } else { Ok(known(index)) }
 }
 
 /// The index of a registered type.
@@ -70,7 +70,13 @@ pub fn key_to_index(key: &(impl AsRef<[u8]> + ?Sized)) -> Option<i32> {
         drop(take_raised());
         return None;
     }
-    Some(index)
+    Some(known(index))
+}
+
+/// Remembers the info of a type that is registered.
+fn known(index: i32) -> i32 {
+    let _info = type_info::of_registered(index);
+    index
 }
 
 /// The info of a registered type; its address stays valid for the life of the process.
