@@ -272,6 +272,18 @@ impl Hash for Bytes {
     }
 }
 
+impl Default for Str {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::new(&[])
+    }
+}
+
 impl fmt::Debug for Str {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)

@@ -78,6 +78,12 @@ pub const TEST: &[Step] = &[
         run: hosts::headers,
     },
     Step {
+        name: "runtime-modes",
+        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python",
+        needs: &[CLIPPY, CXX, UPSTREAM, TYPING_EXTENSIONS],
+        run: runtime_modes,
+    },
+    Step {
         name: "foreign",
         about: "import trees and libraries, to upstream's loader and from upstream's tools",
         needs: &[LLVM_22, CXX, UPSTREAM, APACHE_TVM, NUMPY, ML_DTYPES, TYPING_EXTENSIONS],
@@ -202,6 +208,15 @@ fn clippy() -> Result {
         &["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--no-default-features"],
     ];
     all(sets.map(|set| cargo(&[set, &DENY].concat())))
+}
+
+/// The runtime on others than its own exported one: lints of each, then the program.
+fn runtime_modes() -> Result {
+    let lint = ["clippy", "-p", "tvm-ffi-runtime", "--lib", "--no-default-features", "--features"];
+    let sets = ["hidden", "external", "external,hidden,macros"];
+    let mut tests = all(sets.map(|features| cargo(&[&lint[..], &[features], &DENY].concat())))?;
+    tests.add(hosts::three_ways()?);
+    Ok(tests)
 }
 
 fn doc() -> Result {

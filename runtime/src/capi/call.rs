@@ -27,7 +27,7 @@ unsafe fn function_of(handle: TVMFFIObjectHandle, name: &str) -> Result<Function
 ///
 /// # Safety
 /// As [`Function::from_extern_c`]; `out` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionCreate(
     self_: *mut c_void,
     safe_call: Option<TVMFFISafeCallType>,
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, out: *mut TVMFFIObjectHandle) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, o
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
     name: *const TVMFFIByteArray,
     f: TVMFFIObjectHandle,
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
 ///
 /// # Safety
 /// The method info must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
     method_info: *const TVMFFIMethodInfo,
     allow_override: c_int,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
 ///
 /// # Safety
 /// `func` must be NULL or a function object; arguments and result as [`TVMFFISafeCallType`] says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionCall(
     func: TVMFFIObjectHandle,
     args: *mut TVMFFIAny,
@@ -134,7 +134,7 @@ fn raise_null_function() -> c_int {
 ///
 /// # Safety
 /// `any_view` must be NULL or a valid view; `out` NULL or writable, and own nothing.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(any_view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;

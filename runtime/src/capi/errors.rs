@@ -15,7 +15,7 @@ use crate::heap::{AsObject, ObjectRef};
 ///
 /// # Safety
 /// `result` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut TVMFFIObjectHandle) {
     if result.is_null() {
         return;
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut TVMFFIObjectHand
 ///
 /// # Safety
 /// `error` must be NULL or an object that is alive.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorSetRaised(error: TVMFFIObjectHandle) {
     // SAFETY: promised by the caller.
     match unsafe { ObjectRef::clone_from_raw(error.cast()) } {
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn TVMFFIErrorSetRaised(error: TVMFFIObjectHandle) {
 ///
 /// # Safety
 /// Both must be NULL or NUL-terminated strings.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStr(kind: *const c_char, message: *const c_char) {
     // SAFETY: promised by the caller.
     unsafe { raise_parts(kind, &[message]) };
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStr(kind: *const c_char, messa
 /// # Safety
 /// `kind` and each part must be NULL or NUL-terminated strings; `message_parts` must be NULL or
 /// hold `num_parts` of them.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStrParts(
     kind: *const c_char,
     message_parts: *const *const c_char,
@@ -91,7 +91,7 @@ unsafe fn raise_parts(kind: *const c_char, parts: &[*const c_char]) {
 ///
 /// # Safety
 /// As [`TVMFFIErrorCreateWithCauseAndExtraContext`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorCreate(
     kind: *const TVMFFIByteArray,
     message: *const TVMFFIByteArray,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn TVMFFIErrorCreate(
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     kind: *const TVMFFIByteArray,
     message: *const TVMFFIByteArray,
@@ -155,7 +155,7 @@ thread_local! {
 ///
 /// # Safety
 /// `filename` and `func` must be NULL or NUL-terminated strings.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIBacktrace(
     filename: *const c_char,
     lineno: c_int,

@@ -19,7 +19,7 @@ pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 16
 ///
 /// # Safety
 /// `out_version` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
     if !out_version.is_null() {
         // SAFETY: not NULL, and writable by contract.
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
 ///
 /// # Safety
 /// `obj` must be NULL or an object that is alive.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
     if obj.is_null() {
         return guard(|| Err(null_argument("obj")));
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
 ///
 /// # Safety
 /// `obj` must be NULL or an object of which the caller owns a strong reference.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
     guard(|| {
         if !obj.is_null() {
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
 ///
 /// # Safety
 /// As [`create_opaque`]; `out` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectCreateOpaque(
     handle: *mut c_void,
     type_index: i32,
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn TVMFFIObjectCreateOpaque(
 }
 
 /// The current allocator; never NULL.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
     alloc::current_allocator()
 }
@@ -87,7 +87,7 @@ pub extern "C" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
 ///
 /// # Safety
 /// As [`alloc::set_current_allocator`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAllocator) -> c_int {
     guard(|| {
         // SAFETY: a non-NULL allocator is valid by contract.
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAl
 /// `handle_addr` must be NULL or an aligned pointer that all threads change through this API only;
 /// `init_func` must be safe to call. Like upstream, all first calls share one lock, so `init_func`
 /// must not create another handle this way.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIHandleInitOnce(
     handle_addr: *mut *mut c_void,
     init_func: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
 ///
 /// # Safety
 /// As [`TVMFFIHandleInitOnce`]; `deinit_func` must be safe to call with the handle.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIHandleDeinitOnce(
     handle_addr: *mut *mut c_void,
     deinit_func: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,

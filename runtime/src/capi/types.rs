@@ -13,7 +13,7 @@ use crate::type_table::{self, TypeRequest};
 ///
 /// # Safety
 /// `type_key` must be NULL or a valid byte array; `out_tindex` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, out_tindex: *mut i32) -> c_int {
     guard(|| {
         let out = required_out(out_tindex, "out_tindex")?;
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, 
 ///
 /// # Safety
 /// `type_key` must be NULL or a valid byte array.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
     type_key: *const TVMFFIByteArray,
     static_type_index: i32,
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
 
 /// The info of a type, at an address that stays valid. For an unknown index, at which upstream ends the process, it is the info of a
 /// type of index -1 with nothing in it: C++ code looks into what it gets without asking whether it is NULL.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
     let unknown = &raw const UNKNOWN.0;
     guard_value(unknown, || Ok(type_table::type_info(type_index).unwrap_or(unknown)))
@@ -84,7 +84,7 @@ static UNKNOWN: SyncInfo = SyncInfo(TVMFFITypeInfo {
 ///
 /// # Safety
 /// `info` must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const TVMFFIFieldInfo) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_field(type_index, required(info, "info")?) })
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const T
 ///
 /// # Safety
 /// `info` must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const TVMFFIMethodInfo) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_method(type_index, required(info, "info")?) })
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
 ///
 /// # Safety
 /// `metadata` must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *const TVMFFITypeMetadata) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_metadata(type_index, required(metadata, "metadata")?) })
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
     type_index: i32,
     attr_name: *const TVMFFIByteArray,
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
 ///
 /// # Safety
 /// `attr_name` must be NULL or a valid byte array.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIGetTypeAttrColumn(attr_name: *const TVMFFIByteArray) -> *const TVMFFITypeAttrColumn {
     guard_value(std::ptr::null(), || {
         // SAFETY: promised by the caller.

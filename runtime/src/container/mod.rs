@@ -14,6 +14,7 @@ mod array;
 mod block;
 mod convert;
 mod dict;
+#[cfg(not(feature = "external"))]
 mod globals;
 mod list;
 mod lock;
@@ -24,6 +25,7 @@ mod table;
 
 pub use array::Array;
 pub use dict::{Dict, DictIter};
+#[cfg(not(feature = "external"))]
 pub(crate) use globals::globals;
 pub use list::List;
 pub use map::{Map, MapIter};

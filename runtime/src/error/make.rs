@@ -60,6 +60,16 @@ pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
     Error::from_parts(kind::INTERNAL_ERROR, &format!("panic: {text}"), "", None, None)
 }
 
+/// The error of an external runtime that isn't there.
+#[cfg(feature = "external")]
+impl From<crate::external::Unavailable> for Error {
+    #[track_caller]
+    #[cold]
+    fn from(why: crate::external::Unavailable) -> Self {
+        runtime_error(&why.to_string())
+    }
+}
+
 /// The error of an index that is out of bounds.
 #[track_caller]
 #[cold]

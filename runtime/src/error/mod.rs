@@ -2,6 +2,7 @@
 
 mod backtrace;
 pub mod kind;
+mod macros;
 mod make;
 mod object;
 mod raised;

@@ -33,6 +33,14 @@ static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(std::ptr::null
 
 /// The allocator that new objects use; never NULL.
 pub fn current_allocator() -> *mut TVMFFICustomAllocator {
+    #[cfg(feature = "external")]
+    if let Some(get) = crate::external::api().ok().and_then(|api| api.TVMFFIGetCustomAllocator) {
+        // SAFETY: the function takes nothing, and gives what is valid for the process.
+        let current = unsafe { get() };
+        if !current.is_null() {
+            return current;
+        }
+    }
     let current = CURRENT.load(Ordering::Acquire);
     if current.is_null() { (&raw const BUILTIN.0).cast_mut() } else { current }
 }
@@ -43,6 +51,12 @@ pub fn current_allocator() -> *mut TVMFFICustomAllocator {
 /// A non-NULL allocator, its context and its function must stay valid for the whole process and
 /// follow the contract of `TVMFFICustomAllocator`.
 pub unsafe fn set_current_allocator(allocator: *mut TVMFFICustomAllocator) {
+    #[cfg(feature = "external")]
+    if let Some(set) = crate::external::api().ok().and_then(|api| api.TVMFFISetCustomAllocator) {
+        // SAFETY: promised by the caller. A failure has no other way out, and leaves the allocator that was there.
+        unsafe { set(allocator) };
+        return;
+    }
     CURRENT.store(allocator, Ordering::Release);
 }
 
@@ -175,6 +189,18 @@ pub(crate) fn make_object<T: ObjectLayout>(tail: usize, build: impl FnOnce(TVMFF
 /// so that no custom allocator, which may call back, runs meanwhile.
 pub(crate) fn make_own_object<T: ObjectLayout>(build: impl FnOnce(TVMFFIObject) -> T) -> NonNull<T> {
     make_object_in(0, |header, _| build(header), allocate_builtin)
+}
+
+/// As [`make_object`], for an object of a type that is registered at run time.
+pub(crate) fn make_object_with_index<T: ObjectLayout>(
+    index: TypeIndex,
+    build: impl FnOnce(TVMFFIObject) -> T,
+) -> NonNull<T> {
+    make_object_in(
+        0,
+        |header, _| build(TVMFFIObject { type_index: index.0, ..header }),
+        |layout| allocate(layout, index),
+    )
 }
 
 fn make_object_in<T: ObjectLayout>(

@@ -11,6 +11,6 @@ pub(crate) mod raised;
 mod reference;
 mod release;
 
-pub(crate) use alloc::{ObjectLayout, make_object, make_own_object};
+pub(crate) use alloc::{ObjectLayout, make_object, make_object_with_index, make_own_object};
 pub use reference::{AsObject, ObjectRef, WeakRef};
 pub(crate) use release::release;

@@ -7,13 +7,11 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 
 use super::columns::Attributes;
 use super::definition::{Definition, make_columns};
+use super::request::{QUERY_ONLY, TypeRequest};
 use crate::abi::*;
 use crate::error::{Result, check_failed, runtime_error};
 use crate::stable_hash;
 use crate::type_info;
-
-/// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
-pub const QUERY_ONLY: i32 = -2;
 
 struct Entry {
     /// Slots reserved for the type and its children, from its own index on.
@@ -27,23 +25,6 @@ pub(super) struct Table {
     entries: Vec<Option<Entry>>,
     index_of: HashMap<Vec<u8>, i32>,
     pub(super) attributes: Attributes,
-}
-
-/// A request for a type's index (`TVMFFITypeGetOrAllocIndex`).
-#[derive(Copy, Clone, Debug)]
-pub struct TypeRequest<'a> {
-    /// The type key, which C code need not make UTF-8.
-    pub key: &'a [u8],
-    /// A fixed index, or -1 for one that is allocated.
-    pub static_index: i32,
-    /// Number of ancestors.
-    pub depth: i32,
-    /// Slots to reserve for child types.
-    pub num_child_slots: i32,
-    /// Whether children may go beyond the reserved slots.
-    pub child_slots_can_overflow: bool,
-    /// The parent's index, -1 for a root, or [`QUERY_ONLY`].
-    pub parent: i32,
 }
 
 fn table() -> &'static RwLock<Table> {

@@ -14,8 +14,13 @@ use crate::error::{Error, Result, runtime_error};
 #[cfg(windows)]
 mod windows;
 
+/// Advice for a program whose runtime is hidden on purpose.
+#[cfg(all(not(windows), feature = "hidden"))]
+const NOT_EXPORTED: &str = "The library uses a TVM FFI runtime of the process, and the one that loads it is hidden: `tvm-ffi-runtime` was built with its \
+feature `hidden`. Build it without that feature, or with the feature `external`";
+
 /// Advice for an executable that doesn't export this crate's symbols to a library.
-#[cfg(not(windows))]
+#[cfg(all(not(windows), not(feature = "hidden")))]
 const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Link it with \
 `-rdynamic`: for a Rust program, let the final crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, \
 `-benches` instead of `-bins` for those)";

@@ -3,8 +3,9 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::super::implementation::{ModuleImpl, PropertyMask};
+use super::super::implementation::ModuleImpl;
 use super::super::object::Module;
+use super::super::property::PropertyMask;
 use super::context::Context;
 use super::symbols::{Address, Symbols};
 use crate::abi::TVMFFISafeCallType;

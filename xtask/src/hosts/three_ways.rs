@@ -1,0 +1,77 @@
+//! One program in Rust on each of the runtimes that `tvm-ffi-runtime` has behind its API.
+
+use super::*;
+use crate::tools::TYPING_EXTENSIONS;
+
+/// What every way prints.
+const REPORT: &str = "rust_three_ways/expected.txt";
+
+/// The features of each way, and whether its files export TVM FFI's C symbols.
+const WAYS: [(&str, &[&str], bool); 3] = [
+    ("bundled", &[], true),
+    ("hidden", &["--features", "hidden"], false),
+    ("external", &["--features", "external"], false),
+];
+
+/// Builds the program on each runtime, compares what it prints, looks at its symbols, and loads its library in Python.
+pub fn three_ways() -> Result<Tests> {
+    let folder = folder("three_ways")?;
+    let (kernel_object, kernel) = (folder.join("kernel.o"), folder.join("kernel.so"));
+    compile("cc", &[], &source("rust_three_ways/kernel.c"), &kernel_object)?;
+    link_program("cc", &[text(&kernel_object)], &["-shared"], &kernel)?;
+    let kernel = text(&kernel);
+    let runtimes =
+        [text(&upstream().join("lib/libtvm_ffi.so")), text(&runtime_library(None)?.join("libtvm_ffi_runtime.so"))];
+    let mut tests = Tests::default();
+    for (way, features, exports) in WAYS {
+        cargo(&[&["build", "--package", "host-rust-three-ways"], features].concat()).run()?;
+        let built = target_folder().join("debug");
+        let (program, library) =
+            (text(&built.join("rust-three-ways")), text(&built.join("libhost_rust_three_ways.so")));
+        match way {
+            "external" => {
+                for runtime in &runtimes {
+                    let command = without_stacks(cmd(&program, &[&kernel])).env("TVM_FFI_LIBRARY", runtime);
+                    expect(&mut tests, &format!("{way}, {runtime}"), command, REPORT)?;
+                }
+                refuses_to_start(&mut tests, &program, &kernel)?;
+            }
+            _ => expect(&mut tests, way, without_stacks(cmd(&program, &[&kernel])), REPORT)?,
+        }
+        for file in [&program, &library] {
+            symbols(&mut tests, file, exports)?;
+        }
+        let python = without_stacks(cmd("python3", &[&source("rust_three_ways/main.py"), way, &library, &kernel]))
+            .env("PYTHONPATH", &[&UPSTREAM, &TYPING_EXTENSIONS].map(python_package).map(|path| text(&path)).join(":"));
+        match way {
+            "external" => expect(&mut tests, "external, in Python", python, REPORT)?,
+            _ => {
+                python.run()?;
+                tests.passed += 1;
+            }
+        }
+    }
+    Ok(tests)
+}
+
+/// Checks whether a file exports the C symbols: all that the library of C has, or none. No file leaves one of them to others either.
+fn symbols(tests: &mut Tests, file: &str, exports: bool) -> Result {
+    let listed = cmd("nm", &["-D", file]).read()?;
+    let count = listed.lines().filter(|line| line.contains(" TVMFFI")).count();
+    let defined = listed.lines().filter(|line| line.contains(" T TVMFFI")).count();
+    if count == defined && exports == (count > 0) {
+        println!("{file}: {count} C symbols");
+        tests.passed += 1;
+        return Ok(());
+    }
+    tests.failed += 1;
+    Err(Failure { what: format!("{file} has {count} of the C symbols, {defined} of them its own"), tests: *tests })
+}
+
+/// Without a runtime the program says what to do.
+fn refuses_to_start(tests: &mut Tests, program: &str, kernel: &str) -> Result {
+    let script = r#"out=$("$0" "$1" 2>&1) && exit 1; case $out in *"no TVM FFI runtime"*TVM_FFI_LIBRARY*) ;; *) echo "$out"; exit 1;; esac"#;
+    without_stacks(cmd("sh", &["-c", script, program, kernel])).env("TVM_FFI_LIBRARY", "/no/such/library").run()?;
+    tests.passed += 1;
+    Ok(())
+}
