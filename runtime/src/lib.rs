@@ -56,6 +56,7 @@
 
 pub mod abi;
 pub mod any;
+pub mod big_int;
 pub mod capi;
 pub mod container;
 pub mod define;
@@ -92,6 +93,7 @@ mod type_info;
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
+pub use big_int::BigInt;
 pub use container::{Array, Dict, List, Map};
 pub use define::{Mutable, Obj, Object};
 pub use dtype::DTypeParseError;
@@ -128,7 +130,7 @@ const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] =
 
 /// What is registered about types from the start, in the order in which types that have no static index get one.
 #[cfg(not(feature = "external"))]
-const BUILTIN_TYPES: &[fn() -> Vec<type_table::Definition>] = &[reflect::types, module::types];
+const BUILTIN_TYPES: &[fn() -> Vec<type_table::Definition>] = &[reflect::types, module::types, big_int::types];
 
 /// The C symbols of this crate.
 #[cfg(not(feature = "external"))]

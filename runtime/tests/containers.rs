@@ -327,11 +327,12 @@ fn types_may_bring_their_own_equality() {
     assert_eq!(dict.get(&module("one")).unwrap().unwrap().cast::<i64>().unwrap(), 3);
     // As upstream, up to four keys are not hashed.
     assert!(dict.get(&module("bad")).unwrap().is_none());
-    for i in 0..60 {
+    let kinds = if cfg!(miri) { 12 } else { 60 };
+    for i in 0..kinds {
         dict.insert(module(&format!("{i:0width$}", width = 5 + i % 3)), i).unwrap();
     }
     assert_eq!(dict.get(&module("000007")).unwrap().unwrap().cast::<i64>().unwrap(), 7);
-    for i in 4..60 {
+    for i in 4..kinds {
         assert!(dict.remove(&module(&format!("{i:0width$}", width = 5 + i % 3))).unwrap().is_some());
     }
     let before = dict.len();

@@ -106,6 +106,8 @@ symbol_table!(
     TVMFFITensorCreateUnsafeView,
     TVMFFIStringFromByteArray,
     TVMFFIBytesFromByteArray,
+    TVMFFIBigIntFromByteArray,
+    TVMFFIBigIntGetContentByteArray,
     TVMFFIDataTypeFromString,
     TVMFFIDataTypeToString,
     TVMFFITypeGetOrAllocIndex,
