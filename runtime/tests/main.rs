@@ -12,6 +12,7 @@ mod library_bin;
 mod modules;
 mod null_arguments;
 mod objects;
+mod reflection;
 mod registry;
 mod sound;
 mod support;
