@@ -13,6 +13,7 @@ mod library_bin;
 mod modules;
 mod null_arguments;
 mod objects;
+mod reflection;
 mod registry;
 mod sound;
 mod support;

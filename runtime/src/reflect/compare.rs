@@ -53,6 +53,9 @@ struct Frame {
     children: std::vec::IntoIter<(Any, Any)>,
 }
 
+/// Gives the value of a key.
+type Find = Box<dyn Fn(&Any) -> Result<Option<Any>>>;
+
 /// What is known of two values at once, or a frame that finds it out.
 enum Start {
     Known(Ordering),
@@ -132,7 +135,7 @@ impl Comparer {
     /// The values of two maps that have the same keys; `None` where equality alone is asked for and they haven't.
     fn values_by_key(&self, one: &Any, other: &Any) -> Result<Option<Vec<(Any, Any)>>> {
         let entries = super::children::entries(one)?;
-        let (len, find): (usize, Box<dyn Fn(&Any) -> Result<Option<Any>>>) = match other.type_index() {
+        let (len, find): (usize, Find) = match other.type_index() {
             TypeIndex::DICT => {
                 let dict: Dict = other.cast()?;
                 (dict.len(), Box::new(move |key| dict.get(key)))

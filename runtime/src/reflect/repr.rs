@@ -116,12 +116,16 @@ impl Printer {
         self.done(&frame.object, text)
     }
 
-    /// Keeps the text of an object, which may be met again.
+    /// Keeps the text of an object that may be met again: nested texts that are all kept would take memory by the square of the depth.
     fn done(&self, object: &ObjectRef, text: String) -> String {
+        // Those of what it is in, of the frame of that, and of its own frame.
+        const KNOWN_REFERENCES: u32 = 3;
         let mut seen = self.seen();
         seen.open.remove(&address(object));
-        seen.done.insert(address(object), text.clone());
-        seen.kept.push(object.clone());
+        if object.strong_count() > KNOWN_REFERENCES {
+            seen.done.insert(address(object), text.clone());
+            seen.kept.push(object.clone());
+        }
         text
     }
 

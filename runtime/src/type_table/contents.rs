@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use super::reflection::registered_info;
+use super::table::type_info;
 use crate::abi::*;
 use crate::error::Result;
 
@@ -58,7 +59,7 @@ pub(crate) fn key_hash(index: TypeIndex) -> Result<u64> {
 
 /// Whether a type is `ancestor` or derived from it.
 pub(crate) fn is_instance(index: TypeIndex, ancestor: TypeIndex) -> bool {
-    let (Some(info), Some(of)) = (super::type_info(index.0), super::type_info(ancestor.0)) else {
+    let (Some(info), Some(of)) = (type_info(index.0), type_info(ancestor.0)) else {
         return false;
     };
     // SAFETY: infos are never freed; depth and ancestors never change, and a type of depth n has n ancestors.

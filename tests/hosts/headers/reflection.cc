@@ -179,8 +179,9 @@ void Graphs() {
   Array<Any> both = Any(object->second).cast<Array<Any>>();
   Show("what was one object is one", both[0].same_as(both[1]));
   List<Any> nested;
-  for (int i = 0; i < 100000; ++i) nested = List<Any>{nested};
+  for (int i = 0; i < 1000; ++i) nested = List<Any>{nested};
   Show("deep text", Repr(nested).size());
+  for (int i = 0; i < 20000; ++i) nested = List<Any>{nested};
   Show("deep equality", Call("ffi.RecursiveEq", nested, Call("ffi.DeepCopy", nested)).cast<bool>());
   Show("deep hash is the copy's", Call("ffi.RecursiveHash", nested).cast<int64_t>() ==
                                       Call("ffi.RecursiveHash", Call("ffi.DeepCopy", nested)).cast<int64_t>());
