@@ -4,6 +4,7 @@
 #![cfg_attr(miri, allow(dead_code, unused_imports))]
 
 mod containers;
+mod define;
 mod errors;
 mod functions;
 #[cfg(not(miri))]
@@ -17,5 +18,6 @@ mod sound;
 mod support;
 mod system_lib;
 mod tensors;
+mod typed;
 mod types;
 mod values;
