@@ -5,6 +5,7 @@
 
 mod big_int;
 mod containers;
+mod define;
 mod errors;
 mod functions;
 #[cfg(not(miri))]
@@ -19,5 +20,6 @@ mod sound;
 mod support;
 mod system_lib;
 mod tensors;
+mod typed;
 mod types;
 mod values;

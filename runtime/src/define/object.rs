@@ -227,9 +227,9 @@ impl<T: Object> Deref for Obj<T> {
     }
 }
 
-impl<T: Object + fmt::Debug> fmt::Debug for Obj<T> {
+impl<T: Object> fmt::Debug for Obj<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        self.as_object().fmt(f)
     }
 }
 
