@@ -110,6 +110,14 @@ impl Tensor {
         Ok(tensor)
     }
 
+    /// An object whose shape and strides lie elsewhere.
+    #[inline]
+    pub(super) fn over<M>(tensor: &DLTensor, manager: M) -> Self {
+        let object = make_object(0, |header, _| TensorObject { header, tensor: *tensor, manager });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
     /// An object with shape and strides in its tail.
     pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
         Self::with_deleter(tensor, shape, strides, manager, deleter_of::<TensorObject<M>>())
