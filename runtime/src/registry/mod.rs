@@ -1,10 +1,11 @@
 //! The table of global functions, and those of upstream's that are built in.
-//! `table` has it, `globals` collects built-in ones, `guard` keeps what loads code from safe code.
+//! `table` has it, over `published`, whose readers take no lock; `globals` collects built-in ones, `guard` keeps what loads code from safe code.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
 mod builtins;
 mod globals;
 mod guard;
+mod published;
 mod table;
 
 pub(crate) use builtins::builtins;

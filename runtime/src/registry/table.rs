@@ -2,11 +2,11 @@
 //! The built-in ones, which the crate's root hands down, are registered when the table is first used.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
-use std::collections::BTreeMap;
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::OnceLock;
 
 use super::globals::Globals;
 use super::guard::{loads_code, stand_in};
+use super::published::Published;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::string::Str;
@@ -16,25 +16,18 @@ struct Entry {
     metadata: Str,
 }
 
-type Table = BTreeMap<Vec<u8>, Entry>;
-
-fn table() -> &'static RwLock<Table> {
-    static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
+fn table() -> &'static Published<Entry> {
+    static TABLE: OnceLock<Published<Entry>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let entry =
-            |(name, function): (&str, _)| (name.as_bytes().to_vec(), Entry { function, metadata: Str::new("") });
+        let table = Published::new();
         let mut globals = Globals::default();
         crate::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
-        RwLock::new(globals.0.into_iter().map(entry).collect())
+        for (name, function) in globals.0 {
+            // One that comes twice would be a mistake of this crate; the last one stays.
+            let _first = table.insert(name.as_bytes(), Entry { function, metadata: Str::new("") }, true);
+        }
+        table
     })
-}
-
-fn read() -> RwLockReadGuard<'static, Table> {
-    table().read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write() -> RwLockWriteGuard<'static, Table> {
-    table().write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The global function called `name`.
@@ -59,7 +52,7 @@ pub unsafe fn get_global_unchecked(name: &str) -> Option<Function> {
 
 /// The global function of that name, which need not be UTF-8. One that loads code is among them: the caller answers for its use.
 pub(crate) fn find(name: &[u8]) -> Option<Function> {
-    read().get(name).map(|entry| entry.function.clone())
+    table().read(name, |entry| entry.function.clone())
 }
 
 /// Registers a global function, which from then on safe code may call with any arguments.
@@ -80,16 +73,8 @@ pub fn set_global_with_metadata(name: &str, function: Function, metadata: Str, a
 
 /// As [`set_global_with_metadata`], with a name that need not be UTF-8.
 pub(crate) fn register(name: &[u8], function: Function, metadata: Str, allow_override: bool) -> Result<()> {
-    let entry = Entry { function, metadata };
-    let left_over = {
-        let mut table = write();
-        match allow_override || !table.contains_key(name) {
-            true => Ok(table.insert(name.to_vec(), entry)),
-            false => Err(entry),
-        }
-    };
-    // After the lock: a destructor may use the table, and so may the allocator that an error comes from.
-    match left_over {
+    // What is left over is dropped when the table is free again: a destructor may use it, and so may the allocator that an error comes from.
+    match table().insert(name, Entry { function, metadata }, allow_override) {
         Ok(_old) => Ok(()),
         Err(_entry) => {
             let name = String::from_utf8_lossy(name);
@@ -105,8 +90,7 @@ pub fn remove_global(name: &str) -> bool {
 
 /// As [`remove_global`], with a name that need not be UTF-8.
 pub(super) fn remove(name: &[u8]) -> bool {
-    let old = write().remove(name);
-    old.is_some()
+    table().remove(name).is_some()
 }
 
 /// The names of all global functions, sorted. C code may register names that are not UTF-8, which are left out.
@@ -116,10 +100,10 @@ pub fn list_global_names() -> Vec<String> {
 
 /// The names of all global functions, sorted.
 pub(super) fn names() -> Vec<Vec<u8>> {
-    read().keys().cloned().collect()
+    table().names()
 }
 
 /// The metadata of a global function.
 pub(super) fn metadata(name: &[u8]) -> Option<Str> {
-    read().get(name).map(|entry| entry.metadata.clone())
+    table().read(name, |entry| entry.metadata.clone())
 }
