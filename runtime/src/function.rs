@@ -161,12 +161,11 @@ impl Function {
         // SAFETY: the views are valid for the call, and the result is None.
         let code = unsafe { self.call_raw(raw, &mut result) };
         if code == 0 {
-            // SAFETY: on success the result is an owned value, or stayed None.
-            return unsafe { Any::from_result(result) };
+            // SAFETY: on success the result is an owned value, or stayed None; the callable has just written it.
+            return unsafe { Any::from_result(TVMFFIAny::read_parts(&raw const result)) };
         }
-        // SAFETY: a result that was written before the failure is an owned value: dropped here.
-        drop(unsafe { Any::from_raw(result) });
-        Err(raised_error(code))
+        // SAFETY: a result that was written before the failure is an owned value.
+        Err(unsafe { failed_call(code, result) })
     }
 
     /// Calls the function and returns its code, without looking at the result or a raised error.
@@ -191,8 +190,21 @@ impl fmt::Debug for Function {
     }
 }
 
+/// The error of a call that has failed with `code`.
+///
+/// # Safety
+/// The result must be an owned value, which is dropped.
+#[cold]
+#[inline(never)]
+unsafe fn failed_call(code: i32, result: TVMFFIAny) -> Error {
+    // SAFETY: promised by the caller.
+    drop(unsafe { Any::from_raw(result) });
+    raised_error(code)
+}
+
 /// Raises `error` as the failure of a callable.
 #[cold]
+#[inline(never)]
 fn raise(error: Error) -> i32 {
     error::set_raised(error);
     -1
@@ -234,7 +246,7 @@ where
     match catch_unwind(AssertUnwindSafe(|| closure(args))) {
         Ok(Ok(value)) => {
             // SAFETY: the result is writable and owns nothing.
-            unsafe { result.write(value.into_raw()) };
+            unsafe { result.write(value.into_fresh_raw()) };
             0
         }
         Ok(Err(error)) => raise(error),

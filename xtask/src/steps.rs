@@ -8,7 +8,7 @@ use crate::tools::{
     LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
     RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
 };
-use crate::{hosts, layers, payload, platforms, quickstart, upstream};
+use crate::{hosts, layers, payload, platforms, quickstart, runtime_cost, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -140,7 +140,7 @@ pub const TEST: &[Step] = &[
         needs: &[MIRI, RUST_SRC],
         run: sanitizers,
     },
-    Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
+    Step { name: "bench-smoke", about: "benchmarks run once", needs: &[UPSTREAM], run: bench_smoke },
 ];
 
 /// `cargo xtask test --bless`.
@@ -187,6 +187,12 @@ pub const BENCH: &[Step] = &[
         run: bench_cold_start,
     },
     Step { name: "many", about: "10,000 wrappers in one object", needs: &[], run: bench_many },
+    Step {
+        name: "runtime",
+        about: "the runtime's C functions beside upstream's, and calls from Rust",
+        needs: &[UPSTREAM],
+        run: runtime_cost::table,
+    },
     Step {
         name: "llvm",
         about: "LLVM beside Cranelift and against clang",
@@ -393,8 +399,10 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    all(["compile", "call", "cold_start", "many", "workloads"]
-        .map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
+    let mut tests = all(["compile", "call", "cold_start", "many", "workloads"]
+        .map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))?;
+    tests.add(runtime_cost::smoke()?);
+    Ok(tests)
 }
 
 fn bench_compile() -> Result {

@@ -136,17 +136,30 @@ fn raise_null_function() -> c_int {
 /// `any_view` must be NULL or a valid view; `out` NULL or writable, and own nothing.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(any_view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
+    // SAFETY: promised by the caller.
+    if let (Some(view), false) = (unsafe { any_view.as_ref() }, out.is_null()) {
+        // SAFETY: promised by the caller.
+        let view = unsafe { AnyView::from_raw(*view) };
+        // As upstream where it is a `DLTensor*`: C code may know that the tensor stays.
+        if !view.borrows() || view.type_index() == TypeIndex::DL_TENSOR_PTR {
+            // SAFETY: `out` is not NULL, and writable by contract.
+            unsafe { out.write(view.share()) };
+            return 0;
+        }
+    }
+    // SAFETY: promised by the caller.
+    unsafe { own_borrowed(any_view, out) }
+}
+
+/// # Safety
+/// As [`TVMFFIAnyViewToOwnedAny`].
+unsafe fn own_borrowed(any_view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let view = unsafe { AnyView::from_raw(*required(any_view, "any_view")?) };
-        let owned = match view.type_index() {
-            // As upstream: C code may know that the tensor stays.
-            TypeIndex::DL_TENSOR_PTR => view.as_raw(),
-            _ => view.to_owned()?.into_raw(),
-        };
         // SAFETY: `out` is not NULL, and writable by contract.
-        unsafe { out.write(owned) };
+        unsafe { out.write(view.to_owned()?.into_raw()) };
         Ok(())
     })
 }

@@ -34,11 +34,17 @@ pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
     if obj.is_null() {
-        return guard(|| Err(null_argument("obj")));
+        return raise_null_object();
     }
     // SAFETY: promised by the caller.
     unsafe { count::inc_ref(obj.cast()) };
     0
+}
+
+#[cold]
+#[inline(never)]
+fn raise_null_object() -> c_int {
+    guard(|| Err(null_argument("obj")))
 }
 
 /// Gives up a strong reference.
@@ -47,13 +53,11 @@ pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
 /// `obj` must be NULL or an object of which the caller owns a strong reference.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
-    guard(|| {
-        if !obj.is_null() {
-            // SAFETY: promised by the caller.
-            unsafe { count::dec_ref(obj.cast()) };
-        }
-        Ok(())
-    })
+    if !obj.is_null() {
+        // SAFETY: promised by the caller. Nothing in it unwinds: a deleter is a C function.
+        unsafe { count::dec_ref(obj.cast()) };
+    }
+    0
 }
 
 /// Creates an opaque object.
@@ -112,14 +116,29 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
     handle_addr: *mut *mut c_void,
     init_func: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
 ) -> c_int {
+    if !handle_addr.is_null() {
+        // SAFETY: aligned, and only accessed atomically, by contract.
+        let handle = unsafe { AtomicPtr::from_ptr(handle_addr) };
+        if !handle.load(Ordering::Acquire).is_null() {
+            return 0;
+        }
+    }
+    // SAFETY: promised by the caller.
+    unsafe { create_once(handle_addr, init_func) }
+}
+
+/// # Safety
+/// As [`TVMFFIHandleInitOnce`].
+#[cold]
+unsafe fn create_once(
+    handle_addr: *mut *mut c_void,
+    init_func: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
+) -> c_int {
     static LOCK: Mutex<()> = Mutex::new(());
     guard_value(-1, || {
         let handle_addr = required_out(handle_addr, "handle_addr")?;
         // SAFETY: aligned, and only accessed atomically, by contract.
         let handle = unsafe { AtomicPtr::from_ptr(handle_addr) };
-        if !handle.load(Ordering::Acquire).is_null() {
-            return Ok(0);
-        }
         let init_func = init_func.ok_or_else(|| null_argument("init_func"))?;
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         if !handle.load(Ordering::Acquire).is_null() {

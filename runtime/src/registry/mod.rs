@@ -1,6 +1,7 @@
 //! The table of global functions, and those of upstream's that are built in.
-//! `table` has it, or `external` where the runtime is not this crate's; `lookup` is the way of safe code to either. `globals` collects
-//! built-in ones, `guard` keeps from safe code what loads code or trusts its arguments, `signature` has the signatures of built-in ones.
+//! `table` has it, over `published`, whose readers take no lock, or `external` where the runtime is not this crate's; `lookup` is the way of
+//! safe code to either. `globals` collects built-in ones, `guard` keeps from safe code what loads code or trusts its arguments, `signature`
+//! has the signatures of built-in ones.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
 #[cfg(not(feature = "external"))]
@@ -11,6 +12,8 @@ mod external;
 mod globals;
 mod guard;
 mod lookup;
+#[cfg(not(feature = "external"))]
+mod published;
 #[cfg(not(feature = "external"))]
 mod signature;
 #[cfg(not(feature = "external"))]

@@ -2,10 +2,10 @@
 //! The built-in ones, which the crate's root hands down, are registered when the table is first used.
 //! Header sections: `TVMFFIFunctionGetGlobal`, `...SetGlobal`, `...SetGlobalFromMethodInfo`.
 
-use std::collections::BTreeMap;
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::OnceLock;
 
 use super::globals::Globals;
+use super::published::Published;
 use super::signature;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
@@ -23,31 +23,23 @@ enum Metadata {
     Text(Str),
 }
 
-type Table = BTreeMap<Vec<u8>, Entry>;
-
-fn table() -> &'static RwLock<Table> {
-    static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
+fn table() -> &'static Published<Entry> {
+    static TABLE: OnceLock<Published<Entry>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let entry = |(name, function): (&'static str, _)| {
-            (name.as_bytes().to_vec(), Entry { function, metadata: Metadata::BuiltIn(name) })
-        };
+        let table = Published::new();
         let mut globals = Globals::default();
         crate::BUILTIN_FUNCTIONS.iter().for_each(|register| register(&mut globals));
-        RwLock::new(globals.0.into_iter().map(entry).collect())
+        for (name, function) in globals.0 {
+            // One that comes twice would be a mistake of this crate; the last one stays.
+            let _first = table.insert(name.as_bytes(), Entry { function, metadata: Metadata::BuiltIn(name) }, true);
+        }
+        table
     })
-}
-
-fn read() -> RwLockReadGuard<'static, Table> {
-    table().read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write() -> RwLockWriteGuard<'static, Table> {
-    table().write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The global function of that name, which need not be UTF-8. One that loads code is among them: the caller answers for its use.
 pub(crate) fn find(name: &[u8]) -> Option<Function> {
-    read().get(name).map(|entry| entry.function.clone())
+    table().read(name, |entry| entry.function.clone())
 }
 
 /// What may be wrong where a definition in C++ registers a name that is taken.
@@ -65,15 +57,8 @@ pub(crate) fn register(
     causes: &str,
 ) -> Result<()> {
     let entry = Entry { function, metadata: Metadata::Text(metadata) };
-    let left_over = {
-        let mut table = write();
-        match allow_override || !table.contains_key(name) {
-            true => Ok(table.insert(name.to_vec(), entry)),
-            false => Err(entry),
-        }
-    };
-    // After the lock: a destructor may use the table, and so may the allocator that an error comes from.
-    match left_over {
+    // What is left over is dropped when the table is free again: a destructor may use it, and so may the allocator that an error comes from.
+    match table().insert(name, entry, allow_override) {
         Ok(_old) => Ok(()),
         Err(_entry) => {
             let name = String::from_utf8_lossy(name);
@@ -84,21 +69,19 @@ pub(crate) fn register(
 
 /// As [`remove_global`](super::remove_global), with a name that need not be UTF-8.
 pub(super) fn remove(name: &[u8]) -> bool {
-    let old = write().remove(name);
-    old.is_some()
+    table().remove(name).is_some()
 }
 
 /// The names of all global functions, sorted.
 pub(super) fn names() -> Vec<Vec<u8>> {
-    read().keys().cloned().collect()
+    table().names()
 }
 
 /// The metadata of a global function.
 pub(super) fn metadata(name: &[u8]) -> Option<Str> {
-    let name = match &read().get(name)?.metadata {
-        Metadata::Text(text) => return Some(text.clone()),
-        Metadata::BuiltIn(name) => *name,
-    };
-    // The lock is free again: making a string calls the allocator, which may be somebody's code.
-    Some(Str::new(&signature::metadata(name)))
+    let (text, built_in) = table().read(name, |entry| match &entry.metadata {
+        Metadata::Text(text) => (Some(text.clone()), ""),
+        Metadata::BuiltIn(name) => (None, *name),
+    })?;
+    Some(text.unwrap_or_else(|| Str::new(&signature::metadata(built_in))))
 }

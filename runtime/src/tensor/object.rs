@@ -147,6 +147,14 @@ impl Tensor {
         Ok(Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()))
     }
 
+    /// An object whose shape and strides lie elsewhere.
+    #[inline]
+    pub(super) fn over<M>(tensor: &DLTensor, manager: M) -> Self {
+        let object = make_object(0, |header, _| TensorObject { header, tensor: *tensor, manager });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
     /// An object with shape and strides in its tail.
     pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
         Self::with_deleter(tensor, shape, strides, manager, deleter_of::<TensorObject<M>>())

@@ -45,6 +45,15 @@ struct LibraryModule {
 }
 
 impl LibraryModule {
+    /// The code of a function.
+    fn function(&self, name: &str) -> Option<Address> {
+        // Upstream gives these, too, and the process ends when they are called.
+        if [LIBRARY_BIN, LIBRARY_CTX].iter().any(|data| data.strip_prefix(FUNCTION) == Some(name)) {
+            return None;
+        }
+        self.symbols.function(name)
+    }
+
     /// Calls what describes a function: it takes nothing and returns a string.
     fn describe(&self, before: &str, name: &str) -> Result<Option<String>> {
         let Some(address) = self.symbols.description(before, name) else {
@@ -74,11 +83,11 @@ impl ModuleImpl for LibraryModule {
     }
 
     fn get_function(&self, name: &str) -> Result<Option<Function>> {
-        // Upstream gives these, too, and the process ends when they are called.
-        if [LIBRARY_BIN, LIBRARY_CTX].iter().any(|data| data.strip_prefix(FUNCTION) == Some(name)) {
-            return Ok(None);
-        }
-        self.symbols.function(name).map(|address| self.callable(address)).transpose()
+        self.function(name).map(|address| self.callable(address)).transpose()
+    }
+
+    fn implements_function(&self, name: &str) -> Result<bool> {
+        Ok(self.function(name).is_some())
     }
 
     unsafe fn unload_when_unused(&self) -> bool {
