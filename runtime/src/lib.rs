@@ -35,6 +35,7 @@
 
 pub mod abi;
 pub mod any;
+pub mod big_int;
 pub mod capi;
 pub mod container;
 pub mod dtype;
@@ -51,6 +52,7 @@ pub mod type_table;
 
 mod boundary;
 mod env;
+mod equality;
 mod heap;
 mod reflect;
 mod stable_hash;
@@ -58,6 +60,7 @@ mod type_info;
 
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
+pub use big_int::BigInt;
 pub use container::{Array, Dict, List, Map};
 pub use dtype::DTypeParseError;
 pub use error::{Error, Result};
@@ -75,7 +78,7 @@ const BUILTIN_FUNCTIONS: &[fn(&mut registry::Globals)] =
     &[container::globals, module::globals, reflect::globals, registry::builtins];
 
 /// What is registered about types from the start, in the order in which types that have no static index get one.
-const BUILTIN_TYPES: &[fn() -> Vec<type_table::Definition>] = &[reflect::types, module::types];
+const BUILTIN_TYPES: &[fn() -> Vec<type_table::Definition>] = &[reflect::types, module::types, big_int::types];
 
 /// The C symbols of this crate.
 use capi::symbols as c_symbols;

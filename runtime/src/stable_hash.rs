@@ -1,18 +1,55 @@
-//! Upstream's hash, which is the same in every process and on every platform.
-//! Header section: `StableHashCombine` and `StableHashBytes` in base_detail.h.
+//! Hashes that are the same on every machine and in every process, as code on upstream's headers computes them.
+//! Rules: upstream's `base_detail.h`; the hash of a type key is that of a `std::string_view` of GNU's C++ library.
 
-/// The hash of two values, of which the first is a hash.
-pub(crate) const fn combine(key: u64, value: u64) -> u64 {
-    key ^ value.wrapping_add(0x9e37_79b9).wrapping_add(key << 6).wrapping_add(key >> 2)
+/// Hash and value together: upstream's `StableHashCombine`.
+#[inline]
+pub(crate) const fn combine(hash: u64, value: u64) -> u64 {
+    hash ^ value.wrapping_add(0x9e37_79b9).wrapping_add(hash << 6).wrapping_add(hash >> 2)
 }
 
-/// The hash of bytes: eight at a time as little-endian numbers, the last ones filled up with zeros.
+/// The hash of bytes: upstream's `StableHashBytes`. A word is read as the little-endian number that it is there.
+#[inline]
 pub(crate) fn bytes(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 1_099_511_628_211;
     const MODULUS: u64 = 2_147_483_647;
-    bytes.chunks(8).fold(0, |hash: u64, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        hash.wrapping_mul(MULTIPLIER).wrapping_add(u64::from_le_bytes(word)) % MODULUS
-    })
+    let (words, rest) = bytes.as_chunks::<8>();
+    let step = |hash: u64, word: u64| hash.wrapping_mul(MULTIPLIER).wrapping_add(word) % MODULUS;
+    let hash = words.iter().fold(0, |hash, word| step(hash, u64::from_le_bytes(*word)));
+    if rest.is_empty() { hash } else { step(hash, last_word(rest)) }
+}
+
+/// The hash of a type key: `std::hash` of GNU's C++ library, which is MurmurHash64A with other constants.
+pub(crate) fn type_key(key: &[u8]) -> u64 {
+    const SEED: u64 = 0xc70f_6907;
+    const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
+    let mix = |value: u64| value ^ (value >> 47);
+    let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(MULTIPLIER);
+    let (words, rest) = key.as_chunks::<8>();
+    let start = SEED ^ (key.len() as u64).wrapping_mul(MULTIPLIER);
+    let mut hash = words.iter().fold(start, |hash, word| {
+        step(hash, mix(u64::from_le_bytes(*word).wrapping_mul(MULTIPLIER)).wrapping_mul(MULTIPLIER))
+    });
+    if !rest.is_empty() {
+        hash = step(hash, last_word(rest));
+    }
+    mix(mix(hash).wrapping_mul(MULTIPLIER))
+}
+
+/// Fewer than eight bytes as a word, with zeros behind them.
+#[inline]
+fn last_word(rest: &[u8]) -> u64 {
+    rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers are what a program on upstream's headers prints.
+    #[test]
+    fn hashes_are_upstreams() {
+        assert_eq!(bytes(b""), 0);
+        assert_eq!(bytes(b"abc"), 6_513_249);
+        assert_eq!(combine(65, bytes(b"abc")), combine(65, 6_513_249));
+    }
 }

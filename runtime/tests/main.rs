@@ -3,6 +3,7 @@
 // Miri opens no libraries and starts no processes.
 #![cfg_attr(miri, allow(dead_code, unused_imports))]
 
+mod big_int;
 mod containers;
 mod errors;
 mod functions;

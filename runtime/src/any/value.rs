@@ -97,6 +97,12 @@ impl<'a> AnyView<'a> {
         self.0
     }
 
+    /// The raw value, where it is.
+    #[inline]
+    pub(crate) const fn raw_ref(&self) -> &TVMFFIAny {
+        &self.0
+    }
+
     /// The type index.
     #[inline]
     pub const fn type_index(&self) -> TypeIndex {
@@ -192,7 +198,7 @@ impl<'a> AnyView<'a> {
     }
 
     /// The object in the value, in an r-value argument too, without taking it.
-    fn borrowed_object(&self) -> Option<ManuallyDrop<ObjectRef>> {
+    pub(crate) fn borrowed_object(&self) -> Option<ManuallyDrop<ObjectRef>> {
         // SAFETY: the view's object, or the one in an r-value argument, is alive; NULL is none.
         let object = unsafe {
             if self.type_index().is_object() {

@@ -86,6 +86,8 @@ symbol_table!(
     TVMFFITensorCreateUnsafeView,
     TVMFFIStringFromByteArray,
     TVMFFIBytesFromByteArray,
+    TVMFFIBigIntFromByteArray,
+    TVMFFIBigIntGetContentByteArray,
     TVMFFIDataTypeFromString,
     TVMFFIDataTypeToString,
     TVMFFITypeGetOrAllocIndex,

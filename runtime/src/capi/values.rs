@@ -6,6 +6,7 @@ use std::ffi::c_int;
 
 use crate::abi::*;
 use crate::any::Any;
+use crate::big_int;
 use crate::boundary::{guard, required, required_bytes, required_out, required_text};
 use crate::error::value_error;
 use crate::string::{Bytes, Str, raw_str_from_bytes};
@@ -38,6 +39,37 @@ pub unsafe extern "C" fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray,
             out.write(value.into_raw());
         }
         Ok(())
+    })
+}
+
+/// Makes an integer from its words.
+///
+/// # Safety
+/// As [`TVMFFIStringFromByteArray`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
+    guard(|| {
+        let out = required_out(out, "out")?;
+        // SAFETY: promised by the caller; `out` is not NULL.
+        unsafe {
+            out.write(TVMFFIAny::none());
+            let value: Any = big_int::from_content(required_bytes(input, "input")?)?.into();
+            out.write(value.into_raw());
+        }
+        Ok(())
+    })
+}
+
+/// The words of an integer, which live as long as the value; none for NULL and for what is no integer.
+///
+/// # Safety
+/// `value` must be NULL or a valid value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFFIBigIntGetContentByteArray(value: *const TVMFFIAny) -> TVMFFIByteArray {
+    // SAFETY: promised by the caller.
+    unsafe { value.as_ref() }.map_or(TVMFFIByteArray::EMPTY, |value| {
+        // SAFETY: as above.
+        TVMFFIByteArray::from_slice(unsafe { big_int::content_of(value) })
     })
 }
 

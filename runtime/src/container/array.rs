@@ -5,9 +5,10 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::{key, seq};
+use super::seq;
 use crate::abi::TypeIndex;
 use crate::any::Any;
+use crate::equality;
 use crate::error::{Result, object_wrapper};
 use crate::heap::ObjectRef;
 
@@ -31,7 +32,7 @@ impl Array {
     /// # Errors
     /// The error of an `__any_equal__` attribute that one of the elements' types has.
     pub fn contains(&self, value: &Any) -> Result<bool> {
-        key::contains(self, value)
+        equality::contains(self, value.into())
     }
 }
 

@@ -1,73 +1,161 @@
 //! Dicts: maps that change, seen by every handle.
-//! A dict holds an immutable table. Readers take the table and look things up without a lock; a
-//! change finds its place so too, then replaces the table, or changes it in place when it is the
-//! dict's alone.
-//! Header section: `kTVMFFIDict`; what is inside is this crate's own.
+//! Layout: upstream's `MapBaseObj`, in `table`. C++ code makes and changes dicts too.
+//!
+//! A change of a dict is one step under its lock, in which no code of a user runs. Where a type's attributes hash or compare keys, such a step
+//! ends with the question, which is answered without the lock, and begins anew with the answer.
+//! Header section: `kTVMFFIDict`.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::marker::PhantomData;
+use std::sync::MutexGuard;
 
-use super::key::{self, PlainKey};
-use super::map::Map;
-use super::table::Table;
+use super::lock::lock;
+use super::map::{self, Map};
+use super::plain_key::PlainKey;
+use super::table::{Entry, Place, Table, new_object};
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
+use crate::equality::{Key, Verdict};
 use crate::error::{Result, object_wrapper};
-use crate::heap::{ObjectRef, marked};
+use crate::heap::ObjectRef;
 
 /// A map from keys to values that changes, `ffi.Dict`, in the order of insertion. Clones are
 /// handles to the same dict. Keys are those of a [`Map`].
+///
+/// As upstream, setting a key that is there keeps its place in a dict of up to four entries, and
+/// makes it the last one in a dict that has had more.
 ///
 /// Methods hand out values, not references to them: another handle may remove those at any time.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Dict(ObjectRef);
 
-object_wrapper!(Dict, TypeIndex::DICT, marked::is_marked);
+object_wrapper!(Dict, TypeIndex::DICT);
+
+/// A dict's table, for this thread alone.
+///
+/// The table is a pointer: a reference would have to hold until the function that drops the guard has returned, and another thread
+/// takes the lock before.
+struct Locked<'a> {
+    table: Table,
+    dict: PhantomData<&'a Dict>,
+    _guard: MutexGuard<'static, ()>,
+}
+
+/// What a user's code has to say before a step can be made.
+enum Question {
+    /// The hash of the key that is looked for.
+    OwnHash,
+    /// The hash of a key in the dict.
+    Hash(Any),
+    /// Whether a key in the dict is the one that is looked for.
+    Equal(Any),
+}
+
+/// What users' code has said during one change of a dict. Keys in the dict are told apart by their addresses, and kept, so that these stay
+/// theirs.
+struct Answers<'a> {
+    key: Key<'a>,
+    own_hash: Option<u64>,
+    hashes: HashMap<usize, (Any, u64)>,
+    equal: HashMap<usize, (Any, bool)>,
+}
+
+fn address(key: &Any) -> usize {
+    key.as_raw().ptr().addr()
+}
+
+impl<'a> Answers<'a> {
+    fn new(key: Key<'a>) -> Self {
+        Self { own_hash: key.plain_hash(), key, hashes: HashMap::new(), equal: HashMap::new() }
+    }
+
+    fn own_hash(&self) -> Result<u64, Question> {
+        self.own_hash.ok_or(Question::OwnHash)
+    }
+
+    fn hash(&self, key: &Any) -> Result<u64, Question> {
+        let known = || self.hashes.get(&address(key)).map(|(_, hash)| *hash);
+        Key::from(key).plain_hash().or_else(known).ok_or_else(|| Question::Hash(key.clone()))
+    }
+
+    fn is_equal(&self, key: &Any) -> Result<bool, Question> {
+        match self.key.compare(key) {
+            Verdict::Equal => Ok(true),
+            Verdict::Different => Ok(false),
+            Verdict::Ask => match self.equal.get(&address(key)) {
+                Some((_, is_equal)) => Ok(*is_equal),
+                None => Err(Question::Equal(key.clone())),
+            },
+        }
+    }
+
+    fn find(&self, table: &Locked<'_>) -> Result<Option<Place>, Question> {
+        // SAFETY: the table is this thread's alone while it is locked.
+        unsafe { table.table.find(|| self.own_hash(), |key| self.is_equal(key)) }
+    }
+
+    /// Asks a user's code. No lock may be held.
+    ///
+    /// # Errors
+    /// What that code raises.
+    fn answer(&mut self, question: Question) -> Result<()> {
+        match question {
+            Question::OwnHash => self.own_hash = Some(self.key.hash()?),
+            Question::Hash(key) => {
+                let hash = Key::from(&key).hash()?;
+                self.hashes.insert(address(&key), (key, hash));
+            }
+            Question::Equal(key) => {
+                let is_equal = self.key.ask(&key)?;
+                self.equal.insert(address(&key), (key, is_equal));
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Dict {
-    /// A dict of these entries; a later one of the same key wins and keeps the earlier one's place.
+    /// A dict of these entries; a later one of the same key wins.
     ///
     /// # Errors
     /// The error of a key's `__any_hash__` or `__any_equal__`.
     pub fn try_from_entries<K: Into<Any>, V: Into<Any>>(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self> {
-        Table::try_from_entries(entries).map(|table| Self::from_table(Arc::new(table)))
+        map::try_new::<{ TypeIndex::DICT.0 }, _, _>(entries).map(Self)
     }
 
-    fn from_table(table: Arc<Table>) -> Self {
-        Self(marked::new::<_, { TypeIndex::DICT.0 }>(Mutex::new(table)))
+    /// Locks the dict. Whoever holds the lock must drop no value and run no user's code.
+    fn lock(&self) -> Locked<'_> {
+        let guard = lock(&self.0);
+        // Every Rust access to the table is behind this lock; C++ code keeps away by the rule of the module.
+        Locked { table: Table::of(&self.0), dict: PhantomData, _guard: guard }
     }
 
-    /// Locks the table. Whoever holds the lock must drop no value and run no user's code.
-    fn lock(&self) -> MutexGuard<'_, Arc<Table>> {
-        // SAFETY: a `Dict` is made from marked objects only, whose body is this one.
-        let table: &Mutex<Arc<Table>> = unsafe { marked::body_of(&self.0) };
-        table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn snapshot(&self) -> Arc<Table> {
-        self.lock().clone()
-    }
-
-    /// Runs `change` on the table with the place and hash of `key`. Its result is dropped by the
-    /// caller, when the lock is free again.
-    fn change<R>(&self, key: &Any, change: impl FnOnce(&mut Table, Option<usize>, u64) -> R) -> Result<R> {
-        let hash = key::hash(key)?;
+    /// Makes a step under the lock, again and again until it has no question.
+    ///
+    /// # Errors
+    /// What the code of users raises that is asked.
+    fn step<R>(
+        &self,
+        key: Key<'_>,
+        mut step: impl FnMut(Locked<'_>, &Answers<'_>) -> Result<R, Question>,
+    ) -> Result<R> {
+        let mut answers = Answers::new(key);
         loop {
-            let snapshot = self.snapshot();
-            let place = snapshot.find(key, hash)?;
-            let mut table = self.lock();
-            // A change since then made another table, since this one is shared with `snapshot`.
-            if Arc::ptr_eq(&table, &snapshot) {
-                drop(snapshot);
-                return Ok(change(Arc::make_mut(&mut table), place, hash));
+            // The lock is given to the step, and free when that has returned.
+            match step(self.lock(), &answers) {
+                Ok(outcome) => return Ok(outcome),
+                Err(question) => answers.answer(question)?,
             }
         }
     }
 
     /// Number of entries at this moment.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        let locked = self.lock();
+        // SAFETY: the table is this thread's alone while it is locked.
+        unsafe { locked.table.len() }
     }
 
     /// Whether there are no entries at this moment.
@@ -80,8 +168,13 @@ impl Dict {
     /// # Errors
     /// As [`Map::get`].
     pub fn get<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<Option<Any>> {
-        let key = key.to_arg().as_view().to_owned()?;
-        Ok(self.snapshot().get(&key)?.cloned())
+        let arg = key.to_arg();
+        let view = arg.as_view();
+        self.step(Key::of_view(&view)?, |locked, answers| {
+            let place = answers.find(&locked)?;
+            // SAFETY: the table is this thread's alone while it is locked.
+            Ok(place.map(|place| unsafe { locked.table.entry(place) }.value.clone()))
+        })
     }
 
     /// Whether there is an entry of `key`.
@@ -89,94 +182,141 @@ impl Dict {
     /// # Errors
     /// As [`Map::get`].
     pub fn contains_key<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<bool> {
-        self.get(key).map(|value| value.is_some())
+        let arg = key.to_arg();
+        let view = arg.as_view();
+        self.step(Key::of_view(&view)?, |locked, answers| answers.find(&locked).map(|place| place.is_some()))
     }
 
-    /// Sets the value of `key` and hands the old one out. A new key comes last; one that is there
-    /// keeps its place.
+    /// Sets the value of `key` and hands the old one out. A new key comes last.
     ///
     /// # Errors
-    /// The error of the key's `__any_hash__` or `__any_equal__`; nothing is changed then.
+    /// The error of the key's `__any_hash__` or `__any_equal__`, or of another key's; nothing is changed then.
     pub fn insert(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<Option<Any>> {
         let (key, value) = (key.into(), value.into());
-        let entry = key.clone();
-        let left_over = self.change(&key, |table, place, hash| table.put(place, hash, entry, value))?;
-        Ok(left_over.map(|(_, old)| old))
+        let mut entry = Some(Entry { key: key.clone(), value });
+        // Blocks that the dict leaves are freed by their own deleters, without the lock.
+        let mut left = Vec::new();
+        self.step(Key::from(&key), |locked, answers| {
+            let place = answers.find(&locked)?;
+            // SAFETY: the table is this thread's alone while it is locked.
+            unsafe {
+                if let Some(place) = place {
+                    let old = entry.as_mut().map(|entry| locked.table.replace(place, std::mem::take(&mut entry.value)));
+                    return Ok(old);
+                }
+                loop {
+                    let hash = if locked.table.uses_hashes() { answers.own_hash()? } else { 0 };
+                    let Some(new) = entry.take() else { break };
+                    let Err(back) = locked.table.insert(hash, new) else { break };
+                    entry = Some(back);
+                    left.push(locked.table.grow(0, |key| answers.hash(key))?);
+                }
+            }
+            Ok(None)
+        })
     }
 
-    /// Removes the entry of `key` and hands its value out. Takes time in proportion to the number
-    /// of entries behind it.
+    /// Removes the entry of `key` and hands its value out.
     ///
     /// # Errors
     /// As [`Map::get`]; nothing is changed then.
     pub fn remove<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<Option<Any>> {
-        let key = key.to_arg().as_view().to_owned()?;
-        let removed = self.change(&key, |table, place, _| place.and_then(|place| table.remove(place)))?;
-        Ok(removed.map(|(_, value)| value))
+        let arg = key.to_arg();
+        let view = arg.as_view();
+        let removed = self.step(Key::of_view(&view)?, |locked, answers| {
+            let place = answers.find(&locked)?;
+            // SAFETY: the table is this thread's alone while it is locked.
+            Ok(place.map(|place| unsafe { locked.table.remove(place) }))
+        })?;
+        Ok(removed.map(|entry| entry.value))
     }
 
     /// Removes all entries.
     pub fn clear(&self) {
-        let old = std::mem::take(&mut *self.lock());
+        let locked = self.lock();
+        // SAFETY: the table is this thread's alone while it is locked.
+        let old = unsafe { locked.table.clear() };
+        drop(locked);
         drop(old);
     }
 
-    /// The entries as they are at this moment. They are not copied: a later change of the dict
-    /// copies them when the map is still there.
+    /// A copy of the entries as they are at this moment.
     pub fn to_map(&self) -> Map {
-        Map::from_table(self.snapshot())
+        // Made without the lock, since the allocator of objects may be somebody's code.
+        let map = Map::for_copy();
+        let locked = self.lock();
+        // SAFETY: the table is this thread's alone while it is locked, and the map nobody else's.
+        unsafe { locked.table.copy_to(map.table()) };
+        drop(locked);
+        map
     }
 }
 
 impl From<&Map> for Dict {
-    /// A dict of the map's entries, which are copied at the first change.
+    /// A dict of the map's entries.
     fn from(map: &Map) -> Self {
-        Self::from_table(map.table().clone())
+        let dict = Self(new_object::<{ TypeIndex::DICT.0 }>(super::table::COPY_CAPACITY));
+        // SAFETY: the map doesn't change, and nobody else has the dict.
+        unsafe { map.table().copy_to(Table::of(&dict.0)) };
+        dict
     }
 }
 
 /// Iterator over the entries of a [`Dict`] as they are when the iteration begins.
-#[derive(Debug)]
 pub struct DictIter {
     map: Map,
-    place: usize,
+    place: Option<Place>,
+    left: usize,
 }
 
 impl Iterator for DictIter {
     type Item = (Any, Any);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, value) = self.map.entry(self.place)?;
-        self.place += 1;
-        Some((key.clone(), value.clone()))
+        let place = self.place?;
+        // SAFETY: the map is this iterator's, and doesn't change.
+        unsafe {
+            self.place = self.map.table().next(place);
+            self.left -= 1;
+            let Entry { key, value } = self.map.table().entry(place);
+            Some((key.clone(), value.clone()))
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.map.len() - self.place;
-        (left, Some(left))
+        (self.left, Some(self.left))
     }
 }
 
 impl ExactSizeIterator for DictIter {}
+
+impl fmt::Debug for DictIter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DictIter").field("map", &self.map).field("left", &self.left).finish()
+    }
+}
 
 impl IntoIterator for &Dict {
     type Item = (Any, Any);
     type IntoIter = DictIter;
 
     fn into_iter(self) -> DictIter {
-        DictIter { map: self.to_map(), place: 0 }
+        let map = self.to_map();
+        // SAFETY: the map is a new one.
+        let place = unsafe { map.table().ends() }.map(|(first, _)| first);
+        DictIter { left: map.len(), place, map }
     }
 }
 
 impl<K: PlainKey, V: Into<Any>> FromIterator<(K, V)> for Dict {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        Self::from_table(Arc::new(Table::from_plain_entries(entries)))
+        Self(map::new::<{ TypeIndex::DICT.0 }, K, V>(entries))
     }
 }
 
 impl Default for Dict {
     fn default() -> Self {
-        Self::from_table(Arc::default())
+        Self(new_object::<{ TypeIndex::DICT.0 }>(0))
     }
 }
 

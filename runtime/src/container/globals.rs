@@ -4,12 +4,13 @@
 //! No header section: upstream registers them in `container.cc`.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::array::Array;
 use super::dict::Dict;
 use super::list::List;
 use super::map::Map;
+use super::table::{Entry, Place};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, index_error, kind, range_error, type_mismatch};
@@ -177,23 +178,34 @@ fn key_error() -> Error {
 /// Upstream's iterator: 0 asks for the current key, 1 for the current value, any other number
 /// moves on and says whether there is an entry. It begins at the first entry.
 fn forward_iterator(map: Map) -> Function {
-    let place = AtomicUsize::new(0);
+    // SAFETY: the map is alive, and doesn't change.
+    let first = unsafe { map.table().ends() }.map_or(NO_ENTRY, |(first, _)| first);
+    let place = AtomicU64::new(first);
     with_args("(int) -> Any", move |[command]| {
         let command: i64 = command.cast()?;
         let current = place.load(Ordering::Relaxed);
-        match (command, map.entry(current)) {
-            (0, Some((key, _))) => Ok(key.clone()),
-            (1, Some((_, value))) => Ok(value.clone()),
-            (0 | 1, None) => Err(index_error(current, map.len())),
+        if current == NO_ENTRY {
+            return if command == 0 || command == 1 {
+                Err(index_error(map.len(), map.len()))
+            } else {
+                Ok(false.into())
+            };
+        }
+        // SAFETY: as above; the place is an entry's.
+        let (Entry { key, value }, next) = unsafe { (map.table().entry(current), map.table().next(current)) };
+        match command {
+            0 => Ok(key.clone()),
+            1 => Ok(value.clone()),
             _ => {
-                // Never beyond the end, however often it is asked.
-                let next = current.saturating_add(1).min(map.len());
-                place.store(next, Ordering::Relaxed);
-                Ok((next < map.len()).into())
+                place.store(next.unwrap_or(NO_ENTRY), Ordering::Relaxed);
+                Ok(next.is_some().into())
             }
         }
     })
 }
+
+/// The place of an iterator that has no entry left.
+const NO_ENTRY: Place = Place::MAX;
 
 /// The device of the first tensor that is not on a CPU, however deep in containers.
 fn first_device(value: Any) -> Result<Option<DLDevice>> {

@@ -3,13 +3,17 @@
 //! Header sections: `kTVMFFIList`, `TVMFFISeqCell`.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::slice;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
-use super::{key, seq};
+use super::lock::lock;
+use super::seq;
 use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::Any;
+use crate::equality;
 use crate::error::{Error, Result, index_error, kind, object_wrapper, range_error};
 use crate::heap::ObjectRef;
 
@@ -23,15 +27,24 @@ pub struct List(ObjectRef);
 object_wrapper!(List, TypeIndex::LIST);
 
 /// A list's cell, for this thread alone.
+///
+/// The cell is a pointer: a reference would have to hold until the function that drops the guard has returned, and another thread
+/// takes the lock before.
 struct Locked<'a> {
-    cell: &'a mut TVMFFISeqCell,
+    cell: NonNull<TVMFFISeqCell>,
+    list: PhantomData<&'a List>,
     _guard: MutexGuard<'static, ()>,
 }
 
 impl Locked<'_> {
+    fn cell(&mut self) -> &mut TVMFFISeqCell {
+        // SAFETY: the cell lives as long as the list, and is this thread's alone as long as `self` is borrowed.
+        unsafe { self.cell.as_mut() }
+    }
+
     fn values(&self) -> &[Any] {
-        // SAFETY: the cell is this thread's alone as long as `self` is borrowed.
-        unsafe { seq::values_of(self.cell) }
+        // SAFETY: as in `cell`; nothing changes the cell while `self` is borrowed.
+        unsafe { seq::values_of(self.cell.as_ref()) }
     }
 
     fn len(&self) -> usize {
@@ -43,20 +56,15 @@ impl Locked<'_> {
     fn splice(&mut self, range: Range<usize>, new: &mut [Any]) -> Vec<Any> {
         let (start, end) = (range.start.min(self.len()), range.end.min(self.len()));
         // SAFETY: the cell is this thread's alone; the bounds are cut to the list's.
-        unsafe { seq::splice(self.cell, start, end.max(start), new) }
+        unsafe { seq::splice(self.cell(), start, end.max(start), new) }
     }
 }
 
 impl List {
-    /// Locks the list. The locks are not in the lists, whose layout is fixed and which C++ code
-    /// makes too; one lock serves several lists, so a thread must hold one at a time.
     fn lock(&self) -> Locked<'_> {
-        static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
-        let address = self.0.as_ptr().addr();
-        let guard = LOCKS[(address >> 6) % LOCKS.len()].lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the cell lives as long as `self`, and every Rust access to it is behind its lock;
-        // C code keeps away by the rule of the module.
-        Locked { cell: unsafe { seq::cell_of(&self.0).as_mut() }, _guard: guard }
+        let guard = lock(&self.0);
+        // Every Rust access to the cell is behind this lock; C code keeps away by the rule of the module.
+        Locked { cell: seq::cell_of(&self.0), list: PhantomData, _guard: guard }
     }
 
     /// Number of elements at this moment.
@@ -84,7 +92,7 @@ impl List {
     /// # Errors
     /// The error of an `__any_equal__` attribute that one of the elements' types has.
     pub fn contains(&self, value: &Any) -> Result<bool> {
-        key::contains(&self.to_vec(), value)
+        equality::contains(&self.to_vec(), value.into())
     }
 
     /// Adds an element at the end.
@@ -168,11 +176,11 @@ impl List {
 
     /// Reverses the order of the elements.
     pub fn reverse(&self) {
-        let list = self.lock();
+        let mut list = self.lock();
         let len = list.len();
         if len > 0 {
             // SAFETY: the cell's elements are this thread's alone while `list` lives.
-            unsafe { slice::from_raw_parts_mut(list.cell.data.cast::<Any>(), len) }.reverse();
+            unsafe { slice::from_raw_parts_mut(list.cell().data.cast::<Any>(), len) }.reverse();
         }
     }
 
@@ -187,9 +195,9 @@ impl List {
     /// # Errors
     /// `MemoryError` when there is no memory for them.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
-        let list = self.lock();
+        let mut list = self.lock();
         // SAFETY: the cell is this thread's alone while `list` lives.
-        if unsafe { seq::reserve(list.cell, capacity) } {
+        if unsafe { seq::reserve(list.cell(), capacity) } {
             return Ok(());
         }
         drop(list);

@@ -1,16 +1,17 @@
 //! Maps: immutable, iterated in the order of insertion.
-//! The header fixes only the type index; what is inside is this crate's own.
+//! Layout: upstream's `MapBaseObj`, in `table`. C++ code makes maps too, and changes one that nobody else has.
 //! Header section: `kTVMFFIMap`.
 
 use std::fmt;
-use std::sync::Arc;
+use std::iter::FusedIterator;
 
-use super::key::PlainKey;
-use super::table::Table;
+use super::plain_key::PlainKey;
+use super::table::{COPY_CAPACITY, Entry, Place, Table, new_object};
 use crate::abi::TypeIndex;
 use crate::any::{Any, ToAnyView};
+use crate::equality::Key;
 use crate::error::{Result, object_wrapper};
-use crate::heap::{ObjectRef, marked};
+use crate::heap::ObjectRef;
 
 /// An immutable map from keys to values, `ffi.Map`, in the order of insertion.
 ///
@@ -22,29 +23,83 @@ use crate::heap::{ObjectRef, marked};
 #[repr(transparent)]
 pub struct Map(ObjectRef);
 
-object_wrapper!(Map, TypeIndex::MAP, marked::is_marked);
+object_wrapper!(Map, TypeIndex::MAP);
+
+/// Adds an entry to the table of a map or dict that nobody else has yet, and that will have `capacity` entries, or sets the value of its key.
+///
+/// # Errors
+/// The error of a key's `__any_hash__` or `__any_equal__`.
+fn put(table: Table, capacity: usize, key: Any, value: Any) -> Result<()> {
+    let (borrowed, mut hash) = (Key::from(&key), None);
+    // SAFETY: the table is this function's alone: code of users that it runs doesn't know of it.
+    unsafe {
+        let own_hash = || borrowed.hash().inspect(|own| hash = Some(*own));
+        if let Some(place) = table.find(own_hash, |candidate| borrowed.equals(candidate))? {
+            drop(table.replace(place, value));
+            return Ok(());
+        }
+        let mut entry = Entry { key, value };
+        loop {
+            let known = match hash {
+                None if table.uses_hashes() => Key::from(&entry.key).hash()?,
+                known => known.unwrap_or(0),
+            };
+            hash = Some(known).filter(|_| table.uses_hashes());
+            match table.insert(known, entry) {
+                Ok(()) => return Ok(()),
+                Err(back) => entry = back,
+            }
+            drop(table.grow(capacity, |key| Key::from(key).hash())?);
+        }
+    }
+}
+
+/// A new map or dict of these entries; a later one of the same key wins.
+///
+/// # Errors
+/// The error of a key's `__any_hash__` or `__any_equal__`.
+pub(super) fn try_new<const INDEX: i32, K: Into<Any>, V: Into<Any>>(
+    entries: impl IntoIterator<Item = (K, V)>,
+) -> Result<ObjectRef> {
+    let entries = entries.into_iter();
+    // Iterators may promise more entries than there is memory for.
+    let capacity = entries.size_hint().0.min(1 << 16);
+    let object = new_object::<INDEX>(capacity);
+    for (key, value) in entries {
+        put(Table::of(&object), capacity, key.into(), value.into())?;
+    }
+    Ok(object)
+}
+
+/// As [`try_new`], of keys that no user's code hashes.
+pub(super) fn new<const INDEX: i32, K: PlainKey, V: Into<Any>>(entries: impl IntoIterator<Item = (K, V)>) -> ObjectRef {
+    // Nothing of plain keys fails.
+    try_new::<INDEX, K, V>(entries).unwrap_or_else(|_| new_object::<INDEX>(0))
+}
 
 impl Map {
-    /// A map of these entries; a later one of the same key wins and keeps the earlier one's place.
+    /// A map of these entries; a later one of the same key wins.
     ///
     /// # Errors
     /// The error of a key's `__any_hash__` or `__any_equal__`.
     pub fn try_from_entries<K: Into<Any>, V: Into<Any>>(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self> {
-        Table::try_from_entries(entries).map(|table| Self::from_table(Arc::new(table)))
+        try_new::<{ TypeIndex::MAP.0 }, _, _>(entries).map(Self)
     }
 
-    pub(super) fn from_table(table: Arc<Table>) -> Self {
-        Self(marked::new::<_, { TypeIndex::MAP.0 }>(table))
+    /// A map, empty, for [`Table::copy_to`].
+    pub(super) fn for_copy() -> Self {
+        Self(new_object::<{ TypeIndex::MAP.0 }>(COPY_CAPACITY))
     }
 
-    pub(super) fn table(&self) -> &Arc<Table> {
-        // SAFETY: a `Map` is made from marked objects only, whose body is this one.
-        unsafe { marked::body_of(&self.0) }
+    /// The table, which nobody changes: C++ code changes that of a map to which it has the one reference.
+    pub(super) fn table(&self) -> Table {
+        Table::of(&self.0)
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.table().len()
+        // SAFETY: the map is alive, and doesn't change.
+        unsafe { self.table().len() }
     }
 
     /// Whether there are no entries.
@@ -58,8 +113,14 @@ impl Map {
     /// The error of the key's `__any_hash__` or `__any_equal__`; `RuntimeError` for a key that
     /// cannot be owned (see [`AnyView::to_owned`](crate::AnyView::to_owned)).
     pub fn get<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<Option<&Any>> {
-        let key = key.to_arg().as_view().to_owned()?;
-        self.table().get(&key)
+        let arg = key.to_arg();
+        let view = arg.as_view();
+        let key = Key::of_view(&view)?;
+        // SAFETY: the map is alive as long as `self` is borrowed, and doesn't change.
+        unsafe {
+            let place = self.table().find(|| key.hash(), |candidate| key.equals(candidate))?;
+            Ok(place.map(|place| &self.table().entry(place).value))
+        }
     }
 
     /// Whether there is an entry of `key`.
@@ -70,14 +131,17 @@ impl Map {
         self.get(key).map(|value| value.is_some())
     }
 
-    /// The entry at a place in the order of insertion.
+    /// The entry at a place in the order of insertion, which takes time in proportion to the place in a map of more than four entries.
     pub fn entry(&self, place: usize) -> Option<(&Any, &Any)> {
-        self.table().entry(place)
+        self.iter().nth(place)
     }
 
     /// The entries, in the order of insertion.
     pub fn iter(&self) -> MapIter<'_> {
-        MapIter(self.table().iter())
+        // SAFETY: the map is alive, and doesn't change.
+        let (ends, left) = unsafe { (self.table().ends(), self.len()) };
+        let (front, back) = ends.unwrap_or_default();
+        MapIter { map: self, front, back, left }
     }
 
     /// The keys, in the order of insertion.
@@ -93,27 +157,55 @@ impl Map {
 
 /// Iterator over the entries of a [`Map`].
 #[derive(Clone)]
-pub struct MapIter<'a>(indexmap::map::Iter<'a, Any, Any>);
+pub struct MapIter<'a> {
+    map: &'a Map,
+    /// The places of the next entry and of the last, where some are left.
+    front: Place,
+    back: Place,
+    left: usize,
+}
+
+impl<'a> MapIter<'a> {
+    /// The entry at one of the ends, which is then behind it.
+    fn take(
+        &mut self,
+        end: fn(&mut Self) -> &mut Place,
+        step: unsafe fn(Table, Place) -> Option<Place>,
+    ) -> Option<(&'a Any, &'a Any)> {
+        self.left = self.left.checked_sub(1)?;
+        let place = *end(self);
+        // SAFETY: the map is alive for `'a`, and doesn't change; some entry is left, so that the place is one's.
+        unsafe {
+            if let Some(further) = step(self.map.table(), place) {
+                *end(self) = further;
+            }
+            let Entry { key, value } = self.map.table().entry(place);
+            Some((key, value))
+        }
+    }
+}
 
 impl<'a> Iterator for MapIter<'a> {
     type Item = (&'a Any, &'a Any);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
+        self.take(|iter| &mut iter.front, Table::next)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
+        (self.left, Some(self.left))
     }
 }
 
 impl DoubleEndedIterator for MapIter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back()
+        self.take(|iter| &mut iter.back, Table::previous)
     }
 }
 
 impl ExactSizeIterator for MapIter<'_> {}
+
+impl FusedIterator for MapIter<'_> {}
 
 impl fmt::Debug for MapIter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,13 +224,13 @@ impl<'a> IntoIterator for &'a Map {
 
 impl<K: PlainKey, V: Into<Any>> FromIterator<(K, V)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        Self::from_table(Arc::new(Table::from_plain_entries(entries)))
+        Self(new::<{ TypeIndex::MAP.0 }, K, V>(entries))
     }
 }
 
 impl Default for Map {
     fn default() -> Self {
-        Self::from_table(Arc::default())
+        Self(new_object::<{ TypeIndex::MAP.0 }>(0))
     }
 }
 

@@ -4,25 +4,27 @@
 //!
 //! **Threads.** Upstream leaves it to its users to keep threads apart. Here every method of
 //! `List` and `Dict` is one step that others see whole or not at all; nothing that a user wrote
-//! (a destructor, a comparison) runs within such a step, so none of them can block for ever. C
-//! code that reads or writes a list's cell itself takes no part in this and must keep Rust code
-//! out meanwhile, as upstream asks.
+//! (a destructor, a comparison) runs within such a step, so none of them can block for ever. C and
+//! C++ code that reads or changes the memory of a list or dict itself takes no part in this and
+//! must keep Rust code out meanwhile, as upstream asks.
 //!
 //! **Cycles.** A list or dict that contains itself is never freed, as upstream.
 
 mod array;
+mod block;
 mod convert;
 mod dict;
 mod globals;
-mod key;
 mod list;
+mod lock;
 mod map;
+mod plain_key;
 mod seq;
 mod table;
 
 pub use array::Array;
 pub use dict::{Dict, DictIter};
 pub(crate) use globals::globals;
-pub use key::PlainKey;
 pub use list::List;
 pub use map::{Map, MapIter};
+pub use plain_key::PlainKey;

@@ -2,9 +2,9 @@
 //! The elements lie behind the cell (no `data_deleter`) or in a block of their own.
 //! Header section: `TVMFFISeqCell`.
 
-use std::ffi::c_void;
 use std::ptr::NonNull;
 
+use super::block;
 use crate::abi::*;
 use crate::any::Any;
 use crate::heap::{ObjectLayout, ObjectRef, make_object, release};
@@ -55,8 +55,12 @@ pub(super) fn new_with_block<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
     let data = allocate_block(len).unwrap_or_else(|| out_of_memory(len));
     // SAFETY: the block is new and has room for the values.
     unsafe { move_values(values, data) };
-    let cell =
-        TVMFFISeqCell { data: data.cast(), size: len as i64, capacity: len as i64, data_deleter: Some(free_block) };
+    let cell = TVMFFISeqCell {
+        data: data.cast(),
+        size: len as i64,
+        capacity: len as i64,
+        data_deleter: Some(block::free_block),
+    };
     let object = make_object::<SeqObject<INDEX>>(0, |header, _| SeqObject { header, cell });
     // SAFETY: as in `new_inline`.
     unsafe { ObjectRef::from_non_null(object) }
@@ -89,33 +93,17 @@ pub(super) unsafe fn values_of<'a>(cell: &TVMFFISeqCell) -> &'a [Any] {
     }
 }
 
-// Upstream's C++ code that makes a list grow frees the old block with the list's `data_deleter`,
-// takes a new block from `operator new`, and leaves the deleter as it is. Blocks therefore come
-// from `malloc`, which `operator new` uses too: either side frees what the other took.
-unsafe extern "C" {
-    fn malloc(size: usize) -> *mut c_void;
-    fn free(block: *mut c_void);
-}
-
 /// A block for `capacity` elements, NULL for none; `None` when there is no memory.
 fn allocate_block(capacity: usize) -> Option<*mut Any> {
     if capacity == 0 {
         return Some(std::ptr::null_mut());
     }
     let size = capacity.checked_mul(size_of::<Any>()).filter(|&size| isize::try_from(size).is_ok())?;
-    // SAFETY: `malloc` may be called with any size; its blocks are aligned for any scalar.
-    let block = unsafe { malloc(size) };
-    (!block.is_null()).then_some(block.cast())
-}
-
-unsafe extern "C" fn free_block(block: *mut c_void) {
-    // SAFETY: the header's contract: called once with the cell's `data`, which `malloc` gave.
-    unsafe { free(block) };
+    block::allocate(size).map(|block| block.cast().as_ptr())
 }
 
 fn out_of_memory(capacity: usize) -> ! {
-    let layout = std::alloc::Layout::array::<Any>(capacity).unwrap_or(std::alloc::Layout::new::<Any>());
-    std::alloc::handle_alloc_error(layout)
+    block::out_of_memory(capacity.saturating_mul(size_of::<Any>()))
 }
 
 /// Makes room for `capacity` elements in all, and says whether there was the memory.
@@ -142,7 +130,7 @@ pub(super) unsafe fn reserve(cell: &mut TVMFFISeqCell, capacity: usize) -> bool 
     cell.data = block.cast();
     cell.capacity = capacity as i64;
     // The old block may have been a foreign one.
-    cell.data_deleter = Some(free_block);
+    cell.data_deleter = Some(block::free_block);
     true
 }
 

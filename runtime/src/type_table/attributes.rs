@@ -1,7 +1,7 @@
 //! Attributes of types: a column for each, with the values of many types.
 //! Header sections: `TVMFFITypeRegisterAttr`, `TVMFFIGetTypeAttrColumn`.
 
-use super::columns::Refused;
+use super::columns::{Refused, read as read_column};
 use super::reflection::registered_info;
 use super::table::{read, write};
 use crate::abi::*;
@@ -39,6 +39,30 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
 /// The column of an attribute, if any type or frontend has registered it.
 pub(crate) fn attr_column(name: &[u8]) -> Option<*const TVMFFITypeAttrColumn> {
     read().attributes.get(name).map(|column| column.header())
+}
+
+/// The column of an attribute, which is read without a lock.
+#[derive(Copy, Clone)]
+pub(crate) struct AttrColumn(*const TVMFFITypeAttrColumn);
+
+// SAFETY: a column is never freed, and threads that read it see whole values.
+unsafe impl Send for AttrColumn {}
+// SAFETY: as above.
+unsafe impl Sync for AttrColumn {}
+
+impl AttrColumn {
+    /// The column of that name, a new one if need be.
+    pub(crate) fn named(name: &[u8]) -> Self {
+        Self(write().attributes.column(name).header())
+    }
+
+    /// One type's attribute. What is registered stays.
+    #[inline]
+    pub(crate) fn value(self, index: TypeIndex) -> Option<AnyView<'static>> {
+        // SAFETY: the header is a column's; the column owns the value for ever.
+        let value = unsafe { AnyView::from_raw(read_column(self.0, usize::try_from(index.0).ok()?)) };
+        if value.is_none() { None } else { Some(value) }
+    }
 }
 
 /// One type's attribute.

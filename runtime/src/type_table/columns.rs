@@ -26,6 +26,32 @@ impl Attributes {
     }
 }
 
+/// One type's value, None where it has none, in a column of which other threads may be setting values.
+///
+/// # Safety
+/// The header must be that of a [`Column`].
+#[inline]
+pub(super) unsafe fn read(header: *const TVMFFITypeAttrColumn, index: usize) -> TVMFFIAny {
+    let header = header.cast_mut();
+    // SAFETY: the header and its arrays are never freed, and changed by atomic stores alone. An array that is read after the size has as
+    // many values, and a payload that is read after its type index goes with that.
+    unsafe {
+        let size = AtomicI32::from_ptr(&raw mut (*header).size).load(Ordering::Acquire);
+        if index >= size as usize {
+            return TVMFFIAny::none();
+        }
+        let data = AtomicPtr::from_ptr((&raw mut (*header).data).cast::<*mut TVMFFIAny>()).load(Ordering::Acquire);
+        let place = data.add(index);
+        let tag = AtomicU64::from_ptr(place.cast()).load(Ordering::Acquire);
+        if tag == 0 {
+            return TVMFFIAny::none();
+        }
+        let [type_index, zero_padding] = std::mem::transmute::<u64, [u32; 2]>(tag);
+        let v_ptr = AtomicPtr::from_ptr(&raw mut (*place).v.v_ptr).load(Ordering::Relaxed);
+        TVMFFIAny { type_index: type_index.cast_signed(), zero_padding, v: TVMFFIAnyValue { v_ptr } }
+    }
+}
+
 /// Values for which a column has room from the start. This is address space, of which the system gives memory page by page, as values are
 /// written. So a column doesn't move as types come.
 const FIRST_CAPACITY: usize = 1 << 16;

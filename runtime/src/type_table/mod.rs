@@ -9,7 +9,7 @@ mod publish;
 mod reflection;
 mod table;
 
-pub(crate) use attributes::{attr_column, attr_value, register_attr};
+pub(crate) use attributes::{AttrColumn, attr_column, attr_value, register_attr};
 pub(crate) use contents::{fields, is_instance, key_hash, metadata};
 pub(crate) use definition::{Definition, FieldDef};
 pub(crate) use reflection::{register_field, register_metadata, register_method};

@@ -9,6 +9,7 @@ use super::columns::Attributes;
 use super::definition::{Definition, make_columns};
 use crate::abi::*;
 use crate::error::{Result, check_failed, runtime_error};
+use crate::stable_hash;
 use crate::type_info;
 
 /// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
@@ -70,11 +71,6 @@ impl Refusal {
 
 fn refuse<T>(key: &[u8], text: String) -> Result<T, Refusal> {
     Err(Refusal::new(key, text))
-}
-
-/// FNV-1a, 64 bits: the hash of a type key.
-fn hash_key(key: &[u8]) -> u64 {
-    key.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Table {
@@ -142,7 +138,7 @@ impl Table {
             type_depth: depth,
             type_key: TVMFFIByteArray::from_slice(Vec::leak(key.to_owned())),
             type_ancestors: ancestors.as_mut_ptr(),
-            type_key_hash: hash_key(key),
+            type_key_hash: stable_hash::type_key(key),
             num_fields: 0,
             num_methods: 0,
             fields: std::ptr::null(),

@@ -14,7 +14,8 @@ pub fn headers() -> Result<Tests> {
     let (theirs, ours) = (upstream().join("lib"), target_folder().join("debug"));
     let mut tests = Tests::default();
     expect_soname(&ours.join("libtvm_ffi.so"))?;
-    tests.passed += 1;
+    expect_symbols(&ours.join("libtvm_ffi.so"))?;
+    tests.passed += 2;
 
     let names = programs()?;
     build(&names, &folder)?;
@@ -82,3 +83,31 @@ fn expect_soname(library: &Path) -> Result {
         false => Err(failure(format!("{} has not the SONAME libtvm_ffi.so", library.display()))),
     }
 }
+
+/// What the headers declare, [`SYMBOLS`] lists, and the library defines are the same functions.
+fn expect_symbols(library: &Path) -> Result {
+    let include = upstream().join("include/tvm/ffi");
+    let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| failure(format!("{}: {e}", path.display())));
+    let mut declared = Vec::new();
+    for header in ["c_api.h", "extra/c_env_api.h"] {
+        let header = read(include.join(header))?;
+        // `#define TVM_FFI_DLL` is followed by no name of a function
+        let names = header.split("TVM_FFI_DLL ").skip(1).filter_map(|rest| rest.split('(').next());
+        let names = names.filter_map(|before| before.split([' ', '*', '\n']).rfind(|word| !word.is_empty()));
+        declared.extend(names.filter(|name| name.starts_with("TVMFFI")).map(str::to_owned));
+    }
+    let defined = cmd("nm", &["--dynamic", "--defined-only", "--format=just-symbols", &text(library)]).read()?;
+    let mut defined: Vec<_> = defined.lines().filter(|name| name.starts_with("TVMFFI")).map(str::to_owned).collect();
+    declared.sort();
+    defined.sort();
+    let listed = read(root().join(SYMBOLS))?;
+    for (what, names) in [("upstream's headers declare", declared), ("our library defines", defined)] {
+        if let Some((line, listed, name)) = first_difference(&listed, &(names.join("\n") + "\n")) {
+            return Err(failure(format!("{SYMBOLS}:{line}: there is `{listed}`, and {what} `{name}`")));
+        }
+    }
+    Ok(())
+}
+
+/// The C symbols, sorted. The runtime's tests compare its table of symbols with this list.
+const SYMBOLS: &str = "fixtures/upstream/symbols.txt";

@@ -1,0 +1,451 @@
+//! Integers of any width.
+//! What fits in 64 bits is an integer like any other. What doesn't is an object: header, number of words, the words, of which the least
+//! significant comes first and the last one has the sign (two's complement). There is no word more than needed.
+//! Header sections: `kTVMFFIBigInt`, `TVMFFIBigIntFromByteArray`; upstream's `big_int.h`.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::slice;
+use std::str::FromStr;
+
+use crate::abi::*;
+use crate::any::{Any, AnyView, Arg, ToAnyView, TryFromAny, try_from_any};
+use crate::error::{Error, Result, type_error, type_mismatch, value_error};
+use crate::function::Function;
+use crate::heap::{ObjectLayout, ObjectRef, make_object};
+use crate::stable_hash;
+use crate::string::Str;
+use crate::type_table::Definition;
+
+#[repr(C)]
+struct BigIntObject {
+    header: TVMFFIObject,
+    /// Number of words, which follow.
+    size: usize,
+}
+
+// SAFETY: repr(C) with the header first; the number of words follows, as upstream's header has it.
+unsafe impl ObjectLayout for BigIntObject {
+    const TYPE_INDEX: TypeIndex = TypeIndex::BIG_INT;
+}
+
+/// A signed integer of any width, `ffi.BigInt`.
+///
+/// ```
+/// use tvm_ffi_runtime::{Any, BigInt};
+///
+/// let big: BigInt = "-170141183460469231731687303715884105728".parse()?;
+/// assert_eq!(i128::try_from(&big), Ok(i128::MIN));
+/// assert_eq!(Any::from(big).cast::<BigInt>()?, BigInt::from(i128::MIN));
+/// // A small one is an integer like any other.
+/// assert_eq!(Any::from(BigInt::from(7u128)).cast::<i64>()?, 7);
+/// # Ok::<(), tvm_ffi_runtime::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct BigInt(Any);
+
+/// The error of a [`BigInt`] that doesn't fit in the integer that it is to become.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the integer is too large")]
+pub struct BigIntRangeError(());
+
+impl BigInt {
+    /// The integer of these words, of which the least significant comes first and the last one has the sign. No words are zero.
+    pub fn from_words(words: &[i64]) -> Self {
+        let is_redundant = |pair: &[i64]| pair[1] == pair[0] >> 63;
+        let needed = words.windows(2).rposition(|pair| !is_redundant(pair)).map_or(1, |last| last + 2);
+        let words = &words[..needed.min(words.len())];
+        let [_, _, ..] = words else {
+            return Self(words.first().copied().unwrap_or(0).into());
+        };
+        let object = make_object::<BigIntObject>(size_of_val(words), |header, tail| {
+            // SAFETY: the tail has room for the words and is new; it is aligned for them because the object's size is a multiple of 8.
+            unsafe { tail.cast::<i64>().copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+            BigIntObject { header, size: words.len() }
+        });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) }.into())
+    }
+
+    /// The words, of which the least significant comes first and the last one has the sign. There is at least one, and none more than needed.
+    pub fn as_words(&self) -> &[i64] {
+        // SAFETY: the value is an integer or one of these objects, which lives as long as `self`.
+        unsafe { words_of(self.0.as_raw()) }
+    }
+
+    /// The integer of bytes in two's complement, of which the least significant comes first.
+    pub fn from_le_bytes(bytes: &[u8]) -> Self {
+        let sign = bytes.last().map_or(0, |&last| if last < 0x80 { 0 } else { 0xff });
+        let word = |chunk: &[u8]| {
+            let mut word = [sign; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            i64::from_le_bytes(word)
+        };
+        Self::from_words(&bytes.chunks(8).map(word).collect::<Vec<_>>())
+    }
+
+    /// The bytes in two's complement, of which the least significant comes first: eight for each word.
+    pub fn to_le_bytes(&self) -> Vec<u8> {
+        self.as_words().iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// Whether the integer is less than zero.
+    pub fn is_negative(&self) -> bool {
+        self.as_words().last().is_some_and(|&last| last < 0)
+    }
+
+    /// The amount without the sign, as words of which the least significant comes first.
+    fn magnitude(&self) -> Vec<u64> {
+        let mut carry = self.is_negative();
+        let flip = if carry { u64::MAX } else { 0 };
+        let add = |word: &i64| {
+            let (sum, overflow) = (word.cast_unsigned() ^ flip).overflowing_add(carry.into());
+            carry = overflow;
+            sum
+        };
+        self.as_words().iter().map(add).collect()
+    }
+
+    /// The integer of that amount and sign.
+    fn from_magnitude(mut words: Vec<u64>, is_negative: bool) -> Self {
+        words.push(0);
+        if is_negative {
+            let mut carry = true;
+            for word in &mut words {
+                (*word, carry) = (!*word).overflowing_add(carry.into());
+            }
+        }
+        Self::from_words(&words.into_iter().map(u64::cast_signed).collect::<Vec<_>>())
+    }
+
+    /// The hash of the value, which is the same in every process.
+    fn stable_hash(&self) -> u64 {
+        match self.as_words() {
+            [word] => word.cast_unsigned(),
+            _ => stable_hash::bytes(&self.to_le_bytes()),
+        }
+    }
+}
+
+/// The words of an integer.
+///
+/// # Safety
+/// The value must be an integer or a big one, whose object is alive for `'a`.
+unsafe fn words_of(value: &TVMFFIAny) -> &[i64] {
+    // SAFETY: the type index says what is there: a number in the value, or the object with its words behind.
+    unsafe {
+        if value.type_index != TypeIndex::BIG_INT.0 {
+            return slice::from_ref(&value.v.v_int64);
+        }
+        let object = value.v.v_obj.cast::<BigIntObject>();
+        slice::from_raw_parts(object.add(1).cast(), (*object).size)
+    }
+}
+
+/// The bytes of a value's words, as they are in memory; none for a value that is no integer.
+///
+/// # Safety
+/// The value must be valid for `'a`.
+pub(crate) unsafe fn content_of(value: &TVMFFIAny) -> &[u8] {
+    if !matches!(TypeIndex(value.type_index), TypeIndex::INT | TypeIndex::BIG_INT) {
+        return &[];
+    }
+    // SAFETY: promised by the caller; words are plain bytes.
+    unsafe {
+        let words = words_of(value);
+        slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words))
+    }
+}
+
+/// The integer whose words are in these bytes.
+///
+/// # Errors
+/// `ValueError` for a part of a word.
+pub(crate) fn from_content(bytes: &[u8]) -> Result<BigInt> {
+    if !bytes.len().is_multiple_of(8) {
+        return Err(value_error("BigInt content must contain whole 64-bit words"));
+    }
+    Ok(BigInt::from_le_bytes(bytes))
+}
+
+macro_rules! small_integers {
+    ($($ty:ty),*) => {$(
+        impl From<$ty> for BigInt {
+            fn from(value: $ty) -> Self {
+                Self::from_words(&[i64::from(value)])
+            }
+        }
+    )*};
+}
+small_integers!(i8, i16, i32, i64, u8, u16, u32);
+
+impl From<u64> for BigInt {
+    fn from(value: u64) -> Self {
+        Self::from(i128::from(value))
+    }
+}
+
+impl From<i128> for BigInt {
+    fn from(value: i128) -> Self {
+        Self::from_words(&[value as i64, (value >> 64) as i64])
+    }
+}
+
+impl From<u128> for BigInt {
+    fn from(value: u128) -> Self {
+        Self::from_words(&[value as i64, (value >> 64) as i64, 0])
+    }
+}
+
+impl TryFrom<&BigInt> for i128 {
+    type Error = BigIntRangeError;
+
+    fn try_from(value: &BigInt) -> Result<Self, BigIntRangeError> {
+        match value.as_words() {
+            [word] => Ok((*word).into()),
+            [low, high] => Ok(i128::from(*high) << 64 | i128::from(low.cast_unsigned())),
+            _ => Err(BigIntRangeError(())),
+        }
+    }
+}
+
+impl TryFrom<&BigInt> for u128 {
+    type Error = BigIntRangeError;
+
+    fn try_from(value: &BigInt) -> Result<Self, BigIntRangeError> {
+        match value.as_words() {
+            [low, high, 0] => Ok(u128::from(high.cast_unsigned()) << 64 | u128::from(low.cast_unsigned())),
+            _ => i128::try_from(value)?.try_into().map_err(|_| BigIntRangeError(())),
+        }
+    }
+}
+
+macro_rules! narrower {
+    ($($ty:ty),*) => {$(
+        impl TryFrom<&BigInt> for $ty {
+            type Error = BigIntRangeError;
+
+            fn try_from(value: &BigInt) -> Result<Self, BigIntRangeError> {
+                i128::try_from(value)?.try_into().map_err(|_| BigIntRangeError(()))
+            }
+        }
+    )*};
+}
+narrower!(i64, u64);
+
+/// Decimal digits that fit in a word, and the power of ten with that many zeros.
+const DIGITS: usize = 19;
+const POWER: u64 = 10_u64.pow(DIGITS as u32);
+
+impl fmt::Display for BigInt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut words, mut groups) = (self.magnitude(), Vec::new());
+        while !words.is_empty() {
+            let mut rest = 0;
+            for word in words.iter_mut().rev() {
+                let dividend = u128::from(rest) << 64 | u128::from(*word);
+                (*word, rest) = ((dividend / u128::from(POWER)) as u64, (dividend % u128::from(POWER)) as u64);
+            }
+            groups.push(rest);
+            words.truncate(words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1));
+        }
+        let mut text = groups.pop().unwrap_or(0).to_string();
+        groups.iter().rev().for_each(|group| text.push_str(&format!("{group:0DIGITS$}")));
+        f.pad_integral(!self.is_negative(), "", &text)
+    }
+}
+
+impl FromStr for BigInt {
+    type Err = Error;
+
+    /// Reads a decimal integer with an optional sign.
+    fn from_str(text: &str) -> Result<Self> {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text).as_bytes();
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return Err(value_error("Invalid decimal string for ffi.BigInt"));
+        }
+        let mut words: Vec<u64> = Vec::new();
+        for group in digits.chunks(DIGITS) {
+            let mut carry = group.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+            let power = u128::from(10_u64.pow(group.len() as u32));
+            for word in &mut words {
+                let product = u128::from(*word) * power + u128::from(carry);
+                (*word, carry) = (product as u64, (product >> 64) as u64);
+            }
+            if carry != 0 {
+                words.push(carry);
+            }
+        }
+        Ok(Self::from_magnitude(words, text.starts_with('-')))
+    }
+}
+
+impl fmt::Debug for BigInt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Default for BigInt {
+    fn default() -> Self {
+        Self(0.into())
+    }
+}
+
+impl PartialEq for BigInt {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_words() == other.as_words()
+    }
+}
+
+impl Eq for BigInt {}
+
+impl Hash for BigInt {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_words().hash(state);
+    }
+}
+
+impl Ord for BigInt {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (one, two) = (self.as_words(), other.as_words());
+        // More words are farther from zero.
+        let by_len = if self.is_negative() { two.len().cmp(&one.len()) } else { one.len().cmp(&two.len()) };
+        let by_words = || {
+            let (last_one, last_two) = (one.last(), two.last());
+            let rest = || {
+                one.iter().rev().map(|word| word.cast_unsigned()).cmp(two.iter().rev().map(|word| word.cast_unsigned()))
+            };
+            last_one.cmp(&last_two).then_with(rest)
+        };
+        other.is_negative().cmp(&self.is_negative()).then(by_len).then_with(by_words)
+    }
+}
+
+impl PartialOrd for BigInt {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl From<BigInt> for Any {
+    fn from(value: BigInt) -> Self {
+        value.0
+    }
+}
+
+impl ToAnyView for BigInt {
+    fn to_arg(&self) -> Arg<'_> {
+        self.0.to_arg()
+    }
+}
+
+impl TryFromAny for BigInt {
+    #[track_caller]
+    fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+        match view.type_index() {
+            TypeIndex::INT | TypeIndex::BIG_INT => view.to_owned().map(Self),
+            TypeIndex::BOOL => Ok(Self::from(view.cast::<i64>()?)),
+            other => Err(type_mismatch("BigInt", other)),
+        }
+    }
+}
+
+macro_rules! wide_integers {
+    ($($ty:ty),*) => {$(
+        impl ToAnyView for $ty {
+            fn to_arg(&self) -> Arg<'_> {
+                Arg::owned(BigInt::from(*self).into())
+            }
+        }
+
+        impl From<$ty> for Any {
+            fn from(value: $ty) -> Self {
+                BigInt::from(value).into()
+            }
+        }
+
+        impl TryFromAny for $ty {
+            #[track_caller]
+            fn try_from_view(view: AnyView<'_>) -> Result<Self> {
+                let value: BigInt = view.cast()?;
+                (&value).try_into().map_err(|_| value_error(&format!("{value} is out of range for {}", stringify!($ty))))
+            }
+        }
+    )*};
+}
+wide_integers!(i128, u128);
+
+try_from_any!(BigInt, i128, u128);
+
+/// What is registered about the type from the start.
+pub(crate) fn types() -> Vec<Definition> {
+    // SAFETY: the attributes take addresses of functions of this kind.
+    let address = |function: *const ()| unsafe { Any::from_opaque_ptr(function.cast_mut().cast()) };
+    let definition = Definition::object("ffi.BigInt", "ffi.Object", size_of::<BigIntObject>(), true)
+        .attribute("__any_hash__", address(any_hash as *const ()))
+        .attribute("__any_equal__", address(any_equal as *const ()))
+        .attribute("__ffi_eq__", Function::built_in(|args| two(args).map(|(one, two)| (one == two).into())))
+        .attribute(
+            "__ffi_compare__",
+            Function::built_in(|args| two(args).map(|(one, two)| (one.cmp(&two) as i64).into())),
+        )
+        .attribute(
+            "__ffi_hash__",
+            Function::built_in(|args| Ok(first::<BigInt>(args)?.stable_hash().cast_signed().into())),
+        )
+        .attribute("__data_to_json__", Function::built_in(|args| Ok(first::<BigInt>(args)?.to_string().into())))
+        .attribute(
+            "__data_from_json__",
+            Function::built_in(|args| Ok(first::<Str>(args)?.as_str().parse::<BigInt>()?.into())),
+        );
+    vec![definition]
+}
+
+fn first<T: TryFromAny>(args: &[AnyView<'_>]) -> Result<T> {
+    args.first().ok_or_else(|| type_error("expected an argument"))?.cast()
+}
+
+fn two(args: &[AnyView<'_>]) -> Result<(BigInt, BigInt)> {
+    match args {
+        [one, two, ..] => Ok((one.cast()?, two.cast()?)),
+        _ => Err(type_error("expected two integers")),
+    }
+}
+
+/// What a function at an address gives for integers, or the error that it stands for.
+fn outcome(result: Result<Any>) -> TVMFFIAny {
+    result.unwrap_or_else(Any::from).into_raw()
+}
+
+unsafe extern "C" fn any_hash(value: *const TVMFFIAny) -> TVMFFIAny {
+    // SAFETY: the attribute's contract: a valid value.
+    let value = unsafe { AnyView::from_raw(*value) };
+    outcome(value.cast::<BigInt>().map(|value| value.stable_hash().cast_signed().into()))
+}
+
+unsafe extern "C" fn any_equal(one: *const TVMFFIAny, two: *const TVMFFIAny) -> TVMFFIAny {
+    // SAFETY: as above.
+    let (one, two) = unsafe { (AnyView::from_raw(*one), AnyView::from_raw(*two)) };
+    outcome(one.cast::<BigInt>().and_then(|one| Ok((one == two.cast()?).into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_no_more_than_needed() {
+        for (words, expected) in [
+            (&[][..], &[0][..]),
+            (&[-1, -1, -1], &[-1]),
+            (&[-1, 0], &[-1, 0]),
+            (&[5, 0, 0], &[5]),
+            (&[0, i64::MIN, -1], &[0, i64::MIN]),
+            (&[0, 1, 0], &[0, 1]),
+        ] {
+            assert_eq!(BigInt::from_words(words).as_words(), expected);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What is found and changed in a table, in both forms.
+//! Rules: upstream's `MapBaseObj` in `container/map_base.h`.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use super::dense::{self, Dense};
+use super::layout::{Body, DenseBody, Entry, MAX_SMALL, NONE, SMALL};
+use crate::any::Any;
+use crate::container::block::{self, OldBlock};
+use crate::heap::ObjectRef;
+
+/// Where an entry is, until the next change of its table.
+pub(in crate::container) type Place = u64;
+
+/// The table in a map or dict.
+///
+/// Its functions are unsafe: the object must be alive; those that read need that nobody changes the table meanwhile, and those that change
+/// it that nobody else uses it. Places that are passed must be those of entries.
+#[derive(Copy, Clone)]
+pub(in crate::container) struct Table(NonNull<Body>);
+
+impl Table {
+    /// The table of a map or dict.
+    pub(in crate::container) fn of(object: &ObjectRef) -> Self {
+        // SAFETY: the body follows the header within the object, so its address is not NULL.
+        unsafe { Self::at(object.as_ptr().add(1).cast()) }
+    }
+
+    /// # Safety
+    /// The address must not be NULL.
+    pub(super) unsafe fn at(body: *mut Body) -> Self {
+        // SAFETY: promised by the caller.
+        Self(unsafe { NonNull::new_unchecked(body) })
+    }
+
+    fn body(self) -> *mut Body {
+        self.0.as_ptr()
+    }
+
+    unsafe fn is_small(self) -> bool {
+        // SAFETY: promised by the caller.
+        unsafe { (*self.body()).slots & SMALL != 0 }
+    }
+
+    /// The entry of a place in the small form.
+    unsafe fn small(self, place: Place) -> *mut Entry {
+        // SAFETY: promised by the caller.
+        unsafe { (*self.body()).data.cast::<Entry>().wrapping_add(place as usize) }
+    }
+
+    fn dense(self) -> Dense {
+        Dense::new(self.0)
+    }
+
+    /// Number of entries.
+    pub(in crate::container) unsafe fn len(self) -> usize {
+        // SAFETY: promised by the caller.
+        unsafe { (*self.body()).size as usize }
+    }
+
+    /// Whether entries are found by their hash.
+    pub(in crate::container) unsafe fn uses_hashes(self) -> bool {
+        // SAFETY: promised by the caller.
+        unsafe { !self.is_small() }
+    }
+
+    /// The place of a key. Its hash is asked for where it is needed.
+    #[inline]
+    pub(in crate::container) unsafe fn find<E>(
+        self,
+        hash: impl FnOnce() -> Result<u64, E>,
+        mut is_match: impl FnMut(&Any) -> Result<bool, E>,
+    ) -> Result<Option<Place>, E> {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let size = (*self.body()).size;
+            if !self.is_small() {
+                return if size == 0 { Ok(None) } else { self.dense().find(hash()?, is_match) };
+            }
+            for place in 0..size {
+                if is_match(&(*self.small(place)).key)? {
+                    return Ok(Some(place));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entry of a place.
+    pub(in crate::container) unsafe fn entry<'a>(self, place: Place) -> &'a Entry {
+        // SAFETY: promised by the caller, who also says for how long.
+        unsafe { &*self.entry_ptr(place) }
+    }
+
+    unsafe fn entry_ptr(self, place: Place) -> *mut Entry {
+        // SAFETY: promised by the caller.
+        unsafe { if self.is_small() { self.small(place) } else { self.dense().entry(place) } }
+    }
+
+    /// The places of the first and the last entry, in the order of insertion.
+    pub(in crate::container) unsafe fn ends(self) -> Option<(Place, Place)> {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match (*self.body()).size {
+                0 => None,
+                size if self.is_small() => Some((0, size - 1)),
+                _ => Some(self.dense().ends()),
+            }
+        }
+    }
+
+    /// The place after an entry in the order of insertion.
+    pub(in crate::container) unsafe fn next(self, place: Place) -> Option<Place> {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self.is_small() {
+                true => Some(place + 1).filter(|&next| next < (*self.body()).size),
+                false => Some(self.dense().neighbours(place).1).filter(|&next| next != NONE),
+            }
+        }
+    }
+
+    /// The place before an entry in the order of insertion.
+    pub(in crate::container) unsafe fn previous(self, place: Place) -> Option<Place> {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self.is_small() {
+                true => place.checked_sub(1),
+                false => Some(self.dense().neighbours(place).0).filter(|&previous| previous != NONE),
+            }
+        }
+    }
+
+    /// The entries' places, in the order of insertion.
+    pub(in crate::container) unsafe fn places(self) -> impl Iterator<Item = Place> {
+        // SAFETY: promised by the caller, as long as the iterator is used.
+        let first = unsafe { self.ends() }.map(|(first, _)| first);
+        // SAFETY: as above.
+        std::iter::successors(first, move |&place| unsafe { self.next(place) })
+    }
+
+    /// Sets the value of an entry and gives the old one. In the dense form the entry becomes the last one.
+    pub(in crate::container) unsafe fn replace(self, place: Place, value: Any) -> Any {
+        // SAFETY: promised by the caller.
+        unsafe {
+            if !self.is_small() {
+                self.dense().move_back(place);
+            }
+            std::mem::replace(&mut (*self.entry_ptr(place)).value, value)
+        }
+    }
+
+    /// Adds an entry whose key is not there, and has that hash where hashes are used. It is given back if the table has to grow.
+    pub(in crate::container) unsafe fn insert(self, hash: u64, entry: Entry) -> Result<(), Entry> {
+        // SAFETY: promised by the caller; the place behind the last entry is one of the slots.
+        unsafe {
+            if !self.is_small() {
+                return self.dense().insert(hash, entry);
+            }
+            let body = self.body();
+            if (*body).size >= (*body).slots & !SMALL {
+                return Err(entry);
+            }
+            self.small((*body).size).write(entry);
+            (*body).size += 1;
+        }
+        Ok(())
+    }
+
+    /// Makes room for more entries, for `capacity` in all if the small form ends, with the hashes of all keys if need be. The block that the
+    /// table leaves is handed out.
+    pub(in crate::container) unsafe fn grow<E>(
+        self,
+        capacity: usize,
+        mut hash: impl FnMut(&Any) -> Result<u64, E>,
+    ) -> Result<OldBlock, E> {
+        // SAFETY: promised by the caller. The entries move as plain bytes.
+        unsafe {
+            let (size, slots) = ((*self.body()).size, (*self.body()).slots);
+            if self.is_small() && slots & !SMALL < MAX_SMALL {
+                let bytes = MAX_SMALL as usize * size_of::<Entry>();
+                let data = block::allocate(bytes).unwrap_or_else(|| block::out_of_memory(bytes)).cast::<Entry>();
+                data.as_ptr().copy_from_nonoverlapping(self.small(0), size as usize);
+                let old = self.take_block();
+                let data = data.as_ptr().cast();
+                *self.body() = Body { data, size, slots: MAX_SMALL | SMALL, data_deleter: Some(block::free_block) };
+                return Ok(old);
+            }
+            let mut entries = Vec::with_capacity(size as usize);
+            for place in self.places() {
+                let entry = self.entry_ptr(place);
+                entries.push((hash(&(*entry).key)?, entry.cast_const()));
+            }
+            // As upstream: the dense form has twice the slots that the capacity needs, and doubles.
+            let capacity = if self.is_small() { size.max(capacity as u64) } else { slots };
+            let grown = dense::build(capacity, &entries);
+            let old = self.take_block();
+            self.0.cast::<DenseBody>().write(grown);
+            Ok(old)
+        }
+    }
+
+    /// Takes an entry out.
+    pub(in crate::container) unsafe fn remove(self, place: Place) -> Entry {
+        // SAFETY: promised by the caller; the entry is moved out once, and those behind it move up.
+        unsafe {
+            if !self.is_small() {
+                return self.dense().remove(place);
+            }
+            let entry = self.small(place).read();
+            (*self.body()).size -= 1;
+            let behind = (*self.body()).size - place;
+            self.small(place).copy_from(self.small(place + 1), behind as usize);
+            entry
+        }
+    }
+
+    /// Takes all entries out.
+    pub(in crate::container) unsafe fn clear(self) -> Vec<Entry> {
+        // SAFETY: promised by the caller; the entries are moved out once.
+        unsafe {
+            let entries = self.take_entries().collect();
+            match self.is_small() {
+                true => (*self.body()).size = 0,
+                false => self.dense().forget_all(),
+            }
+            entries
+        }
+    }
+
+    /// The entries, each of which moves out. The table still has its size, and must forget them.
+    pub(super) unsafe fn take_entries(self) -> impl Iterator<Item = Entry> {
+        // SAFETY: promised by the caller. The next place is known before an entry moves.
+        let first = unsafe { self.ends() }.map(|(first, _)| first);
+        let mut place = first;
+        std::iter::from_fn(move || {
+            let current = place?;
+            // SAFETY: as above.
+            unsafe {
+                place = self.next(current);
+                Some(self.entry_ptr(current).read())
+            }
+        })
+    }
+
+    /// Takes the block away from the table, which must not use it any more. Entries behind the object are in no block.
+    pub(super) unsafe fn take_block(self) -> OldBlock {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let Body { data, data_deleter, .. } = &mut *self.body();
+            let old = OldBlock { data: *data, deleter: data_deleter.take() };
+            if old.deleter.is_some() {
+                *data = std::ptr::null_mut::<c_void>();
+            }
+            old
+        }
+    }
+
+    /// Copies all entries into an empty table of the small form with all its slots, or what becomes of it. Runs nobody's code.
+    pub(in crate::container) unsafe fn copy_to(self, other: Self) {
+        // SAFETY: promised by the caller, for both.
+        unsafe {
+            if !self.is_small() {
+                return other.0.cast::<DenseBody>().write(self.dense().copy());
+            }
+            for place in 0..(*self.body()).size {
+                let Entry { key, value } = self.entry(place);
+                other.small(place).write(Entry { key: key.clone(), value: value.clone() });
+                (*other.body()).size += 1;
+            }
+        }
+    }
+}
+
+/// Room in a new object for what [`Table::copy_to`] copies.
+pub(in crate::container) const COPY_CAPACITY: usize = MAX_SMALL as usize;

@@ -1,0 +1,50 @@
+//! The memory of maps and dicts, as code on upstream's headers reads and changes it.
+//!
+//! Up to four entries stand one after the other, mostly behind the object: the *small* form. More are in blocks of 16 slots with a byte
+//! about each, and linked in the order of insertion: the *dense* form. The highest bit of `slots` tells the forms apart.
+//! Rules: upstream's `container/map_base.h`.
+
+use std::ffi::c_void;
+use std::mem::offset_of;
+
+use crate::any::Any;
+
+/// What follows the header of both forms.
+#[repr(C)]
+pub(super) struct Body {
+    pub(super) data: *mut c_void,
+    /// Number of entries.
+    pub(super) size: u64,
+    /// Number of slots, and [`SMALL`] in the small form.
+    pub(super) slots: u64,
+    /// Frees `data` where that is a block of its own.
+    pub(super) data_deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+/// What follows the header in the dense form.
+#[repr(C)]
+pub(super) struct DenseBody {
+    pub(super) body: Body,
+    /// How far a hash is shifted to the right for a slot.
+    pub(super) fib_shift: u32,
+    /// The slots of the first and the last entry in the order of insertion, or [`NONE`].
+    pub(super) head: u64,
+    pub(super) tail: u64,
+}
+
+/// A key with its value.
+#[repr(C)]
+pub(in crate::container) struct Entry {
+    pub(in crate::container) key: Any,
+    pub(in crate::container) value: Any,
+}
+
+/// The bit of `slots` that marks the small form.
+pub(super) const SMALL: u64 = 1 << 63;
+/// Most slots of the small form.
+pub(super) const MAX_SMALL: u64 = 4;
+/// No slot.
+pub(super) const NONE: u64 = u64::MAX;
+
+const _: () = assert!(size_of::<Entry>() == 32 && offset_of!(Body, data_deleter) == 24);
+const _: () = assert!(size_of::<DenseBody>() == 56 && offset_of!(DenseBody, head) == 40);

@@ -1,0 +1,48 @@
+//! The objects of maps and dicts: how they are made, and what they own.
+//! Header sections: `kTVMFFIMap`, `kTVMFFIDict`.
+
+use std::mem::offset_of;
+
+use super::entries::Table;
+use super::layout::{Body, DenseBody, Entry, MAX_SMALL, SMALL};
+use crate::abi::*;
+use crate::any::Any;
+use crate::heap::{ObjectLayout, ObjectRef, make_object, release};
+
+/// Fewest slots of the small form. With them, an object has room for the fields of the dense form.
+const MIN_SMALL: usize = 2;
+/// A map or dict, which its entries may follow.
+#[repr(C)]
+struct MapObject<const INDEX: i32> {
+    header: TVMFFIObject,
+    body: Body,
+}
+
+const _: () = assert!(size_of::<MapObject<0>>() == 56 && offset_of!(MapObject<0>, body) == 24);
+const _: () = assert!(size_of::<DenseBody>() - size_of::<Body>() <= MIN_SMALL * size_of::<Entry>());
+
+// SAFETY: repr(C) with the header first; the body follows, as upstream's header has it.
+unsafe impl<const INDEX: i32> ObjectLayout for MapObject<INDEX> {
+    const TYPE_INDEX: TypeIndex = TypeIndex(INDEX);
+
+    unsafe fn drop_fields(object: *mut Self) {
+        // SAFETY: promised by the caller. C++ code may have changed the body since: it owns its entries, each of which is moved out once,
+        // and then its block.
+        unsafe {
+            let table = Table::at(&raw mut (*object).body);
+            release(table.take_entries().flat_map(|Entry { key, value }| [key, value]).filter_map(Any::into_object));
+            drop(table.take_block());
+        }
+    }
+}
+
+/// A new empty map or dict of the small form, which has room for `capacity` entries, as far as that form goes.
+pub(in crate::container) fn new_object<const INDEX: i32>(capacity: usize) -> ObjectRef {
+    let inline = capacity.clamp(MIN_SMALL, MAX_SMALL as usize);
+    let object = make_object::<MapObject<INDEX>>(inline * size_of::<Entry>(), |header, tail| MapObject {
+        header,
+        body: Body { data: tail.cast(), size: 0, slots: inline as u64 | SMALL, data_deleter: None },
+    });
+    // SAFETY: `make_object` hands out the object's one strong reference.
+    unsafe { ObjectRef::from_non_null(object) }
+}
