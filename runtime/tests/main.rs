@@ -4,6 +4,7 @@
 #![cfg_attr(miri, allow(dead_code, unused_imports))]
 
 mod big_int;
+mod collections;
 mod containers;
 mod define;
 mod errors;

@@ -36,6 +36,16 @@ impl Array {
     }
 }
 
+impl Array {
+    /// An array of the first `count` of these values, made in place.
+    ///
+    /// # Errors
+    /// The first error of a value.
+    pub(super) fn try_from_values(count: usize, values: impl Iterator<Item = Result<Any>>) -> Result<Self> {
+        seq::try_new_inline::<{ TypeIndex::ARRAY.0 }, _>(count, values).map(Self)
+    }
+}
+
 impl From<Vec<Any>> for Array {
     fn from(values: Vec<Any>) -> Self {
         Self(seq::new_inline::<{ TypeIndex::ARRAY.0 }>(values))

@@ -58,8 +58,8 @@ enum Question {
 struct Answers<'a> {
     key: Key<'a>,
     own_hash: Option<u64>,
-    hashes: HashMap<usize, (Any, u64)>,
-    equal: HashMap<usize, (Any, bool)>,
+    hashes: Option<HashMap<usize, (Any, u64)>>,
+    equal: Option<HashMap<usize, (Any, bool)>>,
 }
 
 fn address(key: &Any) -> usize {
@@ -68,7 +68,7 @@ fn address(key: &Any) -> usize {
 
 impl<'a> Answers<'a> {
     fn new(key: Key<'a>) -> Self {
-        Self { own_hash: key.plain_hash(), key, hashes: HashMap::new(), equal: HashMap::new() }
+        Self { own_hash: key.plain_hash(), key, hashes: None, equal: None }
     }
 
     fn own_hash(&self) -> Result<u64, Question> {
@@ -76,7 +76,7 @@ impl<'a> Answers<'a> {
     }
 
     fn hash(&self, key: &Any) -> Result<u64, Question> {
-        let known = || self.hashes.get(&address(key)).map(|(_, hash)| *hash);
+        let known = || self.hashes.as_ref()?.get(&address(key)).map(|(_, hash)| *hash);
         Key::from(key).plain_hash().or_else(known).ok_or_else(|| Question::Hash(key.clone()))
     }
 
@@ -84,7 +84,7 @@ impl<'a> Answers<'a> {
         match self.key.compare(key) {
             Verdict::Equal => Ok(true),
             Verdict::Different => Ok(false),
-            Verdict::Ask => match self.equal.get(&address(key)) {
+            Verdict::Ask => match self.equal.as_ref().and_then(|equal| equal.get(&address(key))) {
                 Some((_, is_equal)) => Ok(*is_equal),
                 None => Err(Question::Equal(key.clone())),
             },
@@ -105,11 +105,11 @@ impl<'a> Answers<'a> {
             Question::OwnHash => self.own_hash = Some(self.key.hash()?),
             Question::Hash(key) => {
                 let hash = Key::from(&key).hash()?;
-                self.hashes.insert(address(&key), (key, hash));
+                self.hashes.get_or_insert_default().insert(address(&key), (key, hash));
             }
             Question::Equal(key) => {
                 let is_equal = self.key.ask(&key)?;
-                self.equal.insert(address(&key), (key, is_equal));
+                self.equal.get_or_insert_default().insert(address(&key), (key, is_equal));
             }
         }
         Ok(())

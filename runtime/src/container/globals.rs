@@ -4,12 +4,15 @@
 //! No header section: upstream registers them in `container.cc`.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::array::Array;
 use super::dict::Dict;
 use super::list::List;
-use super::map::Map;
+use super::map::{Map, try_new_of_results};
 use super::table::{Entry, Place};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
@@ -33,7 +36,8 @@ pub(crate) fn globals(globals: &mut Globals) {
 }
 
 fn arrays(globals: &mut Globals) {
-    globals.packed("ffi.Array", |args| Ok(Array::from(owned(args)?).into()));
+    globals
+        .packed("ffi.Array", |args| Ok(Array::try_from_values(args.len(), args.iter().map(AnyView::to_owned))?.into()));
     globals.fixed("ffi.ArrayGetItem", |[array, i]| {
         let (array, i) = (exact::<Array>(array)?, i.cast()?);
         index(i).and_then(|index| array.get(index)).cloned().ok_or_else(|| index_error(i, array.len()))
@@ -72,12 +76,12 @@ fn lists(globals: &mut Globals) {
         list.remove(index_in(&list, i.cast()?)?).map(|_| Any::none())
     });
     globals.fixed("ffi.ListEraseRange", |[list, start, stop]| {
-        replace_slice(&exact(list)?, start.cast()?, stop.cast()?, Vec::new())
+        replace_slice(&*exact::<List>(list)?, start.cast()?, stop.cast()?, Vec::new())
     });
     globals.fixed("ffi.ListReplaceSlice", |[list, start, stop, values]| {
         // Copied first: the values may be those of the list itself.
         let values = values.cast::<List>()?.to_vec();
-        replace_slice(&exact(list)?, start.cast()?, stop.cast()?, values)
+        replace_slice(&*exact::<List>(list)?, start.cast()?, stop.cast()?, values)
     });
     globals.fixed("ffi.ListReverse", |[list]| {
         exact::<List>(list)?.reverse();
@@ -95,18 +99,18 @@ fn lists(globals: &mut Globals) {
 }
 
 fn maps(globals: &mut Globals) {
-    globals.packed("ffi.Map", |args| Ok(Map::try_from_entries(entries(args)?)?.into()));
+    globals.packed("ffi.Map", |args| Ok(try_new_of_results::<{ TypeIndex::MAP.0 }>(entries(args)?)?.into()));
     globals.fixed("ffi.MapSize", |[map]| Ok(exact::<Map>(map)?.len().into()));
     globals.fixed("ffi.MapGetItem", |[map, key]| exact::<Map>(map)?.get(key)?.cloned().ok_or_else(key_error));
     globals.fixed("ffi.MapCount", |[map, key]| Ok(i64::from(exact::<Map>(map)?.contains_key(key)?).into()));
-    globals.fixed("ffi.MapForwardIterFunctor", |[map]| Ok(forward_iterator(exact(map)?).into()));
+    globals.fixed("ffi.MapForwardIterFunctor", |[map]| Ok(forward_iterator(exact::<Map>(map)?.clone()).into()));
     globals.fixed("ffi.MapGetItemOrMissing", |[map, key]| {
         Ok(exact::<Map>(map)?.get(key)?.cloned().unwrap_or_else(|| missing().into()))
     });
 }
 
 fn dicts(globals: &mut Globals) {
-    globals.packed("ffi.Dict", |args| Ok(Dict::try_from_entries(entries(args)?)?.into()));
+    globals.packed("ffi.Dict", |args| Ok(try_new_of_results::<{ TypeIndex::DICT.0 }>(entries(args)?)?.into()));
     globals.fixed("ffi.DictSize", |[dict]| Ok(exact::<Dict>(dict)?.len().into()));
     globals.fixed("ffi.DictGetItem", |[dict, key]| exact::<Dict>(dict)?.get(key)?.ok_or_else(key_error));
     globals.fixed("ffi.DictSetItem", |[dict, key, value]| {
@@ -128,12 +132,25 @@ fn dicts(globals: &mut Globals) {
     });
 }
 
-/// A container of exactly the type `T`.
-fn exact<T: AsObject>(view: &AnyView<'_>) -> Result<T> {
+/// A container that an argument holds, borrowed for the call.
+struct Borrowed<'a, T>(ManuallyDrop<T>, PhantomData<&'a ()>);
+
+impl<T> Deref for Borrowed<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A container of exactly the type `T`. An r-value argument keeps it.
+fn exact<'a, T: AsObject>(view: &'a AnyView<'_>) -> Result<Borrowed<'a, T>> {
     let mismatch = |index| type_mismatch(T::TYPE_INDEX.static_type_key().unwrap_or("ffi.Object"), index);
-    let object = view.object(T::is_object).ok_or_else(|| mismatch(view.inner_type_index()))?;
-    // SAFETY: the object is a `T`.
-    Ok(unsafe { T::from_object_unchecked(object) })
+    let object = view.borrowed_object().filter(|object| T::is_object(object));
+    let object = object.ok_or_else(|| mismatch(view.inner_type_index()))?;
+    // SAFETY: the object is a `T`, and its reference stays the argument's.
+    let container = unsafe { T::from_object_unchecked(ManuallyDrop::into_inner(object)) };
+    Ok(Borrowed(ManuallyDrop::new(container), PhantomData))
 }
 
 fn owned(args: &[AnyView<'_>]) -> Result<Vec<Any>> {
@@ -141,13 +158,13 @@ fn owned(args: &[AnyView<'_>]) -> Result<Vec<Any>> {
 }
 
 /// Arguments in turn keys and values.
-fn entries(args: &[AnyView<'_>]) -> Result<Vec<(Any, Any)>> {
+fn entries<'a>(args: &'a [AnyView<'_>]) -> Result<impl Iterator<Item = Result<(Any, Any)>> + 'a> {
     let (pairs, rest) = args.as_chunks::<2>();
     if !rest.is_empty() {
         let message = format!("Check failed: args.size() % 2 == 0 ({} vs. 0) : ", args.len() % 2);
         return Err(Error::new(kind::INTERNAL_ERROR, &message));
     }
-    pairs.iter().map(|[key, value]| Ok((key.to_owned()?, value.to_owned()?))).collect()
+    Ok(pairs.iter().map(|[key, value]| Ok((key.to_owned()?, value.to_owned()?))))
 }
 
 fn index(i: i64) -> Option<usize> {

@@ -61,12 +61,22 @@ fn put(table: Table, capacity: usize, key: Any, value: Any) -> Result<()> {
 pub(super) fn try_new<const INDEX: i32, K: Into<Any>, V: Into<Any>>(
     entries: impl IntoIterator<Item = (K, V)>,
 ) -> Result<ObjectRef> {
-    let entries = entries.into_iter();
+    try_new_of_results::<INDEX>(entries.into_iter().map(|(key, value)| Ok((key.into(), value.into()))))
+}
+
+/// As [`try_new`].
+///
+/// # Errors
+/// The first error of an entry, or as [`try_new`].
+pub(super) fn try_new_of_results<const INDEX: i32>(
+    entries: impl Iterator<Item = Result<(Any, Any)>>,
+) -> Result<ObjectRef> {
     // Iterators may promise more entries than there is memory for.
     let capacity = entries.size_hint().0.min(1 << 16);
     let object = new_object::<INDEX>(capacity);
-    for (key, value) in entries {
-        put(Table::of(&object), capacity, key.into(), value.into())?;
+    for entry in entries {
+        let (key, value) = entry?;
+        put(Table::of(&object), capacity, key, value)?;
     }
     Ok(object)
 }

@@ -12,6 +12,7 @@
 
 mod array;
 mod block;
+mod collections;
 mod convert;
 mod dict;
 #[cfg(not(feature = "external"))]

@@ -49,6 +49,32 @@ pub(super) fn new_inline<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
     unsafe { ObjectRef::from_non_null(object) }
 }
 
+/// A new object of up to `capacity` elements, which are made one after the other in their places behind the cell.
+///
+/// # Errors
+/// The first error of an element.
+pub(super) fn try_new_inline<const INDEX: i32, E>(
+    capacity: usize,
+    values: impl Iterator<Item = Result<Any, E>>,
+) -> Result<ObjectRef, E> {
+    let object = make_object::<SeqObject<INDEX>>(capacity.saturating_mul(size_of::<Any>()), |header, tail| {
+        let cell = TVMFFISeqCell { data: tail.cast(), size: 0, capacity: capacity as i64, data_deleter: None };
+        SeqObject { header, cell }
+    });
+    // SAFETY: `make_object` hands out the object's one strong reference.
+    let object = unsafe { ObjectRef::from_non_null(object) };
+    let cell = cell_of(&object).as_ptr();
+    for (i, value) in values.take(capacity).enumerate() {
+        let value = value?;
+        // SAFETY: nobody else has the object yet, and the tail has room for the values.
+        unsafe {
+            (*cell).data.cast::<Any>().add(i).write(value);
+            (*cell).size = i as i64 + 1;
+        }
+    }
+    Ok(object)
+}
+
 /// A new object with its elements in a block of their own.
 pub(super) fn new_with_block<const INDEX: i32>(values: Vec<Any>) -> ObjectRef {
     let len = values.len();
