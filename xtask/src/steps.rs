@@ -207,7 +207,7 @@ fn clippy() -> Result {
 /// The runtime on others than its own exported one: lints of each, then the program.
 fn runtime_modes() -> Result {
     let lint = ["clippy", "-p", "tvm-ffi-runtime", "--lib", "--no-default-features", "--features"];
-    let sets = ["hidden", "external", "external,hidden,macros"];
+    let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
     let mut tests = all(sets.map(|features| cargo(&[&lint[..], &[features], &DENY].concat())))?;
     tests.add(hosts::three_ways()?);
     Ok(tests)
