@@ -73,7 +73,7 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "runtime-modes",
-        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python",
+        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; the engine on a libtvm_ffi",
         needs: &[CLIPPY, CXX, UPSTREAM, TYPING_EXTENSIONS],
         run: runtime_modes,
     },
