@@ -79,7 +79,7 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "runtime-modes",
-        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python",
+        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; the engine on a libtvm_ffi",
         needs: &[CLIPPY, CXX, UPSTREAM, TYPING_EXTENSIONS],
         run: runtime_modes,
     },
@@ -219,7 +219,7 @@ fn clippy() -> Result {
 /// The runtime on others than its own exported one: lints of each, then the program.
 fn runtime_modes() -> Result {
     let lint = ["clippy", "-p", "tvm-ffi-runtime", "--lib", "--no-default-features", "--features"];
-    let sets = ["hidden", "external", "external,hidden,macros"];
+    let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
     let mut tests = all(sets.map(|features| cargo(&[&lint[..], &[features], &DENY].concat())))?;
     tests.add(hosts::three_ways()?);
     Ok(tests)

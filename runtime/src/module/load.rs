@@ -6,6 +6,7 @@ use super::object::Module;
 use crate::abi::symbol::LIBRARY_BIN;
 use crate::any::Any;
 use crate::error::{Result, runtime_error, value_error};
+use crate::host::check_shared;
 use crate::registry::{FILE_LOADER, find, get_global, set_global, with_args};
 use crate::string::Bytes;
 
@@ -55,6 +56,10 @@ pub(super) fn load_from_bytes(kind: &str, bytes: Bytes) -> Result<Module> {
 }
 
 pub(super) fn load_from_file(path: &Path) -> Result<Module> {
+    // A library would find another runtime, where there is one. On Windows it names the one that it wants, which is looked at then.
+    if cfg!(not(windows)) {
+        check_shared()?;
+    }
     let shown = path.display();
     let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {shown}")))?;
     let format = path

@@ -1,6 +1,7 @@
 //! One program in Rust on each of the runtimes that `tvm-ffi-runtime` has behind its API.
 
 use super::*;
+use crate::quickstart;
 use crate::tools::TYPING_EXTENSIONS;
 
 /// What every way prints.
@@ -51,6 +52,10 @@ pub fn three_ways() -> Result<Tests> {
             }
         }
     }
+    // An engine whose functions are those of another runtime.
+    let run = [quickstart::RUN, &["--features", "external-runtime"]].concat();
+    tests.add(quickstart::check(cargo(&run).env("TVM_FFI_LIBRARY", &runtimes[0]))?);
+    tests.passed += 1;
     Ok(tests)
 }
 
