@@ -2,5 +2,5 @@
 
 mod opaque;
 
-pub use crate::heap::{AsObject, ObjectRef, WeakRef, alloc};
+pub use crate::heap::{AsObject, ObjectRef, WeakRef, alloc, live_objects};
 pub use opaque::create_opaque;
