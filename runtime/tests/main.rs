@@ -12,6 +12,8 @@ mod functions;
 #[cfg(not(miri))]
 mod libraries;
 mod library_bin;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod live;
 mod modules;
 mod null_arguments;
 mod objects;

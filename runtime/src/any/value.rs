@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 
 use crate::abi::*;
 use crate::error::{Result, runtime_error, type_error};
-use crate::heap::{AsObject, ObjectRef, count};
+use crate::heap::{AsObject, ObjectRef, count, live};
 use crate::string::{bytes_of, raw_str_from_bytes};
 
 /// Reads a value of any type as a `T`.
@@ -365,6 +365,14 @@ impl Any {
         let value = ManuallyDrop::new(self);
         // SAFETY: the value is there.
         unsafe { TVMFFIAny::read_parts(&raw const value.0) }
+    }
+
+    /// As [`into_raw`](Self::into_raw), for a value that is held for as long as the process lives.
+    pub(crate) fn into_kept_raw(self) -> TVMFFIAny {
+        if self.type_index().is_object() {
+            live::gone(self.0.ptr());
+        }
+        self.into_raw()
     }
 
     /// The raw value; its reference stays with `self`.

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::{count, raised, spare};
+use super::{count, live, raised, spare};
 use crate::abi::*;
 
 /// What the builtin allocator writes right before a body of usual alignment; the header is the last field.
@@ -258,13 +258,16 @@ pub(crate) fn deleter_of<T: ObjectLayout>() -> TVMFFIObjectDeleter {
 /// object's one strong reference.
 #[inline]
 pub(crate) fn make_object<T: ObjectLayout>(tail: usize, build: impl FnOnce(TVMFFIObject, *mut u8) -> T) -> NonNull<T> {
-    make_object_in(tail, build, |layout| allocate(layout, T::TYPE_INDEX))
+    let object = make_object_in(tail, build, |layout| allocate(layout, T::TYPE_INDEX));
+    live::made(object.as_ptr());
+    object
 }
 
 /// As [`make_object`], with storage from the builtin allocator: for objects that this crate makes for itself while others wait for it,
 /// so that no custom allocator, which may call back, runs meanwhile.
 pub(crate) fn make_own_object<T: ObjectLayout>(build: impl FnOnce(TVMFFIObject) -> T) -> NonNull<T> {
-    make_object_in(0, |header, _| build(header), allocate_builtin)
+    let own = |header| TVMFFIObject { deleter: Some(delete_own_object::<T>), ..header };
+    make_object_in(0, |header, _| build(own(header)), allocate_builtin)
 }
 
 /// As [`make_object`], for an object of a type that is registered at run time.
@@ -308,9 +311,27 @@ pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// The deleter of every object made by [`make_object`]. A panic of the destructor is swallowed:
-/// no caller of the C API could take it.
+/// The deleter of every object made by [`make_object`].
 unsafe extern "C" fn delete_object<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
+    if flags & kTVMFFIObjectDeleterFlagBitMaskWeak != 0 {
+        live::gone(object);
+    }
+    // SAFETY: promised by the caller.
+    unsafe { delete::<T>(object, flags) };
+}
+
+/// The deleter of every object made by [`make_own_object`], none of which counts as alive.
+unsafe extern "C" fn delete_own_object<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
+    // SAFETY: promised by the caller.
+    unsafe { delete::<T>(object, flags) };
+}
+
+/// Destroys an object, frees its storage, or both. A panic of the destructor is swallowed: no caller of the C API could take it.
+///
+/// # Safety
+/// As the flags say: no strong reference, or no reference at all, is left; each flag is passed once.
+#[inline]
+unsafe fn delete<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
     if flags & kTVMFFIObjectDeleterFlagBitMaskStrong != 0 {
         // SAFETY: the counting protocol calls this once, with the object that `make_object` wrote,
         // after the last strong reference is gone.

@@ -9,7 +9,7 @@ use super::table::{type_info, write};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Result, check_failed, runtime_error};
-use crate::heap::ObjectRef;
+use crate::heap::{ObjectRef, live};
 use crate::type_info::key_of;
 
 /// The info of a type that is registered.
@@ -69,8 +69,10 @@ pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Resu
         copy.name = leak_text(field.name);
         copy.doc = leak_text(field.doc);
         copy.metadata = leak_text(field.metadata);
-        copy.default_value_or_factory = default.into_raw();
-        std::mem::forget(setter);
+        copy.default_value_or_factory = default.into_kept_raw();
+        if let Some(setter) = setter {
+            live::gone(setter.into_raw());
+        }
         append(&raw mut (*info).fields, &raw mut (*info).num_fields, copy);
     }
     Ok(())
@@ -92,7 +94,7 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
         copy.name = leak_text(method.name);
         copy.doc = leak_text(method.doc);
         copy.metadata = leak_text(method.metadata);
-        copy.method = value.into_raw();
+        copy.method = value.into_kept_raw();
         let _table = write();
         append(&raw mut (*info).methods, &raw mut (*info).num_methods, copy);
     }
