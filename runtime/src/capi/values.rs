@@ -46,7 +46,7 @@ pub unsafe extern "C" fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray,
 ///
 /// # Safety
 /// As [`TVMFFIStringFromByteArray`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const TVMFFIByteArray
 ///
 /// # Safety
 /// `value` must be NULL or a valid value.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIBigIntGetContentByteArray(value: *const TVMFFIAny) -> TVMFFIByteArray {
     // SAFETY: promised by the caller.
     unsafe { value.as_ref() }.map_or(TVMFFIByteArray::EMPTY, |value| {
