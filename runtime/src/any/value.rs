@@ -228,8 +228,12 @@ impl<'a> AnyView<'a> {
     /// # Errors
     /// `RuntimeError` for an r-value reference that was moved already, or a NULL string; `TypeError` for a
     /// `DLTensor*`, as which a [`TensorView`](crate::TensorView) is passed: nothing keeps its memory.
+    #[inline]
     pub fn to_owned(&self) -> Result<Any> {
         let index = self.type_index();
+        if (TypeIndex::DL_TENSOR_PTR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&index.0) {
+            return self.own_borrowed();
+        }
         if index.is_object() {
             // SAFETY: the view's object is alive for `'a`; a NULL pointer is left as it is.
             unsafe {
@@ -237,9 +241,13 @@ impl<'a> AnyView<'a> {
                     count::inc_ref(self.0.v.v_obj);
                 }
             }
-            return Ok(Any(self.0));
         }
-        match index {
+        Ok(Any(self.0))
+    }
+
+    /// As [`AnyView::to_owned`], of the forms that only arguments have.
+    fn own_borrowed(&self) -> Result<Any> {
+        match self.type_index() {
             TypeIndex::RAW_STR => match self.str_bytes() {
                 Some(bytes) => Ok(Any(raw_str_from_bytes(bytes))),
                 None => Err(runtime_error("string argument is NULL")),
@@ -252,10 +260,7 @@ impl<'a> AnyView<'a> {
                 Some(object) => Ok(object.into()),
                 None => Err(runtime_error("RValueRef already moved")),
             },
-            TypeIndex::DL_TENSOR_PTR => {
-                Err(type_error("a DLTensor* is borrowed for a call and cannot be kept: pass a Tensor"))
-            }
-            _ => Ok(Any(self.0)),
+            _ => Err(type_error("a DLTensor* is borrowed for a call and cannot be kept: pass a Tensor")),
         }
     }
 }
