@@ -273,10 +273,7 @@ impl<'a> AnyView<'a> {
                 Some(object) => Ok(object.into()),
                 None => Err(runtime_error("RValueRef already moved")),
             },
-            TypeIndex::DL_TENSOR_PTR => {
-                Err(type_error("a DLTensor* is borrowed for a call and cannot be kept: pass a Tensor"))
-            }
-            _ => Ok(Any(self.0)),
+            _ => Err(type_error("a DLTensor* is borrowed for a call and cannot be kept: pass a Tensor")),
         }
     }
 }

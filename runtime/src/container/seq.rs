@@ -24,8 +24,11 @@ unsafe impl<const INDEX: i32> ObjectLayout for SeqObject<INDEX> {
         // which is moved out once; then the block is given to its own deleter.
         unsafe {
             let TVMFFISeqCell { data, size, data_deleter, .. } = (*object).cell;
-            let values = data.cast::<Any>();
-            release((0..usize::try_from(size).unwrap_or(0)).filter_map(|i| values.add(i).read().into_object()));
+            let (values, len) = (data.cast::<Any>(), usize::try_from(size).unwrap_or(0));
+            // Most elements own nothing, and then there is nothing to release.
+            if (0..len).any(|i| (*values.add(i)).type_index().is_object()) {
+                release((0..len).filter_map(|i| values.add(i).read().into_object()));
+            }
             if let Some(data_deleter) = data_deleter {
                 data_deleter(data);
             }

@@ -30,7 +30,13 @@ unsafe impl<const INDEX: i32> ObjectLayout for MapObject<INDEX> {
         // and then its block.
         unsafe {
             let table = Table::at(&raw mut (*object).body);
-            release(table.take_entries().flat_map(|Entry { key, value }| [key, value]).filter_map(Any::into_object));
+            // Keys and values that own nothing need no release.
+            let owns = |value: &Any| value.type_index().is_object();
+            if table.places().map(|place| table.entry(place)).any(|Entry { key, value }| owns(key) || owns(value)) {
+                release(
+                    table.take_entries().flat_map(|Entry { key, value }| [key, value]).filter_map(Any::into_object),
+                );
+            }
             drop(table.take_block());
         }
     }
