@@ -36,7 +36,9 @@ fn every_function_of_fixed_arguments_has_a_signature() {
     let is_built_in = |name: &String| name.starts_with("ffi.") && !is_loader(name);
     let names: Vec<String> = list_global_names().into_iter().filter(is_built_in).collect();
     assert!(names.len() > 60);
-    for name in names.iter().filter(|name| !ANY_NUMBER.contains(&name.as_str())) {
+    // Other tests register kinds of modules.
+    let is_fixed = |name: &&String| !ANY_NUMBER.contains(&name.as_str()) && !name.starts_with("ffi.Module.load_from_");
+    for name in names.iter().filter(is_fixed) {
         // SAFETY: a wrong number of arguments is refused before anything is done with them.
         let function = unsafe { get_global_unchecked(name) }.unwrap();
         let message = message(function.call_packed(&[AnyView::none(); 20]));

@@ -22,7 +22,7 @@ pub fn register_module_loader(
     kind: &str,
     load: impl Fn(Bytes) -> Result<Module> + Send + Sync + 'static,
 ) -> Result<()> {
-    let function = with_args("ffi.Module.load_from_bytes", move |[bytes]| load(bytes.cast()?).map(Any::from));
+    let function = with_args("(bytes) -> ffi.Module", move |[bytes]| load(bytes.cast()?).map(Any::from));
     set_global(&format!("{FROM_BYTES}{kind}"), function, false)
 }
 

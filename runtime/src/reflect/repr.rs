@@ -10,6 +10,7 @@ use super::text::{general, quoted, quoted_bytes};
 use super::{field, types};
 use crate::abi::*;
 use crate::any::Any;
+use crate::big_int::BigInt;
 use crate::dtype;
 use crate::error::{Result, value_error};
 use crate::function::Function;
@@ -176,6 +177,7 @@ impl Printer {
                     format!("{}[{}]@{}", dtype_text(tensor.dtype())?, shape.join(", "), device_text(tensor.device()));
                 return Ok(Some(self.with_address(text, object)));
             }
+            TypeIndex::BIG_INT => return Ok(Some(value.cast::<BigInt>()?.to_string())),
             TypeIndex::SHAPE => {
                 let extents: Vec<String> = value.cast::<Shape>()?.as_slice().iter().map(i64::to_string).collect();
                 return Ok(Some(format!("Shape({})", extents.join(", "))));

@@ -2,6 +2,7 @@
 
 #include "show.h"
 
+#include <tvm/ffi/big_int.h>
 #include <tvm/ffi/extra/dataclass.h>
 #include <tvm/ffi/reflection/access_path.h>
 #include <tvm/ffi/reflection/accessor.h>
@@ -220,6 +221,14 @@ void Values() {
     }
     Show("compared", row);
   }
+  BigInt big = BigInt(std::numeric_limits<int64_t>::max()) * BigInt(3);
+  for (const Any& other : {Any(big), Any(big + BigInt(1)), Any(5), Any(BigInt(0) - big)}) {
+    Show("big", Repr(big) + " " + Repr(other) + " " + std::to_string(Call("ffi.RecursiveEq", big, other).cast<bool>()) +
+                    std::to_string(Call("ffi.RecursiveLt", big, other).cast<bool>()) +
+                    std::to_string(Call("ffi.RecursiveLt", other, big).cast<bool>()));
+  }
+  Show("hash of a big one", Call("ffi.RecursiveHash", big).cast<int64_t>());
+  Show("copy of a big one", Repr(Call("ffi.DeepCopy", big)));
   ShowError("two types", [] { Call("ffi.RecursiveLt", 1, "text"); });
   ShowError("no number", [] { Call("ffi.RecursiveLt", 1.0, std::numeric_limits<double>::quiet_NaN()); });
   ShowError("copy of a function", [] { Call("ffi.DeepCopy", Function::FromTyped([] { return 1; })); });
