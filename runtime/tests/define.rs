@@ -308,6 +308,28 @@ fn a_default_of_its_own_type_is_refused() {
     assert!(error.message().contains("used by what registers it"), "{error}");
 }
 
+/// A type whose registration panics once.
+#[derive(Object)]
+#[object(key = "test.define.Panics")]
+struct Panics {
+    #[object(default = panic_once())]
+    value: i64,
+}
+
+fn panic_once() -> i64 {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    match CALLS.fetch_add(1, Ordering::SeqCst) {
+        0 => std::panic::resume_unwind(Box::new("once")),
+        _ => 5,
+    }
+}
+
+#[test]
+fn a_registration_that_panics_may_be_tried_again() {
+    assert!(std::panic::catch_unwind(|| Obj::new(Panics { value: 1 })).is_err());
+    assert_eq!(Obj::new(Panics { value: 2 }).unwrap().value, 2);
+}
+
 /// A link of a chain.
 #[derive(Object)]
 #[object(key = "test.define.Link")]
