@@ -20,9 +20,11 @@ pub fn check_runtime() -> Result<()> {
     own::check()
 }
 
-/// Where others find this crate's symbols, checks as [`check_runtime`]. A hidden runtime keeps to itself, so that others don't disturb it.
+/// Where others find this crate's symbols, checks as [`check_runtime`]. A hidden runtime keeps to itself, so that others don't disturb it. On
+/// Windows a library names the file of each symbol, and one that names another's is refused when it is loaded.
 pub(crate) fn check_shared() -> Result<()> {
-    if cfg!(all(feature = "hidden", not(feature = "external"))) { Ok(()) } else { check_runtime() }
+    let keeps_to_itself = cfg!(any(feature = "hidden", windows)) && !cfg!(feature = "external");
+    if keeps_to_itself { Ok(()) } else { check_runtime() }
 }
 
 /// Raises an error in another runtime that the process uses, and says whether there is one: whoever calls code of this runtime from there

@@ -308,6 +308,28 @@ fn a_default_of_its_own_type_is_refused() {
     assert!(error.message().contains("used by what registers it"), "{error}");
 }
 
+/// A type whose registration panics once.
+#[derive(Object)]
+#[object(key = "test.define.Panics")]
+struct Panics {
+    #[object(default = panic_once())]
+    value: i64,
+}
+
+fn panic_once() -> i64 {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    match CALLS.fetch_add(1, Ordering::SeqCst) {
+        0 => std::panic::resume_unwind(Box::new("once")),
+        _ => 5,
+    }
+}
+
+#[test]
+fn a_registration_that_panics_may_be_tried_again() {
+    assert!(std::panic::catch_unwind(|| Obj::new(Panics { value: 1 })).is_err());
+    assert_eq!(Obj::new(Panics { value: 2 }).unwrap().value, 2);
+}
+
 /// A link of a chain.
 #[derive(Object)]
 #[object(key = "test.define.Link")]
@@ -376,4 +398,38 @@ fn fields_are_written_while_they_are_read() {
         }
     });
     assert!(tvm_ffi::registry::remove_global("test.define.write"));
+}
+
+/// The crate under another name.
+mod elsewhere {
+    pub use tvm_ffi_runtime as runtime;
+}
+
+/// A type of a crate that has the runtime elsewhere.
+#[derive(Object)]
+#[object(key = "test.define.Elsewhere", crate = crate::define::elsewhere::runtime)]
+struct Elsewhere {
+    value: i64,
+}
+
+#[tvm_ffi::methods(crate = crate::define::elsewhere::runtime)]
+impl Elsewhere {
+    pub fn twice(&self) -> i64 {
+        2 * self.value
+    }
+}
+
+#[tvm_ffi::export(name = "define_elsewhere", crate = crate::define::elsewhere::runtime)]
+fn twice(object: &Obj<Elsewhere>) -> i64 {
+    object.twice()
+}
+
+#[test]
+fn macros_find_the_crate_by_a_path() {
+    unsafe extern "C" {
+        fn __tvm_ffi_define_elsewhere(_: *mut std::ffi::c_void, _: *const TVMFFIAny, _: i32, _: *mut TVMFFIAny) -> i32;
+    }
+    // SAFETY: an exported function follows the calling convention.
+    let twice = unsafe { Function::from_extern_c(std::ptr::null_mut(), __tvm_ffi_define_elsewhere, None) };
+    assert_eq!(twice.call_as::<i64>((Obj::new(Elsewhere { value: 4 }).unwrap(),)).unwrap(), 8);
 }

@@ -20,6 +20,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Says that nobody registers the type any more, also where that has failed or panicked.
+struct Over<'a>(&'a Mutex<Option<ThreadId>>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
 impl TypeSlot {
     /// An empty place.
     #[expect(clippy::new_without_default, reason = "a place of its own is a static variable")]
@@ -51,9 +60,9 @@ impl TypeSlot {
             return Ok(index);
         }
         *lock(&self.registering) = Some(this);
-        let index = register();
-        *lock(&self.registering) = None;
-        let index = index?;
+        let over = Over(&self.registering);
+        let index = register()?;
+        drop(over);
         self.index.store(index.0, Ordering::Release);
         Ok(index)
     }

@@ -56,10 +56,8 @@ pub(super) fn load_from_bytes(kind: &str, bytes: Bytes) -> Result<Module> {
 }
 
 pub(super) fn load_from_file(path: &Path) -> Result<Module> {
-    // A library would find another runtime, where there is one. On Windows it names the one that it wants, which is looked at then.
-    if cfg!(not(windows)) {
-        check_shared()?;
-    }
+    // A library would find another runtime, where there is one.
+    check_shared()?;
     let shown = path.display();
     let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {shown}")))?;
     let format = path

@@ -1,6 +1,6 @@
 //! Runtimes by the system's loader of ELF and Mach-O files.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_void};
 
 use super::{MARK, Runtime};
 
@@ -83,7 +83,11 @@ pub(crate) fn open(file: &str) -> Result<Runtime, String> {
 /// The files that are open.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn files() -> Vec<CString> {
-    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: libc::size_t, files: *mut c_void) -> c_int {
+    unsafe extern "C" fn note(
+        info: *mut libc::dl_phdr_info,
+        _size: libc::size_t,
+        files: *mut c_void,
+    ) -> std::ffi::c_int {
         // SAFETY: the loader passes a filled structure, and the list that `files` below gives it.
         unsafe {
             let name = (*info).dlpi_name;
@@ -111,7 +115,11 @@ fn files() -> Vec<CString> {
 pub(crate) fn changes() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: libc::size_t, adds: *mut c_void) -> c_int {
+        unsafe extern "C" fn note(
+            info: *mut libc::dl_phdr_info,
+            _size: libc::size_t,
+            adds: *mut c_void,
+        ) -> std::ffi::c_int {
             // SAFETY: glibc passes the whole structure, and the number below.
             unsafe { *adds.cast::<u64>() = (*info).dlpi_adds };
             // No more of them.

@@ -21,6 +21,13 @@ pub fn three_ways() -> Result<Tests> {
     compile("cc", &[], &source("rust_three_ways/kernel.c"), &kernel_object)?;
     link_program("cc", &[text(&kernel_object)], &["-shared"], &kernel)?;
     let kernel = text(&kernel);
+    // The same, bound to upstream's runtime.
+    let (bound_object, bound) = (folder.join("bound.o"), folder.join("bound.so"));
+    compile("cc", &["-DSIGNALS"], &source("rust_three_ways/kernel.c"), &bound_object)?;
+    let library = library_in(&upstream().join("lib"), "tvm_ffi");
+    let options = [&["-shared"], &library.each_ref().map(String::as_str)[..]].concat();
+    link_program("cc", &[text(&bound_object)], &options, &bound)?;
+    let bound = text(&bound);
     let runtimes =
         [text(&upstream().join("lib/libtvm_ffi.so")), text(&runtime_library(None)?.join("libtvm_ffi_runtime.so"))];
     let mut tests = Tests::default();
@@ -35,7 +42,13 @@ pub fn three_ways() -> Result<Tests> {
                     let command = without_stacks(cmd(&program, &[&kernel])).env("TVM_FFI_LIBRARY", runtime);
                     expect(&mut tests, &format!("{way}, {runtime}"), command, REPORT)?;
                 }
-                refuses_to_start(&mut tests, &program, &kernel)?;
+                let command = without_stacks(cmd(&program, &[&bound])).env("TVM_FFI_LIBRARY", &runtimes[0]);
+                expect(&mut tests, "external, a library that is bound to the runtime", command, REPORT)?;
+                refuses(&mut tests, &program, &kernel, "no TVM FFI runtime: *TVM_FFI_LIBRARY")?;
+            }
+            "hidden" => {
+                expect(&mut tests, way, without_stacks(cmd(&program, &[&kernel])), REPORT)?;
+                refuses(&mut tests, &program, &bound, "another TVM FFI runtime*is hidden*feature `external`")?;
             }
             _ => expect(&mut tests, way, without_stacks(cmd(&program, &[&kernel])), REPORT)?,
         }
@@ -73,10 +86,14 @@ fn symbols(tests: &mut Tests, file: &str, exports: bool) -> Result {
     Err(Failure { what: format!("{file} has {count} of the C symbols, {defined} of them its own"), tests: *tests })
 }
 
-/// Without a runtime the program says what to do.
-fn refuses_to_start(tests: &mut Tests, program: &str, kernel: &str) -> Result {
-    let script = r#"out=$("$0" "$1" 2>&1) && exit 1; case $out in *"no TVM FFI runtime"*TVM_FFI_LIBRARY*) ;; *) echo "$out"; exit 1;; esac"#;
-    without_stacks(cmd("sh", &["-c", script, program, kernel])).env("TVM_FFI_LIBRARY", "/no/such/library").run()?;
+/// The program says what to do where there is no runtime, or another one: what it prints has these parts.
+fn refuses(tests: &mut Tests, program: &str, kernel: &str, parts: &str) -> Result {
+    let patterns: Vec<String> = parts.split('*').map(|part| format!("'{part}'")).collect();
+    let script = format!(
+        r#"out=$("$0" "$1" 2>&1) && exit 1; case $out in *{}*) ;; *) echo "$out"; exit 1;; esac"#,
+        patterns.join("*")
+    );
+    without_stacks(cmd("sh", &["-c", &script, program, kernel])).env("TVM_FFI_LIBRARY", "/no/such/library").run()?;
     tests.passed += 1;
     Ok(())
 }
