@@ -36,13 +36,15 @@ unsafe impl Sync for Builtin {}
 static BUILTIN: Builtin =
     Builtin(TVMFFICustomAllocator { allocate: Some(builtin_allocate), context: std::ptr::null_mut() });
 
-/// NULL stands for the builtin allocator.
-static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(std::ptr::null_mut());
+const fn builtin() -> *mut TVMFFICustomAllocator {
+    (&raw const BUILTIN.0).cast_mut()
+}
+
+static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(builtin());
 
 /// The allocator that new objects use; never NULL.
 pub fn current_allocator() -> *mut TVMFFICustomAllocator {
-    let current = CURRENT.load(Ordering::Acquire);
-    if current.is_null() { (&raw const BUILTIN.0).cast_mut() } else { current }
+    CURRENT.load(Ordering::Acquire)
 }
 
 /// Installs the allocator of objects created from now on; NULL restores the builtin one.
@@ -51,7 +53,7 @@ pub fn current_allocator() -> *mut TVMFFICustomAllocator {
 /// A non-NULL allocator, its context and its function must stay valid for the whole process and
 /// follow the contract of `TVMFFICustomAllocator`.
 pub unsafe fn set_current_allocator(allocator: *mut TVMFFICustomAllocator) {
-    CURRENT.store(allocator, Ordering::Release);
+    CURRENT.store(if allocator.is_null() { builtin() } else { allocator }, Ordering::Release);
 }
 
 unsafe extern "C" fn builtin_allocate(
@@ -132,7 +134,7 @@ unsafe extern "C" fn delete_aligned(body: *mut c_void) {
 #[inline]
 fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
     let allocator = CURRENT.load(Ordering::Acquire);
-    if allocator.is_null() { allocate_builtin(layout) } else { allocate_custom(allocator, layout, type_index) }
+    if allocator == builtin() { allocate_builtin(layout) } else { allocate_custom(allocator, layout, type_index) }
 }
 
 #[cold]
