@@ -36,8 +36,11 @@ unsafe impl Sync for Builtin {}
 static BUILTIN: Builtin =
     Builtin(TVMFFICustomAllocator { allocate: Some(builtin_allocate), context: std::ptr::null_mut() });
 
-/// NULL stands for the builtin allocator.
-static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(std::ptr::null_mut());
+const fn builtin() -> *mut TVMFFICustomAllocator {
+    (&raw const BUILTIN.0).cast_mut()
+}
+
+static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(builtin());
 
 /// The allocator that new objects use; never NULL.
 pub fn current_allocator() -> *mut TVMFFICustomAllocator {
@@ -49,8 +52,7 @@ pub fn current_allocator() -> *mut TVMFFICustomAllocator {
             return current;
         }
     }
-    let current = CURRENT.load(Ordering::Acquire);
-    if current.is_null() { (&raw const BUILTIN.0).cast_mut() } else { current }
+    CURRENT.load(Ordering::Acquire)
 }
 
 /// Installs the allocator of objects created from now on; NULL restores the builtin one.
@@ -65,7 +67,7 @@ pub unsafe fn set_current_allocator(allocator: *mut TVMFFICustomAllocator) {
         unsafe { set(allocator) };
         return;
     }
-    CURRENT.store(allocator, Ordering::Release);
+    CURRENT.store(if allocator.is_null() { builtin() } else { allocator }, Ordering::Release);
 }
 
 unsafe extern "C" fn builtin_allocate(
@@ -146,7 +148,7 @@ unsafe extern "C" fn delete_aligned(body: *mut c_void) {
 #[inline]
 fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
     let allocator = CURRENT.load(Ordering::Acquire);
-    if allocator.is_null() { allocate_builtin(layout) } else { allocate_custom(allocator, layout, type_index) }
+    if allocator == builtin() { allocate_builtin(layout) } else { allocate_custom(allocator, layout, type_index) }
 }
 
 #[cold]
