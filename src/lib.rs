@@ -133,3 +133,8 @@ struct Artifacts;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/signatures.md")]
 struct Signatures;
+
+/// The examples of `docs/rust-api.md`, run as doc tests. They need no backend.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rust-api.md")]
+struct RustApi;

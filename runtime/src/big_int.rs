@@ -16,6 +16,7 @@ use crate::function::Function;
 use crate::heap::{ObjectLayout, ObjectRef, make_object};
 use crate::stable_hash;
 use crate::string::Str;
+#[cfg(not(feature = "external"))]
 use crate::type_table::Definition;
 
 #[repr(C)]
@@ -380,6 +381,7 @@ wide_integers!(i128, u128);
 try_from_any!(BigInt, i128, u128);
 
 /// What is registered about the type from the start.
+#[cfg(not(feature = "external"))]
 pub(crate) fn types() -> Vec<Definition> {
     // SAFETY: the attributes take addresses of functions of this kind.
     let address = |function: *const ()| unsafe { Any::from_opaque_ptr(function.cast_mut().cast()) };

@@ -1,5 +1,6 @@
 //! The boundary of C functions: the guard around their bodies, and the checks of their arguments.
 
+use std::any::Any;
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,23 +8,42 @@ use crate::abi::TVMFFIByteArray;
 use crate::error::{Error, Result, from_panic, kind, set_raised};
 
 /// Runs the body of a C function: 0 for success, or -1 with the error raised.
+#[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> c_int {
     guard_value(-1, || body().map(|()| 0))
 }
 
 /// Runs the body of a C function that returns a value; `failure` is returned with the error raised.
+#[inline]
 pub(crate) fn guard_value<T>(failure: T, body: impl FnOnce() -> Result<T>) -> T {
-    let error = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => return value,
-        Ok(Err(error)) => error,
-        Err(payload) => from_panic(payload),
-    };
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(error)) => {
+            raise(error);
+            failure
+        }
+        Err(payload) => {
+            raise_panic(payload);
+            failure
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn raise(error: Error) {
     set_raised(error);
-    failure
+}
+
+#[cold]
+#[inline(never)]
+fn raise_panic(payload: Box<dyn Any + Send>) {
+    set_raised(from_panic(payload));
 }
 
 /// The error of an argument that must not be NULL.
 #[cold]
+#[inline(never)]
 pub(crate) fn null_argument(name: &str) -> Error {
     Error::new(kind::VALUE_ERROR, &format!("argument `{name}` is NULL"))
 }
@@ -32,12 +52,14 @@ pub(crate) fn null_argument(name: &str) -> Error {
 ///
 /// # Safety
 /// A non-NULL pointer must be valid to read for `'a`.
+#[inline]
 pub(crate) unsafe fn required<'a, T>(ptr: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: promised by the caller.
     unsafe { ptr.as_ref() }.ok_or_else(|| null_argument(name))
 }
 
 /// Checks that an out argument is not NULL.
+#[inline]
 pub(crate) fn required_out<T>(ptr: *mut T, name: &str) -> Result<*mut T> {
     if ptr.is_null() {
         return Err(null_argument(name));
@@ -49,6 +71,7 @@ pub(crate) fn required_out<T>(ptr: *mut T, name: &str) -> Result<*mut T> {
 ///
 /// # Safety
 /// A non-NULL pointer must be a valid byte array for `'a`.
+#[inline]
 pub(crate) unsafe fn required_bytes<'a>(ptr: *const TVMFFIByteArray, name: &str) -> Result<&'a [u8]> {
     // SAFETY: promised by the caller.
     unsafe { required(ptr, name).map(|array| array.as_slice()) }

@@ -6,34 +6,66 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::abi::*;
 use crate::error::raised_error;
 use crate::error::{Error, Result, kind, runtime_error, set_raised, value_error};
 use crate::tensor::Tensor;
 
+/// Devices whose streams have a place of their own: these types, with these many ids each.
+const DEVICE_TYPES: usize = 20;
+const DEVICE_IDS: usize = 16;
+
 thread_local! {
-    static STREAMS: RefCell<HashMap<(i32, i32), *mut c_void>> = RefCell::new(HashMap::new());
+    /// Streams by device type and id, NULL where none is set. Neither to make nor to drop takes anything, so that a thread finds its
+    /// streams by one address, to its end.
+    static STREAMS: [[Cell<*mut c_void>; DEVICE_IDS]; DEVICE_TYPES] =
+        const { [const { [const { Cell::new(std::ptr::null_mut()) }; DEVICE_IDS] }; DEVICE_TYPES] };
+    /// Those of all other devices.
+    static OTHER_STREAMS: RefCell<HashMap<(i32, i32), *mut c_void>> = RefCell::new(HashMap::new());
     static ALLOCATOR: Cell<Option<DLPackManagedTensorAllocator>> = const { Cell::new(None) };
 }
 
-static GLOBAL_ALLOCATOR: RwLock<Option<DLPackManagedTensorAllocator>> = RwLock::new(None);
+/// The process's allocator, NULL for none.
+static GLOBAL_ALLOCATOR: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// What `look` does with the place of a device's stream in this thread, or `None` where the device has none.
+#[inline]
+fn with_place<T>(device: DLDevice, look: impl FnOnce(&Cell<*mut c_void>) -> T) -> Option<T> {
+    let (ty, id) = (usize::try_from(device.device_type.0).ok()?, usize::try_from(device.device_id).ok()?);
+    if ty >= DEVICE_TYPES || id >= DEVICE_IDS {
+        return None;
+    }
+    STREAMS.with(|streams| Some(look(streams.get(ty)?.get(id)?)))
+}
 
 /// Sets this thread's stream of a device and returns the one before, NULL if there was none.
+#[inline]
 pub(crate) fn set_stream(device: DLDevice, stream: *mut c_void) -> Result<*mut c_void> {
+    with_place(device, |place| place.replace(stream)).map_or_else(|| set_other_stream(device, stream), Ok)
+}
+
+#[cold]
+fn set_other_stream(device: DLDevice, stream: *mut c_void) -> Result<*mut c_void> {
     if device.device_type.0 < 0 || device.device_id < 0 {
         return Err(value_error(&format!("no such device: {device}")));
     }
     let key = (device.device_type.0, device.device_id);
-    let old = STREAMS.try_with(|streams| streams.borrow_mut().insert(key, stream));
+    let old = OTHER_STREAMS.try_with(|streams| streams.borrow_mut().insert(key, stream));
     Ok(old.ok().flatten().unwrap_or(std::ptr::null_mut()))
 }
 
 /// This thread's stream of a device, NULL if none is set.
+#[inline]
 pub(crate) fn stream(device: DLDevice) -> *mut c_void {
+    with_place(device, Cell::get).unwrap_or_else(|| other_stream(device))
+}
+
+#[cold]
+fn other_stream(device: DLDevice) -> *mut c_void {
     let key = (device.device_type.0, device.device_id);
-    let found = STREAMS.try_with(|streams| streams.borrow().get(&key).copied());
+    let found = OTHER_STREAMS.try_with(|streams| streams.borrow().get(&key).copied());
     found.ok().flatten().unwrap_or(std::ptr::null_mut())
 }
 
@@ -43,16 +75,19 @@ pub(crate) fn set_allocator(
     global: bool,
 ) -> Option<DLPackManagedTensorAllocator> {
     if global {
-        *GLOBAL_ALLOCATOR.write().unwrap_or_else(PoisonError::into_inner) = allocator;
+        let pointer = allocator.map_or(std::ptr::null_mut(), |allocator| allocator as *mut c_void);
+        GLOBAL_ALLOCATOR.store(pointer, Ordering::Release);
     }
-    let old = ALLOCATOR.try_with(|place| place.replace(allocator));
-    old.ok().flatten()
+    ALLOCATOR.with(|place| place.replace(allocator))
 }
 
 /// This thread's allocator, or else the process's.
 pub(crate) fn allocator() -> Option<DLPackManagedTensorAllocator> {
-    let own = ALLOCATOR.try_with(Cell::get).ok().flatten();
-    own.or_else(|| *GLOBAL_ALLOCATOR.read().unwrap_or_else(PoisonError::into_inner))
+    // SAFETY: the pointer is NULL, which is None, or an allocator that was stored.
+    let global = || unsafe {
+        transmute::<*mut c_void, Option<DLPackManagedTensorAllocator>>(GLOBAL_ALLOCATOR.load(Ordering::Acquire))
+    };
+    ALLOCATOR.with(Cell::get).or_else(global)
 }
 
 unsafe extern "C" fn raise_allocator_error(_error_ctx: *mut c_void, kind: *const c_char, message: *const c_char) {
@@ -108,14 +143,10 @@ type CheckSignals = unsafe extern "C" fn() -> c_int;
 type GilEnsure = unsafe extern "C" fn() -> *mut c_void;
 type GilRelease = unsafe extern "C" fn(*mut c_void);
 
-struct PythonApi {
-    check_signals: Option<CheckSignals>,
-    gil_ensure: Option<GilEnsure>,
-    gil_release: Option<GilRelease>,
-}
-
-static PYTHON_API: RwLock<PythonApi> =
-    RwLock::new(PythonApi { check_signals: None, gil_ensure: None, gil_release: None });
+/// Functions of Python's C API, NULL where they are not registered.
+static CHECK_SIGNALS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static GIL_ENSURE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static GIL_RELEASE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Registers a function of the surrounding environment.
 ///
@@ -125,34 +156,35 @@ static PYTHON_API: RwLock<PythonApi> =
 /// # Safety
 /// `symbol` must be NULL or the function of that name in Python's C API.
 pub(crate) unsafe fn register_api(name: &str, symbol: *mut c_void) -> Result<()> {
-    let mut api = PYTHON_API.write().unwrap_or_else(PoisonError::into_inner);
-    let mut is_known = true;
-    // SAFETY: a pointer and an optional function pointer have the same size, and NULL is None; the
-    // caller promises the signature that goes with the name.
-    unsafe {
-        match name {
-            "PyErr_CheckSignals" => api.check_signals = transmute::<*mut c_void, Option<CheckSignals>>(symbol),
-            "PyGILState_Ensure" => api.gil_ensure = transmute::<*mut c_void, Option<GilEnsure>>(symbol),
-            "PyGILState_Release" => api.gil_release = transmute::<*mut c_void, Option<GilRelease>>(symbol),
-            _ => is_known = false,
-        }
-    }
-    // An error is made without the lock: its allocator may be somebody's code.
-    drop(api);
-    if is_known { Ok(()) } else { Err(value_error(&format!("Unknown env API {name}"))) }
+    let place = match name {
+        "PyErr_CheckSignals" => &CHECK_SIGNALS,
+        "PyGILState_Ensure" => &GIL_ENSURE,
+        "PyGILState_Release" => &GIL_RELEASE,
+        _ => return Err(value_error(&format!("Unknown env API {name}"))),
+    };
+    place.store(symbol, Ordering::Release);
+    Ok(())
 }
 
-/// Lets the surrounding environment handle its signals. No environment, no signals.
+/// Lets the surrounding environment handle its signals, and says whether it went well: else a handler has set an error in the
+/// environment. No environment, no signals.
 ///
 /// # Errors
-/// Kind `EnvErrorAlreadySet` when a handler has set an error in the environment.
-pub(crate) fn check_signals() -> Result<()> {
-    let (check, ensure, release) = {
-        let api = PYTHON_API.read().unwrap_or_else(PoisonError::into_inner);
-        (api.check_signals, api.gil_ensure, api.gil_release)
-    };
-    let Some(check) = check else {
-        return Ok(());
+/// `InternalError` where the environment has not registered all that is needed.
+#[inline]
+pub(crate) fn check_signals() -> Result<bool> {
+    let check = CHECK_SIGNALS.load(Ordering::Acquire);
+    if check.is_null() { Ok(true) } else { run_check(check) }
+}
+
+fn run_check(check: *mut c_void) -> Result<bool> {
+    // SAFETY: a place holds NULL, which is None, or the function that `register_api` was promised; this one is not NULL.
+    let (check, ensure, release) = unsafe {
+        (
+            transmute::<*mut c_void, CheckSignals>(check),
+            transmute::<*mut c_void, Option<GilEnsure>>(GIL_ENSURE.load(Ordering::Acquire)),
+            transmute::<*mut c_void, Option<GilRelease>>(GIL_RELEASE.load(Ordering::Acquire)),
+        )
     };
     let (Some(ensure), Some(release)) = (ensure, release) else {
         return Err(Error::new(
@@ -167,8 +199,5 @@ pub(crate) fn check_signals() -> Result<()> {
         release(state);
         code
     };
-    if code == 0 {
-        return Ok(());
-    }
-    Err(Error::new("EnvErrorAlreadySet", ""))
+    Ok(code == 0)
 }

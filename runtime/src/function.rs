@@ -112,6 +112,18 @@ impl Function {
         Self::with_payload(safe_call, keep_alive)
     }
 
+    /// A function of a library: a symbol, whose callable receives NULL as its handle, as upstream passes. `keep_alive`, which keeps the
+    /// library open, is dropped when the function is freed.
+    ///
+    /// # Safety
+    /// As for [`Function::from_extern_c`], for as long as `keep_alive` lives.
+    pub(crate) unsafe fn from_symbol(safe_call: TVMFFISafeCallType, keep_alive: impl Send + Sync + 'static) -> Self {
+        fn make<T>(payload: SymbolOf<T>) -> Function {
+            Function::with_payload(call_symbol::<T>, payload)
+        }
+        make(SymbolOf { safe_call, _keep_alive: keep_alive })
+    }
+
     /// The callable in the object's cell. Call it with [`Function::as_raw_handle`] as handle and
     /// keep `self` alive meanwhile.
     #[inline]
@@ -149,12 +161,11 @@ impl Function {
         // SAFETY: the views are valid for the call, and the result is None.
         let code = unsafe { self.call_raw(raw, &mut result) };
         if code == 0 {
-            // SAFETY: on success the result is an owned value, or stayed None.
-            return unsafe { Any::from_result(result) };
+            // SAFETY: on success the result is an owned value, or stayed None; the callable has just written it.
+            return unsafe { Any::from_result(TVMFFIAny::read_parts(&raw const result)) };
         }
-        // SAFETY: a result that was written before the failure is an owned value: dropped here.
-        drop(unsafe { Any::from_raw(result) });
-        Err(raised_error(code))
+        // SAFETY: a result that was written before the failure is an owned value.
+        Err(unsafe { failed_call(code, result) })
     }
 
     /// Calls the function and returns its code, without looking at the result or a raised error.
@@ -179,8 +190,21 @@ impl fmt::Debug for Function {
     }
 }
 
+/// The error of a call that has failed with `code`.
+///
+/// # Safety
+/// The result must be an owned value, which is dropped.
+#[cold]
+#[inline(never)]
+unsafe fn failed_call(code: i32, result: TVMFFIAny) -> Error {
+    // SAFETY: promised by the caller.
+    drop(unsafe { Any::from_raw(result) });
+    raised_error(code)
+}
+
 /// Raises `error` as the failure of a callable.
 #[cold]
+#[inline(never)]
 fn raise(error: Error) -> i32 {
     error::set_raised(error);
     -1
@@ -222,7 +246,7 @@ where
     match catch_unwind(AssertUnwindSafe(|| closure(args))) {
         Ok(Ok(value)) => {
             // SAFETY: the result is writable and owns nothing.
-            unsafe { result.write(value.into_raw()) };
+            unsafe { result.write(value.into_fresh_raw()) };
             0
         }
         Ok(Err(error)) => raise(error),
@@ -256,4 +280,23 @@ unsafe extern "C" fn call_callback(
     let callback = unsafe { &(*handle.cast::<FunctionObject<Callback>>()).payload };
     // SAFETY: the arguments are passed on under the same convention.
     unsafe { (callback.safe_call)(callback.self_, args, num_args, result) }
+}
+
+/// A callable of a library, and what keeps the library open.
+struct SymbolOf<T> {
+    safe_call: TVMFFISafeCallType,
+    _keep_alive: T,
+}
+
+/// The callable of [`Function::from_symbol`].
+unsafe extern "C" fn call_symbol<T>(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32 {
+    // SAFETY: the handle is the function object that holds this callable, alive for the call.
+    let symbol = unsafe { &(*handle.cast::<FunctionObject<SymbolOf<T>>>()).payload };
+    // SAFETY: the arguments are passed on under the same convention.
+    unsafe { (symbol.safe_call)(std::ptr::null_mut(), args, num_args, result) }
 }

@@ -45,29 +45,38 @@ unsafe impl<T> ObjectLayout for BytesView<T> {
 }
 
 /// An owned value of a small or a heap type.
+#[inline]
 fn new_value(bytes: &[u8], small: TypeIndex, heap: TypeIndex) -> TVMFFIAny {
     if let Some(value) = small_value(bytes, small) {
         return value;
     }
-    let object = if heap == TypeIndex::STR {
-        new_heap::<{ TypeIndex::STR.0 }>(bytes)
-    } else {
-        new_heap::<{ TypeIndex::BYTES.0 }>(bytes)
-    };
-    TVMFFIAny::from_ptr(heap, object.cast())
+    let new =
+        if heap == TypeIndex::STR { new_heap::<{ TypeIndex::STR.0 }> } else { new_heap::<{ TypeIndex::BYTES.0 }> };
+    TVMFFIAny::from_ptr(heap, new(bytes).cast())
 }
 
 /// The value that holds `bytes` itself, when they are few enough.
 #[inline]
 pub(crate) fn small_value(bytes: &[u8], small: TypeIndex) -> Option<TVMFFIAny> {
-    if bytes.len() > MAX_SMALL_LEN {
-        return None;
-    }
-    let mut v_bytes = [0; 8];
-    v_bytes[..bytes.len()].copy_from_slice(bytes);
+    let len = bytes.len();
+    // Two reads that may overlap fill a register; a copy of some bytes would go through memory, in pieces.
+    let low = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        _ if len > MAX_SMALL_LEN => return None,
+        (Some(&first), Some(&last)) => {
+            u64::from(u32::from_le_bytes(first)) | u64::from(u32::from_le_bytes(last)) << (8 * (len - 4))
+        }
+        _ => match *bytes {
+            [] => 0,
+            [a] => u64::from(a),
+            [a, b] => u64::from(u16::from_le_bytes([a, b])),
+            [a, b, c, ..] => u64::from(u16::from_le_bytes([a, b])) | u64::from(c) << 16,
+        },
+    };
+    let v_bytes = low.to_le_bytes();
     Some(TVMFFIAny { type_index: small.0, zero_padding: bytes.len() as u32, v: TVMFFIAnyValue { v_bytes } })
 }
 
+#[inline(never)]
 fn new_heap<const INDEX: i32>(bytes: &[u8]) -> *mut TVMFFIObject {
     let object = make_object::<BytesObject<INDEX>>(bytes.len() + 1, |header, tail| {
         // SAFETY: the tail has room for the bytes and the NUL, and is new, so nothing overlaps.
@@ -216,12 +225,14 @@ impl Str {
 }
 
 /// An owned string value from bytes as C gives them, which need not be UTF-8.
+#[inline]
 pub(crate) fn raw_str_from_bytes(bytes: &[u8]) -> TVMFFIAny {
     new_value(bytes, TypeIndex::SMALL_STR, TypeIndex::STR)
 }
 
 impl Bytes {
     /// A copy of `bytes`.
+    #[inline]
     pub fn new(bytes: &[u8]) -> Self {
         Self(new_value(bytes, TypeIndex::SMALL_BYTES, TypeIndex::BYTES))
     }
@@ -269,6 +280,18 @@ impl Hash for Str {
 impl Hash for Bytes {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
+    }
+}
+
+impl Default for Str {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::new(&[])
     }
 }
 

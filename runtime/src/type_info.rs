@@ -22,9 +22,27 @@ const fn place(index: usize) -> (usize, usize, usize) {
     (segment, FIRST << segment, shifted - (FIRST << segment))
 }
 
-/// The info of a type, if something has published it.
+/// The info of a type, if it is registered.
 #[inline]
 pub(crate) fn get(index: i32) -> Option<*mut TVMFFITypeInfo> {
+    let info = published(index);
+    #[cfg(feature = "external")]
+    let info = info.or_else(|| crate::external::type_info(index, publish));
+    info
+}
+
+/// The info of a type that is registered for certain, as that of any object is.
+#[inline]
+pub(crate) fn of_registered(index: i32) -> Option<*mut TVMFFITypeInfo> {
+    let info = published(index);
+    #[cfg(feature = "external")]
+    let info = info.or_else(|| crate::external::registered_type_info(index, publish));
+    info
+}
+
+/// The info of a type, if something has published it.
+#[inline]
+fn published(index: i32) -> Option<*mut TVMFFITypeInfo> {
     let (segment, _, offset) = place(usize::try_from(index).ok()?);
     let slots = SEGMENTS.get(segment)?.load(Ordering::Acquire);
     if slots.is_null() {
@@ -36,7 +54,7 @@ pub(crate) fn get(index: i32) -> Option<*mut TVMFFITypeInfo> {
 }
 
 /// Publishes the info of a type, which must never be freed. One thread at a time calls this.
-pub(crate) fn publish(index: i32, info: &'static mut TVMFFITypeInfo) {
+pub(crate) fn publish(index: i32, info: *mut TVMFFITypeInfo) {
     let Ok(index) = usize::try_from(index) else { return };
     let (segment, len, offset) = place(index);
     let Some(segment) = SEGMENTS.get(segment) else { return };

@@ -127,6 +127,65 @@ fn backtrace_text_is_there() {
     assert!(text.starts_with(b"  File \"file.c\", line 7, in f\n"));
 }
 
+#[test]
+#[cfg(not(miri))]
+fn whole_stacks_are_in_upstreams_form() {
+    let set = |name: &str, value: &str| {
+        // SAFETY: no other test runs in this process.
+        unsafe { std::env::set_var(name, value) }
+    };
+    let status = alone("errors::whole_stacks_are_in_upstreams_form", || {
+        set("TVM_FFI_BACKTRACE", "1");
+        let lines = |text: &str| {
+            let in_form =
+                |line: &&str| line.starts_with("  File \"") && line.contains(", line ") && line.contains(", in ");
+            assert_eq!(text.lines().filter(in_form).count(), text.lines().count(), "{text}");
+            text.lines().count()
+        };
+        let line = line!() + 1;
+        let text = Error::new("ValueError", "here").backtrace();
+        assert!(lines(&text) > 3, "{text}");
+        let first = text.lines().next().unwrap();
+        assert!(first.contains("errors.rs\"") && first.contains(&format!(", line {line}, in ")), "{text}");
+        // SAFETY: the strings are NUL-terminated.
+        let place = || unsafe { (*TVMFFIBacktrace(c"file.c".as_ptr(), 7, c"f".as_ptr(), 0)).as_slice().to_vec() };
+        assert!(place().starts_with(b"  File \"file.c\", line 7, in f\n"));
+        set("TVM_TRACEBACK_LIMIT", "2");
+        assert_eq!(lines(&Error::new("ValueError", "here").backtrace()), 2);
+        assert_eq!(lines(str::from_utf8(&place()).unwrap()), 2);
+        set("TVM_TRACEBACK_LIMIT", "-1");
+        assert!(lines(&Error::new("ValueError", "here").backtrace()) > 3);
+    });
+    assert!(status.success());
+}
+
+#[test]
+#[cfg(not(miri))]
+fn signals_come_back_as_a_code() {
+    unsafe extern "C" fn ensure() -> *mut c_void {
+        std::ptr::dangling_mut::<u8>().cast()
+    }
+    unsafe extern "C" fn release(_state: *mut c_void) {}
+    unsafe extern "C" fn check() -> i32 {
+        5
+    }
+    let status = alone("errors::signals_come_back_as_a_code", || {
+        let register = |name: &std::ffi::CStr, symbol: *const c_void| {
+            // SAFETY: the name is a string, and the function that of the name.
+            assert_eq!(unsafe { TVMFFIEnvRegisterCAPI(name.as_ptr(), symbol.cast_mut()) }, 0);
+        };
+        register(c"PyErr_CheckSignals", check as *const c_void);
+        // Upstream ends the process where the lock's functions are missing.
+        assert_eq!(raised(TVMFFIEnvCheckSignals()).kind(), "InternalError");
+        register(c"PyGILState_Ensure", ensure as *const c_void);
+        register(c"PyGILState_Release", release as *const c_void);
+        // The environment has the error.
+        assert_eq!(TVMFFIEnvCheckSignals(), -1);
+        assert!(take_raised().is_none());
+    });
+    assert!(status.success());
+}
+
 unsafe extern "C" fn silent_failure(
     handle: *mut c_void,
     _args: *const TVMFFIAny,

@@ -47,6 +47,7 @@ FUNCTION(__tvm_ffi__metadata_twice) { return string("{\"type_schema\": 1}", 18, 
 FUNCTION(__tvm_ffi__doc_twice) { return string("Doubles.", 8, result); }
 FUNCTION(__tvm_ffi__doc_odd) { result->type_index = 1; return 0; }
 FUNCTION(__tvm_ffi_odd) { return 0; }
+FUNCTION(__tvm_ffi_has_handle) { result->type_index = 2; result->v_int64 = handle != NULL; return 0; }
 FUNCTION(__tvm_ffi_call_imported) {
   void* function;
   if (TVMFFIEnvModLookupFromImports(__tvm_ffi__library_ctx, "imported", &function) != 0) return -1;
@@ -156,6 +157,8 @@ fn functions_of_a_library_are_found() {
     let twice = function(&module, "twice");
     assert_eq!(twice.call((21,)).unwrap().cast::<i64>().unwrap(), 42);
     assert_eq!(twice.call(()).unwrap_err().to_string(), "TypeError: twice takes an int");
+    // As upstream: a function of a library has no object of its own.
+    assert!(!function(&module, "has_handle").call(()).unwrap().cast::<bool>().unwrap());
     for name in ["", "thrice", "twice\0", "_tvm_ffi_twice", "_library_ctx"] {
         assert!(module.get_function(name).unwrap().is_none(), "{name:?}");
         assert!(!module.implements_function(name, true).unwrap());
@@ -428,8 +431,9 @@ fn files_are_loaded_by_their_format() {
     std::fs::copy(&path, &other).unwrap();
     assert!(loaded(other.to_str().unwrap()).is_ok());
     let error = loaded("a.libraries_test").unwrap_err();
-    let message = "Loader for `.libraries_test` files is not registered: the global function \
-                   `ffi.Module.load_from_file.libraries_test`";
+    let message = "Loader for `.libraries_test` files is not registered, resolved to \
+                   (ffi.Module.load_from_file.libraries_test) in the global registry.Ensure that you have loaded the correct \
+                   runtime code, andthat you are on the correct hardware architecture.";
     assert_eq!((error.kind(), error.message()), ("RuntimeError", message));
     assert_eq!(loaded("/no.dot/file").unwrap_err().message(), "Failed to get file format from /no.dot/file");
     let missing = directory.path().join("missing.so");

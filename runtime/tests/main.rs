@@ -6,18 +6,23 @@
 mod big_int;
 mod collections;
 mod containers;
+mod define;
 mod errors;
 mod functions;
 #[cfg(not(miri))]
 mod libraries;
 mod library_bin;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod live;
 mod modules;
 mod null_arguments;
 mod objects;
+mod reflection;
 mod registry;
 mod sound;
 mod support;
 mod system_lib;
 mod tensors;
+mod typed;
 mod types;
 mod values;

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use tvm_ffi_runtime::abi::*;
 use tvm_ffi_runtime::capi::*;
 use tvm_ffi_runtime::registry::*;
@@ -85,4 +87,45 @@ fn builtins_are_there() {
     assert_eq!(string.call((1,)).unwrap_err().kind(), "TypeError");
     let remove = get_global("ffi.FunctionRemoveGlobal").unwrap();
     assert!(!remove.call(("test.nothing",)).unwrap().cast::<bool>().unwrap());
+}
+
+/// Those who read a global function find one, however often it is replaced, and each function is dropped when it is replaced or removed.
+#[test]
+fn functions_are_read_while_others_replace_them() {
+    let rounds = if cfg!(miri) { 5 } else { 200 };
+    let alive = Arc::new(());
+    let function = |value: i64| {
+        let alive = alive.clone();
+        Function::from_packed(move |_| {
+            let _alive = &alive;
+            Ok(value.into())
+        })
+    };
+    let name = "test.replaced";
+    set_global(name, function(0), false).unwrap();
+    std::thread::scope(|scope| {
+        let readers = [(); 2].map(|()| {
+            scope.spawn(|| {
+                let mut last = 0;
+                for _ in 0..10 * rounds {
+                    let value = value_of(&get_global(name).unwrap());
+                    assert!(value >= last);
+                    last = value;
+                    std::thread::yield_now();
+                }
+            })
+        });
+        for value in 1..rounds {
+            set_global(name, function(value), true).unwrap();
+            // Other names move the table's entries to new places.
+            set_global(&format!("{name}.{value}"), function(value), false).unwrap();
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+    assert_eq!(Arc::strong_count(&alive), 1 + rounds as usize);
+    for value in 1..rounds {
+        assert!(remove_global(&format!("{name}.{value}")));
+    }
+    assert!(remove_global(name));
+    assert_eq!(Arc::strong_count(&alive), 1);
 }

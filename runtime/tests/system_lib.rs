@@ -15,6 +15,8 @@ use crate::library_bin::write;
 use crate::support::*;
 
 fn register(name: &str, symbol: *const c_void) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    crate::live::expect_system_libraries();
     let name = CString::new(name).unwrap();
     // SAFETY: tests register what the names say.
     assert_eq!(unsafe { TVMFFIEnvModRegisterSystemLibSymbol(name.as_ptr(), symbol.cast_mut()) }, 0);

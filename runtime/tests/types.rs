@@ -34,9 +34,13 @@ fn static_types_are_registered() {
     // SAFETY: a type of depth one has one ancestor.
     let got = unsafe { (**tensor.type_ancestors).type_index };
     assert_eq!(got, TypeIndex::OBJECT.0);
-    assert!(TVMFFIGetTypeInfo(-1).is_null());
-    assert!(TVMFFIGetTypeInfo(40).is_null());
-    assert!(TVMFFIGetTypeInfo(i32::MAX).is_null());
+    for unknown in [-1, 40, i32::MAX] {
+        // C++ code looks into what it gets without asking whether it is NULL.
+        let info = info(unknown);
+        assert_eq!((info.type_index, info.type_depth, info.num_fields, info.num_methods), (-1, 0, 0, 0));
+        // SAFETY: the key is never freed.
+        assert_eq!(unsafe { info.type_key.as_slice() }, b"unknown type");
+    }
 }
 
 #[test]

@@ -106,8 +106,13 @@ impl EngineBuilder {
     /// Builds the engine.
     ///
     /// # Errors
-    /// This machine has no code generator, or a foreign runtime lacks a function that wrappers need.
+    /// This machine has no code generator, a foreign runtime lacks a function that wrappers need, or, with the feature `external-runtime`,
+    /// the process has no runtime.
     pub fn build(self) -> Result<Engine, EngineError> {
+        #[cfg(feature = "external-runtime")]
+        if self.bundled {
+            runtime::check_runtime().map_err(|error| EngineError::NoRuntime { message: error.message().to_owned() })?;
+        }
         let jit = match self.bundled {
             true => self
                 .jit
@@ -180,13 +185,15 @@ impl Engine {
         self.function(&code, signature)
     }
 
-    /// Compiles wrappers into one module.
+    /// Compiles wrappers into one module. With the feature `external-runtime` there is no such thing, since an external runtime's modules
+    /// are C++ objects; [`compile_code`](Self::compile_code) and [`compile`](Self::compile) make functions.
     ///
     /// # Safety
     /// As [`compile`](Self::compile), for each kernel.
     ///
     /// # Errors
     /// As [`compile`](Self::compile), or two wrappers have one name. It's all or nothing.
+    #[cfg(not(feature = "external-runtime"))]
     pub unsafe fn compile_module<'a>(
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,

@@ -10,6 +10,7 @@ mod payload;
 mod platforms;
 mod quickstart;
 mod run;
+mod runtime_cost;
 mod steps;
 mod tools;
 mod upstream;

@@ -8,7 +8,7 @@ use crate::tools::{
     LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
     RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
 };
-use crate::{hosts, layers, payload, platforms, quickstart, upstream};
+use crate::{hosts, layers, payload, platforms, quickstart, runtime_cost, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -39,12 +39,7 @@ pub const TEST: &[Step] = &[
         needs: &[GCC_S390X, QEMU, UPSTREAM],
         run: byte_order::calls,
     },
-    Step {
-        name: "wild",
-        about: "lints, and libraries linked in this process, without a toolchain",
-        needs: &[CLIPPY],
-        run: wild,
-    },
+    Step { name: "wild", about: "libraries linked in this process, without a toolchain", needs: &[], run: wild },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
     Step {
         name: "property",
@@ -76,6 +71,12 @@ pub const TEST: &[Step] = &[
         about: "C++ programs on upstream's headers print the same on upstream's library and on ours",
         needs: &[CXX, UPSTREAM],
         run: hosts::headers,
+    },
+    Step {
+        name: "runtime-modes",
+        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; the engine on a libtvm_ffi",
+        needs: &[CLIPPY, CXX, UPSTREAM, TYPING_EXTENSIONS],
+        run: runtime_modes,
     },
     Step {
         name: "foreign",
@@ -134,7 +135,7 @@ pub const TEST: &[Step] = &[
         needs: &[MIRI, RUST_SRC],
         run: sanitizers,
     },
-    Step { name: "bench-smoke", about: "benchmarks run once", needs: &[], run: bench_smoke },
+    Step { name: "bench-smoke", about: "benchmarks run once", needs: &[UPSTREAM], run: bench_smoke },
 ];
 
 /// `cargo xtask test --bless`.
@@ -182,6 +183,12 @@ pub const BENCH: &[Step] = &[
     },
     Step { name: "many", about: "10,000 wrappers in one object", needs: &[], run: bench_many },
     Step {
+        name: "runtime",
+        about: "the runtime's C functions beside upstream's, and calls from Rust",
+        needs: &[UPSTREAM],
+        run: runtime_cost::table,
+    },
+    Step {
         name: "llvm",
         about: "LLVM beside Cranelift and against clang",
         needs: &[LLVM_22, CXX, CLANG_22],
@@ -196,12 +203,23 @@ fn fmt() -> Result {
 /// What ends a run of clippy.
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
+/// With the linker that is one for Linux, which the step `check-targets` leaves out for another platform.
 fn clippy() -> Result {
-    let sets: [&[&str]; 2] = [
-        &["clippy", "--workspace", "--all-targets"],
-        &["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--no-default-features"],
+    let linker: &[&str] = if cfg!(target_os = "linux") { &["--features", "tvm-ffi-codegen-cli/libwild"] } else { &[] };
+    let sets = [
+        [&["clippy", "--workspace", "--all-targets"], linker].concat(),
+        ["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--no-default-features"].to_vec(),
     ];
-    all(sets.map(|set| cargo(&[set, &DENY].concat())))
+    all(sets.map(|set| cargo(&[&set[..], &DENY].concat())))
+}
+
+/// The runtime on others than its own exported one: lints of each, then the program.
+fn runtime_modes() -> Result {
+    let lint = ["clippy", "-p", "tvm-ffi-runtime", "--lib", "--no-default-features", "--features"];
+    let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
+    let mut tests = all(sets.map(|features| cargo(&[&lint[..], &[features], &DENY].concat())))?;
+    tests.add(hosts::three_ways()?);
+    Ok(tests)
 }
 
 fn doc() -> Result {
@@ -229,10 +247,8 @@ fn test_minimal() -> Result {
 
 /// The linker is one for Linux.
 fn wild() -> Result {
-    let packages = ["-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli"];
     let with = ["--features", "libwild"];
     all([
-        cargo(&[&["clippy", "--all-targets"], &packages[..], &with, &DENY].concat()),
         cargo(&[&["test", "-p", "tvm-ffi-codegen", "--test", "main"], &with[..], &["link::"]].concat()),
         cargo(&[&["test", "-p", "tvm-ffi-codegen-cli"], &with[..]].concat()),
     ])
@@ -378,8 +394,10 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    all(["compile", "call", "cold_start", "many", "workloads"]
-        .map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))
+    let mut tests = all(["compile", "call", "cold_start", "many", "workloads"]
+        .map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))?;
+    tests.add(runtime_cost::smoke()?);
+    Ok(tests)
 }
 
 fn bench_compile() -> Result {

@@ -11,4 +11,5 @@ mod value;
 
 pub use arg::{Arg, ToAnyView};
 pub(crate) use objects::{exact_objects, object_values, try_from_any};
+pub(crate) use strings::text;
 pub use value::{Any, AnyView, TryFromAny};

@@ -93,15 +93,19 @@ impl From<&[u8]> for Any {
     }
 }
 
+/// The text in a value that is a string of any of the three types, without a copy.
+#[track_caller]
+pub(crate) fn text<'a>(view: &'a AnyView<'_>) -> Result<&'a str> {
+    let Some(bytes) = view.str_bytes() else {
+        return Err(type_mismatch("ffi.String", view.type_index()));
+    };
+    std::str::from_utf8(bytes).map_err(|error| value_error(&format!("string is not UTF-8: {error}")))
+}
+
 impl TryFromAny for Str {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        let Some(bytes) = view.str_bytes() else {
-            return Err(type_mismatch("ffi.String", view.type_index()));
-        };
-        if let Err(error) = std::str::from_utf8(bytes) {
-            return Err(value_error(&format!("string is not UTF-8: {error}")));
-        }
+        text(&view)?;
         let owned = view.to_owned()?;
         // SAFETY: the value is one of the string types, owned (a raw string was copied), and its
         // bytes are UTF-8.
@@ -112,7 +116,7 @@ impl TryFromAny for Str {
 impl TryFromAny for String {
     #[track_caller]
     fn try_from_view(view: AnyView<'_>) -> Result<Self> {
-        Str::try_from_view(view).map(|text| text.as_str().to_owned())
+        text(&view).map(str::to_owned)
     }
 }
 

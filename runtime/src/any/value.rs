@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 
 use crate::abi::*;
 use crate::error::{Result, runtime_error, type_error};
-use crate::heap::{ObjectRef, count};
+use crate::heap::{AsObject, ObjectRef, count, live};
 use crate::string::{bytes_of, raw_str_from_bytes};
 
 /// Reads a value of any type as a `T`.
@@ -198,6 +198,7 @@ impl<'a> AnyView<'a> {
     }
 
     /// The object in the value, in an r-value argument too, without taking it.
+    #[inline]
     pub(crate) fn borrowed_object(&self) -> Option<ManuallyDrop<ObjectRef>> {
         // SAFETY: the view's object, or the one in an r-value argument, is alive; NULL is none.
         let object = unsafe {
@@ -210,6 +211,14 @@ impl<'a> AnyView<'a> {
             }
         };
         object.map(ManuallyDrop::new)
+    }
+
+    /// The object in the value as its typed handle, which the value keeps; `None` where it is of another type.
+    #[inline]
+    pub(crate) fn borrow<T: AsObject>(&self) -> Option<ManuallyDrop<T>> {
+        let object = self.borrowed_object().filter(|object| T::is_object(object))?;
+        // SAFETY: the object's type index and layout were checked. The reference stays the value's, since nobody drops it here.
+        Some(ManuallyDrop::new(unsafe { T::from_object_unchecked(ManuallyDrop::into_inner(object)) }))
     }
 
     /// A new reference to the object in the value, which an r-value argument keeps.
@@ -230,23 +239,27 @@ impl<'a> AnyView<'a> {
     /// `DLTensor*`, as which a [`TensorView`](crate::TensorView) is passed: nothing keeps its memory.
     #[inline]
     pub fn to_owned(&self) -> Result<Any> {
-        let index = self.type_index();
-        if (TypeIndex::DL_TENSOR_PTR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&index.0) {
-            return self.own_borrowed();
-        }
-        if index.is_object() {
-            // SAFETY: the view's object is alive for `'a`; a NULL pointer is left as it is.
-            unsafe {
-                if !self.0.v.v_obj.is_null() {
-                    count::inc_ref(self.0.v.v_obj);
-                }
-            }
-        }
-        Ok(Any(self.0))
+        if self.borrows() { self.borrowed_to_owned() } else { Ok(Any(self.share())) }
     }
 
-    /// As [`AnyView::to_owned`], of the forms that only arguments have.
-    fn own_borrowed(&self) -> Result<Any> {
+    /// Whether the value points at something that is no object, and that somebody else owns.
+    #[inline]
+    pub(crate) fn borrows(&self) -> bool {
+        (TypeIndex::DL_TENSOR_PTR.0..=TypeIndex::OBJECT_RVALUE_REF.0).contains(&self.0.type_index)
+    }
+
+    /// The value, with a reference of its own to its object if it has one.
+    #[inline]
+    pub(crate) fn share(&self) -> TVMFFIAny {
+        if self.type_index().is_object() && !self.0.ptr().is_null() {
+            // SAFETY: the view's object is alive for `'a`.
+            unsafe { count::inc_ref(self.0.v.v_obj) };
+        }
+        self.0
+    }
+
+    /// As [`to_owned`](Self::to_owned), for the types that point at what somebody else owns.
+    fn borrowed_to_owned(&self) -> Result<Any> {
         match self.type_index() {
             TypeIndex::RAW_STR => match self.str_bytes() {
                 Some(bytes) => Ok(Any(raw_str_from_bytes(bytes))),
@@ -341,6 +354,22 @@ impl Any {
     #[inline]
     pub fn into_raw(self) -> TVMFFIAny {
         ManuallyDrop::new(self).0
+    }
+
+    /// As [`into_raw`](Self::into_raw), for a value that was made a moment ago.
+    #[inline]
+    pub(crate) fn into_fresh_raw(self) -> TVMFFIAny {
+        let value = ManuallyDrop::new(self);
+        // SAFETY: the value is there.
+        unsafe { TVMFFIAny::read_parts(&raw const value.0) }
+    }
+
+    /// As [`into_raw`](Self::into_raw), for a value that is held for as long as the process lives.
+    pub(crate) fn into_kept_raw(self) -> TVMFFIAny {
+        if self.type_index().is_object() {
+            live::gone(self.0.ptr());
+        }
+        self.into_raw()
     }
 
     /// The raw value; its reference stays with `self`.

@@ -27,7 +27,7 @@ unsafe fn function_of(handle: TVMFFIObjectHandle, name: &str) -> Result<Function
 ///
 /// # Safety
 /// As [`Function::from_extern_c`]; `out` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionCreate(
     self_: *mut c_void,
     safe_call: Option<TVMFFISafeCallType>,
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn TVMFFIFunctionCreate(
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, out: *mut TVMFFIObjectHandle) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, o
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
     name: *const TVMFFIByteArray,
     f: TVMFFIObjectHandle,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
     guard(|| {
         // SAFETY: promised by the caller.
         let (name, function) = unsafe { (required_bytes(name, "name")?, function_of(f, "f")?) };
-        registry::register(name, function, Str::new(""), allow_override != 0)
+        registry::register(name, function, Str::new(""), allow_override != 0, "")
     })
 }
 
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobal(
 ///
 /// # Safety
 /// The method info must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
     method_info: *const TVMFFIMethodInfo,
     allow_override: c_int,
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
             let name = required_bytes(&raw const info.name, "name")?;
             let metadata = Str::from_utf8(info.metadata.as_slice())?;
             let function: Function = AnyView::from_raw(info.method).cast()?;
-            registry::register(name, function, metadata, allow_override != 0)
+            registry::register(name, function, metadata, allow_override != 0, registry::TAKEN_BY_DEFINITION)
         }
     })
 }
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn TVMFFIFunctionSetGlobalFromMethodInfo(
 ///
 /// # Safety
 /// `func` must be NULL or a function object; arguments and result as [`TVMFFISafeCallType`] says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIFunctionCall(
     func: TVMFFIObjectHandle,
     args: *mut TVMFFIAny,
@@ -134,19 +134,32 @@ fn raise_null_function() -> c_int {
 ///
 /// # Safety
 /// `any_view` must be NULL or a valid view; `out` NULL or writable, and own nothing.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIAnyViewToOwnedAny(any_view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
+    // SAFETY: promised by the caller.
+    if let (Some(view), false) = (unsafe { any_view.as_ref() }, out.is_null()) {
+        // SAFETY: promised by the caller.
+        let view = unsafe { AnyView::from_raw(*view) };
+        // As upstream where it is a `DLTensor*`: C code may know that the tensor stays.
+        if !view.borrows() || view.type_index() == TypeIndex::DL_TENSOR_PTR {
+            // SAFETY: `out` is not NULL, and writable by contract.
+            unsafe { out.write(view.share()) };
+            return 0;
+        }
+    }
+    // SAFETY: promised by the caller.
+    unsafe { own_borrowed(any_view, out) }
+}
+
+/// # Safety
+/// As [`TVMFFIAnyViewToOwnedAny`].
+unsafe fn own_borrowed(any_view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
         // SAFETY: promised by the caller.
         let view = unsafe { AnyView::from_raw(*required(any_view, "any_view")?) };
-        let owned = match view.type_index() {
-            // As upstream: C code may know that the tensor stays.
-            TypeIndex::DL_TENSOR_PTR => view.as_raw(),
-            _ => view.to_owned()?.into_raw(),
-        };
         // SAFETY: `out` is not NULL, and writable by contract.
-        unsafe { out.write(owned) };
+        unsafe { out.write(view.to_owned()?.into_raw()) };
         Ok(())
     })
 }

@@ -16,7 +16,7 @@ pub type TVMFFIStreamHandle = *mut c_void;
 ///
 /// # Safety
 /// `opt_out_original_stream` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvSetStream(
     device_type: i32,
     device_id: i32,
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn TVMFFIEnvSetStream(
 }
 
 /// This thread's stream of a device, NULL when none is set.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) -> TVMFFIStreamHandle {
     guard_value(std::ptr::null_mut(), || {
         let device = DLDevice::new(DLDeviceType(device_type), device_id);
@@ -47,7 +47,7 @@ pub extern "C" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) -> TVMFFI
 ///
 /// # Safety
 /// The allocator must follow `dlpack.h`; the out pointer must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
     allocator: Option<DLPackManagedTensorAllocator>,
     write_to_global_context: c_int,
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
 }
 
 /// The allocator of this thread, or else of the process; NULL when none is set.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<DLPackManagedTensorAllocator> {
     guard_value(None, || Ok(env::allocator()))
 }
@@ -73,7 +73,7 @@ pub extern "C" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<DLPackMan
 ///
 /// # Safety
 /// `prototype` must be NULL or have device, type and shape filled; `out` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mut TVMFFIObjectHandle) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -87,17 +87,18 @@ pub unsafe extern "C" fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mu
     })
 }
 
-/// Lets the surrounding environment handle its signals.
-#[unsafe(no_mangle)]
+/// Lets the surrounding environment handle its signals. -1 where a handler has set an error in the environment, which is then the error:
+/// nothing is raised here.
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIEnvCheckSignals() -> c_int {
-    guard(env::check_signals)
+    guard_value(-1, || Ok(if env::check_signals()? { 0 } else { -1 }))
 }
 
 /// Registers a function of the surrounding environment.
 ///
 /// # Safety
 /// `name` must be NULL or NUL-terminated; `symbol` the function of that name.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvRegisterCAPI(name: *const c_char, symbol: *mut c_void) -> c_int {
     guard(|| {
         if name.is_null() {

@@ -15,7 +15,7 @@ use crate::heap::{AsObject, ObjectRef};
 ///
 /// # Safety
 /// `result` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut TVMFFIObjectHandle) {
     if result.is_null() {
         return;
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn TVMFFIErrorMoveFromRaised(result: *mut TVMFFIObjectHand
 ///
 /// # Safety
 /// `error` must be NULL or an object that is alive.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorSetRaised(error: TVMFFIObjectHandle) {
     // SAFETY: promised by the caller.
     match unsafe { ObjectRef::clone_from_raw(error.cast()) } {
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn TVMFFIErrorSetRaised(error: TVMFFIObjectHandle) {
 ///
 /// # Safety
 /// Both must be NULL or NUL-terminated strings.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStr(kind: *const c_char, message: *const c_char) {
     // SAFETY: promised by the caller.
     unsafe { raise_parts(kind, &[message]) };
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStr(kind: *const c_char, messa
 /// # Safety
 /// `kind` and each part must be NULL or NUL-terminated strings; `message_parts` must be NULL or
 /// hold `num_parts` of them.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorSetRaisedFromCStrParts(
     kind: *const c_char,
     message_parts: *const *const c_char,
@@ -81,7 +81,7 @@ unsafe fn raise_parts(kind: *const c_char, parts: &[*const c_char]) {
             let parts: Vec<&[u8]> = parts.iter().map(|&part| c_bytes(part)).collect();
             (c_bytes(kind), parts.concat())
         };
-        let backtrace = error::c_backtrace();
+        let backtrace = error::c_backtrace(false);
         error::set_raised(Error::from_bytes(kind, &message, backtrace.as_bytes(), None, None));
         Ok(())
     });
@@ -91,7 +91,7 @@ unsafe fn raise_parts(kind: *const c_char, parts: &[*const c_char]) {
 ///
 /// # Safety
 /// As [`TVMFFIErrorCreateWithCauseAndExtraContext`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorCreate(
     kind: *const TVMFFIByteArray,
     message: *const TVMFFIByteArray,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn TVMFFIErrorCreate(
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     kind: *const TVMFFIByteArray,
     message: *const TVMFFIByteArray,
@@ -150,31 +150,29 @@ thread_local! {
 }
 
 /// The calling thread's stack, most recent call first, by the policy of [`Error`]: the given place
-/// alone, or the whole stack where that is enabled. Valid until the thread's next call.
+/// alone, or the whole stack where that is enabled. It ends where one language calls another, unless `cross_ffi_boundary` is set.
+/// Valid until the thread's next call.
 ///
 /// # Safety
 /// `filename` and `func` must be NULL or NUL-terminated strings.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIBacktrace(
     filename: *const c_char,
     lineno: c_int,
     func: *const c_char,
-    _cross_ffi_boundary: c_int,
+    cross_ffi_boundary: c_int,
 ) -> *const TVMFFIByteArray {
     static EMPTY: SyncBytes = SyncBytes(TVMFFIByteArray::EMPTY);
     let empty = &raw const EMPTY.0;
     guard_value(empty, || {
-        let mut text = String::new();
-        if !filename.is_null() {
+        let text = if filename.is_null() || func.is_null() {
+            error::c_backtrace(cross_ffi_boundary != 0)
+        } else {
             // SAFETY: promised by the caller.
-            let (file, func) = unsafe { (c_bytes(filename), c_bytes(func)) };
-            text = error::frame_line(
-                &String::from_utf8_lossy(file),
-                u32::try_from(lineno).unwrap_or(0),
-                &String::from_utf8_lossy(func),
-            );
-        }
-        text.push_str(&error::c_backtrace());
+            let (file, func) =
+                unsafe { (String::from_utf8_lossy(c_bytes(filename)), String::from_utf8_lossy(c_bytes(func))) };
+            error::c_backtrace_at(&file, u32::try_from(lineno).unwrap_or(0), &func, cross_ffi_boundary != 0)
+        };
         let stored = BACKTRACE.try_with(|place| {
             let (bytes, array) = &mut *place.borrow_mut();
             *bytes = text.into_bytes();

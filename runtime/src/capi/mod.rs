@@ -1,26 +1,23 @@
 //! The C symbols of `c_api.h` and `extra/c_env_api.h`.
 //! Every body runs inside the guard of `boundary`: a panic or an error becomes -1 with a raised error.
 //! [`symbols`] lists them all by name, for linkers that resolve names at run time.
+//!
+//! With the feature `hidden` no symbol is exported; with `external` none is defined here, and [`symbols`] lists those of the process's
+//! runtime.
+#![cfg_attr(feature = "hidden", allow(non_snake_case))]
 
 use std::ffi::c_void;
 
-mod call;
-mod env;
-mod errors;
-mod modules;
-mod objects;
-mod tensors;
-mod types;
-mod values;
-
-pub use call::*;
-pub use env::*;
-pub use errors::*;
-pub use modules::*;
-pub use objects::*;
-pub use tensors::*;
-pub use types::*;
-pub use values::*;
+/// Declares the files of the C symbols, where they are this crate's.
+macro_rules! own {
+    ($($file:ident)*) => {$(
+        #[cfg(not(feature = "external"))]
+        mod $file;
+        #[cfg(not(feature = "external"))]
+        pub use $file::*;
+    )*};
+}
+own!(call env errors modules objects tensors types values);
 
 /// The address of a C symbol.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -41,7 +38,30 @@ impl SymbolAddress {
 
 macro_rules! symbol_table {
     ($($name:ident),* $(,)?) => {
+        /// Every C symbol of an external runtime with its address; none where there is no runtime.
+        #[cfg(feature = "external")]
+        pub fn symbols() -> &'static [(&'static str, SymbolAddress)] {
+            static TABLE: std::sync::OnceLock<Vec<(&str, SymbolAddress)>> = std::sync::OnceLock::new();
+            if let Some(table) = TABLE.get() {
+                return table;
+            }
+            // Looked for again next time, in case that a runtime comes.
+            if crate::external::api().is_err() {
+                return &[];
+            }
+            TABLE.get_or_init(|| {
+                let names: &[&str] = &[$(stringify!($name)),*];
+                let address = |name: &&'static str| {
+                    let symbol = std::ffi::CString::new(*name).ok()?;
+                    let address = crate::external::address(&symbol).ok().filter(|address| !address.is_null())?;
+                    Some((*name, SymbolAddress(address)))
+                };
+                names.iter().filter_map(address).collect()
+            })
+        }
+
         /// Every C symbol of this crate with its address.
+        #[cfg(not(feature = "external"))]
         pub fn symbols() -> &'static [(&'static str, SymbolAddress)] {
             static TABLE: &[(&str, SymbolAddress)] =
                 &[$((stringify!($name), SymbolAddress($name as *const c_void))),*];
@@ -50,7 +70,7 @@ macro_rules! symbol_table {
 
         // The linker exports them from every program and library that this crate is linked into, as it does what is
         // `__declspec(dllexport)` in C. Elsewhere that is the linker's option `-rdynamic`.
-        #[cfg(all(windows, target_pointer_width = "64"))]
+        #[cfg(all(windows, target_pointer_width = "64", not(any(feature = "hidden", feature = "external"))))]
         std::arch::global_asm!(
             ".pushsection .drectve,\"yni\"",
             $(concat!(".ascii \" -export:", stringify!($name), "\""),)*

@@ -16,7 +16,7 @@ use crate::module::{Module, register_context_symbol, register_system_symbol};
 ///
 /// # Safety
 /// `library_ctx` must be NULL or a module that is alive; `func_name` NULL or NUL-terminated; `out` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
     library_ctx: TVMFFIObjectHandle,
     func_name: *const c_char,
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn TVMFFIEnvModLookupFromImports(
 ///
 /// # Safety
 /// `name` must be NULL or NUL-terminated, and the symbol of that name in any library a pointer variable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
     guard(|| {
         // SAFETY: promised by the caller.
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn TVMFFIEnvModRegisterContextSymbol(name: *const c_char, 
 ///
 /// # Safety
 /// `name` must be NULL or NUL-terminated; `symbol` what the name says by the rules for libraries, for ever.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIEnvModRegisterSystemLibSymbol(name: *const c_char, symbol: *mut c_void) -> c_int {
     guard(|| {
         // SAFETY: promised by the caller.

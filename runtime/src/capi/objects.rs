@@ -19,7 +19,7 @@ pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 16
 ///
 /// # Safety
 /// `out_version` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
     if !out_version.is_null() {
         // SAFETY: not NULL, and writable by contract.
@@ -31,36 +31,40 @@ pub unsafe extern "C" fn TVMFFIGetVersion(out_version: *mut TVMFFIVersion) {
 ///
 /// # Safety
 /// `obj` must be NULL or an object that is alive.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
     if obj.is_null() {
-        return guard(|| Err(null_argument("obj")));
+        return raise_null_object();
     }
     // SAFETY: promised by the caller.
     unsafe { count::inc_ref(obj.cast()) };
     0
 }
 
+#[cold]
+#[inline(never)]
+fn raise_null_object() -> c_int {
+    guard(|| Err(null_argument("obj")))
+}
+
 /// Gives up a strong reference.
 ///
 /// # Safety
 /// `obj` must be NULL or an object of which the caller owns a strong reference.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectDecRef(obj: TVMFFIObjectHandle) -> c_int {
-    guard(|| {
-        if !obj.is_null() {
-            // SAFETY: promised by the caller.
-            unsafe { count::dec_ref(obj.cast()) };
-        }
-        Ok(())
-    })
+    if !obj.is_null() {
+        // SAFETY: promised by the caller. Nothing in it unwinds: a deleter is a C function.
+        unsafe { count::dec_ref(obj.cast()) };
+    }
+    0
 }
 
 /// Creates an opaque object.
 ///
 /// # Safety
 /// As [`create_opaque`]; `out` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIObjectCreateOpaque(
     handle: *mut c_void,
     type_index: i32,
@@ -78,7 +82,7 @@ pub unsafe extern "C" fn TVMFFIObjectCreateOpaque(
 }
 
 /// The current allocator; never NULL.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
     alloc::current_allocator()
 }
@@ -87,7 +91,7 @@ pub extern "C" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
 ///
 /// # Safety
 /// As [`alloc::set_current_allocator`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAllocator) -> c_int {
     guard(|| {
         // SAFETY: a non-NULL allocator is valid by contract.
@@ -107,8 +111,26 @@ pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAl
 /// `handle_addr` must be NULL or an aligned pointer that all threads change through this API only;
 /// `init_func` must be safe to call. Like upstream, all first calls share one lock, so `init_func`
 /// must not create another handle this way.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIHandleInitOnce(
+    handle_addr: *mut *mut c_void,
+    init_func: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
+) -> c_int {
+    if !handle_addr.is_null() {
+        // SAFETY: aligned, and only accessed atomically, by contract.
+        let handle = unsafe { AtomicPtr::from_ptr(handle_addr) };
+        if !handle.load(Ordering::Acquire).is_null() {
+            return 0;
+        }
+    }
+    // SAFETY: promised by the caller.
+    unsafe { create_once(handle_addr, init_func) }
+}
+
+/// # Safety
+/// As [`TVMFFIHandleInitOnce`].
+#[cold]
+unsafe fn create_once(
     handle_addr: *mut *mut c_void,
     init_func: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
 ) -> c_int {
@@ -117,9 +139,6 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
         let handle_addr = required_out(handle_addr, "handle_addr")?;
         // SAFETY: aligned, and only accessed atomically, by contract.
         let handle = unsafe { AtomicPtr::from_ptr(handle_addr) };
-        if !handle.load(Ordering::Acquire).is_null() {
-            return Ok(0);
-        }
         let init_func = init_func.ok_or_else(|| null_argument("init_func"))?;
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         if !handle.load(Ordering::Acquire).is_null() {
@@ -144,7 +163,7 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
 ///
 /// # Safety
 /// As [`TVMFFIHandleInitOnce`]; `deinit_func` must be safe to call with the handle.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIHandleDeinitOnce(
     handle_addr: *mut *mut c_void,
     deinit_func: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,

@@ -57,7 +57,7 @@ unsafe fn import_to(
 ///
 /// # Safety
 /// As [`Tensor::from_dlpack`]; `out` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITensorFromDLPack(
     from: *mut DLManagedTensor,
     require_alignment: i32,
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPack(
 ///
 /// # Safety
 /// As [`TVMFFITensorFromDLPack`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
     from: *mut DLManagedTensorVersioned,
     require_alignment: i32,
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn TVMFFITensorFromDLPackVersioned(
 ///
 /// # Safety
 /// `from` must be NULL or a tensor object; `out` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITensorToDLPack(from: TVMFFIObjectHandle, out: *mut *mut DLManagedTensor) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn TVMFFITensorToDLPack(from: TVMFFIObjectHandle, out: *mu
 ///
 /// # Safety
 /// As [`TVMFFITensorToDLPack`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITensorToDLPackVersioned(
     from: TVMFFIObjectHandle,
     out: *mut *mut DLManagedTensorVersioned,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn TVMFFITensorToDLPackVersioned(
 ///
 /// # Safety
 /// As [`Tensor::create_unsafe_view`]; `out` must be NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITensorCreateUnsafeView(
     source: TVMFFIObjectHandle,
     prototype: *const DLTensor,

@@ -1,5 +1,5 @@
 //! C symbols of the type table and of reflection.
-//! Where upstream ends the process (an unknown index), these return NULL or -1.
+//! Where upstream ends the process (an unknown index), these return the info of no type, or -1.
 //! Header sections: "Type reflection support APIs", `TVMFFITypeGetOrAllocIndex`.
 
 use std::ffi::c_int;
@@ -7,23 +7,19 @@ use std::ffi::c_int;
 use crate::abi::*;
 use crate::any::AnyView;
 use crate::boundary::{guard, guard_value, required, required_bytes, required_out};
-use crate::error::{Error, kind};
 use crate::type_table::{self, TypeRequest};
 
 /// The index of a type by its key.
 ///
 /// # Safety
 /// `type_key` must be NULL or a valid byte array; `out_tindex` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, out_tindex: *mut i32) -> c_int {
     guard(|| {
         let out = required_out(out_tindex, "out_tindex")?;
         // SAFETY: promised by the caller.
         let key = unsafe { required_bytes(type_key, "type_key")? };
-        let Some(index) = type_table::key_to_index(key) else {
-            let key = String::from_utf8_lossy(key);
-            return Err(Error::new(kind::INTERNAL_ERROR, &format!("Cannot find type `{key}`")));
-        };
+        let index = type_table::required_index(key)?;
         // SAFETY: `out` is not NULL, and writable by contract.
         unsafe { out.write(index) };
         Ok(())
@@ -35,7 +31,7 @@ pub unsafe extern "C" fn TVMFFITypeKeyToIndex(type_key: *const TVMFFIByteArray, 
 ///
 /// # Safety
 /// `type_key` must be NULL or a valid byte array.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
     type_key: *const TVMFFIByteArray,
     static_type_index: i32,
@@ -58,17 +54,37 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
     })
 }
 
-/// The info of a type, at an address that stays valid; NULL for an unknown index.
-#[unsafe(no_mangle)]
+/// The info of a type, at an address that stays valid. For an unknown index, at which upstream ends the process, it is the info of a
+/// type of index -1 with nothing in it: C++ code looks into what it gets without asking whether it is NULL.
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
-    guard_value(std::ptr::null(), || Ok(type_table::type_info(type_index).unwrap_or(std::ptr::null())))
+    let unknown = &raw const UNKNOWN.0;
+    guard_value(unknown, || Ok(type_table::type_info(type_index).unwrap_or(unknown)))
 }
+
+struct SyncInfo(TVMFFITypeInfo);
+// SAFETY: the info never changes, and what it points at neither.
+unsafe impl Sync for SyncInfo {}
+
+/// The info of no type.
+static UNKNOWN: SyncInfo = SyncInfo(TVMFFITypeInfo {
+    type_index: TypeIndex::ANY.0,
+    type_depth: 0,
+    type_key: TVMFFIByteArray::from_slice(b"unknown type"),
+    type_ancestors: std::ptr::null_mut(),
+    type_key_hash: 0,
+    num_fields: 0,
+    num_methods: 0,
+    fields: std::ptr::null(),
+    methods: std::ptr::null(),
+    metadata: std::ptr::null(),
+});
 
 /// Registers a field of a type.
 ///
 /// # Safety
 /// `info` must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const TVMFFIFieldInfo) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_field(type_index, required(info, "info")?) })
@@ -78,7 +94,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterField(type_index: i32, info: *const T
 ///
 /// # Safety
 /// `info` must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const TVMFFIMethodInfo) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_method(type_index, required(info, "info")?) })
@@ -88,7 +104,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMethod(type_index: i32, info: *const 
 ///
 /// # Safety
 /// `metadata` must be NULL or filled as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *const TVMFFITypeMetadata) -> c_int {
     // SAFETY: promised by the caller.
     guard(|| unsafe { type_table::register_metadata(type_index, required(metadata, "metadata")?) })
@@ -98,7 +114,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterMetadata(type_index: i32, metadata: *
 ///
 /// # Safety
 /// Pointers must be NULL or valid as the header says.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
     type_index: i32,
     attr_name: *const TVMFFIByteArray,
@@ -118,7 +134,7 @@ pub unsafe extern "C" fn TVMFFITypeRegisterAttr(
 ///
 /// # Safety
 /// `attr_name` must be NULL or a valid byte array.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIGetTypeAttrColumn(attr_name: *const TVMFFIByteArray) -> *const TVMFFITypeAttrColumn {
     guard_value(std::ptr::null(), || {
         // SAFETY: promised by the caller.

@@ -15,7 +15,7 @@ use crate::string::{Bytes, Str, raw_str_from_bytes};
 ///
 /// # Safety
 /// `input` must be NULL or a valid byte array; `out` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIStringFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn TVMFFIStringFromByteArray(input: *const TVMFFIByteArray
 ///
 /// # Safety
 /// As [`TVMFFIStringFromByteArray`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray,
 ///
 /// # Safety
 /// As [`TVMFFIStringFromByteArray`].
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn TVMFFIBigIntFromByteArray(input: *const TVMFFIByteArray
 ///
 /// # Safety
 /// `value` must be NULL or a valid value.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIBigIntGetContentByteArray(value: *const TVMFFIAny) -> TVMFFIByteArray {
     // SAFETY: promised by the caller.
     unsafe { value.as_ref() }.map_or(TVMFFIByteArray::EMPTY, |value| {
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn TVMFFIBigIntGetContentByteArray(value: *const TVMFFIAny
 ///
 /// # Safety
 /// `str` must be NULL or a valid byte array; `out` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIDataTypeFromString(str: *const TVMFFIByteArray, out: *mut DLDataType) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn TVMFFIDataTypeFromString(str: *const TVMFFIByteArray, o
 ///
 /// # Safety
 /// `dtype` must be NULL or readable; `out` NULL or writable.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIDataTypeToString(dtype: *const DLDataType, out: *mut TVMFFIAny) -> c_int {
     guard(|| {
         let out = required_out(out, "out")?;

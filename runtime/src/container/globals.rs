@@ -16,7 +16,7 @@ use super::map::{Map, try_new_of_results};
 use super::table::{Entry, Place};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Error, Result, index_error, kind, type_mismatch};
+use crate::error::{Error, Result, index_error, kind, range_error, type_mismatch};
 use crate::function::Function;
 use crate::heap::AsObject;
 use crate::object::missing;
@@ -99,7 +99,7 @@ fn lists(globals: &mut Globals) {
 }
 
 fn maps(globals: &mut Globals) {
-    globals.packed("ffi.Map", |args| Ok(try_new_of_results::<{ TypeIndex::MAP.0 }>(entries("ffi.Map", args)?)?.into()));
+    globals.packed("ffi.Map", |args| Ok(try_new_of_results::<{ TypeIndex::MAP.0 }>(entries(args)?)?.into()));
     globals.fixed("ffi.MapSize", |[map]| Ok(exact::<Map>(map)?.len().into()));
     globals.fixed("ffi.MapGetItem", |[map, key]| exact::<Map>(map)?.get(key)?.cloned().ok_or_else(key_error));
     globals.fixed("ffi.MapCount", |[map, key]| Ok(i64::from(exact::<Map>(map)?.contains_key(key)?).into()));
@@ -110,8 +110,7 @@ fn maps(globals: &mut Globals) {
 }
 
 fn dicts(globals: &mut Globals) {
-    globals
-        .packed("ffi.Dict", |args| Ok(try_new_of_results::<{ TypeIndex::DICT.0 }>(entries("ffi.Dict", args)?)?.into()));
+    globals.packed("ffi.Dict", |args| Ok(try_new_of_results::<{ TypeIndex::DICT.0 }>(entries(args)?)?.into()));
     globals.fixed("ffi.DictSize", |[dict]| Ok(exact::<Dict>(dict)?.len().into()));
     globals.fixed("ffi.DictGetItem", |[dict, key]| exact::<Dict>(dict)?.get(key)?.ok_or_else(key_error));
     globals.fixed("ffi.DictSetItem", |[dict, key, value]| {
@@ -159,10 +158,10 @@ fn owned(args: &[AnyView<'_>]) -> Result<Vec<Any>> {
 }
 
 /// Arguments in turn keys and values.
-fn entries<'a>(name: &str, args: &'a [AnyView<'_>]) -> Result<impl Iterator<Item = Result<(Any, Any)>> + 'a> {
+fn entries<'a>(args: &'a [AnyView<'_>]) -> Result<impl Iterator<Item = Result<(Any, Any)>> + 'a> {
     let (pairs, rest) = args.as_chunks::<2>();
     if !rest.is_empty() {
-        let message = format!("{name}: expected pairs of key and value, got {} arguments", args.len());
+        let message = format!("Check failed: args.size() % 2 == 0 ({} vs. 0) : ", args.len() % 2);
         return Err(Error::new(kind::INTERNAL_ERROR, &message));
     }
     Ok(pairs.iter().map(|[key, value]| Ok((key.to_owned()?, value.to_owned()?))))
@@ -181,8 +180,9 @@ fn replace_slice(list: &List, start: i64, stop: i64, values: Vec<Any>) -> Result
     if start == stop && values.is_empty() {
         return Ok(Any::none());
     }
+    let (from, to) = (start, stop);
     let (Some(start), Some(stop)) = (index(start), index(stop)) else {
-        return Err(index_error(format_args!("range {start}..{stop}"), list.len()));
+        return Err(range_error(from, to, list.len()));
     };
     list.replace_range(start..stop, values).map(Any::from)
 }

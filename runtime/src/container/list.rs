@@ -14,7 +14,7 @@ use super::seq;
 use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::Any;
 use crate::equality;
-use crate::error::{Error, Result, index_error, kind, object_wrapper};
+use crate::error::{Error, Result, index_error, kind, object_wrapper, range_error};
 use crate::heap::ObjectRef;
 
 /// A sequence that changes, `ffi.List`. Clones are handles to the same list.
@@ -116,7 +116,7 @@ impl List {
     /// # Errors
     /// `IndexError` when there is no such element.
     pub fn set(&self, index: usize, value: impl Into<Any>) -> Result<()> {
-        self.replace(index..index.saturating_add(1), [value], index)
+        self.replace(index..index.saturating_add(1), [value], |len| index_error(index, len))
     }
 
     /// Adds an element before the one at `index`, or at the end.
@@ -124,7 +124,7 @@ impl List {
     /// # Errors
     /// `IndexError` when `index` is beyond the end.
     pub fn insert(&self, index: usize, value: impl Into<Any>) -> Result<()> {
-        self.replace(index..index, [value], index)
+        self.replace(index..index, [value], |len| index_error(index, format_args!("[0, {len}]")))
     }
 
     /// Takes the element at `index` out.
@@ -151,22 +151,22 @@ impl List {
     /// # Errors
     /// `IndexError` when the range ends before its start or beyond the list's end.
     pub fn replace_range<T: Into<Any>>(&self, range: Range<usize>, values: impl IntoIterator<Item = T>) -> Result<()> {
-        self.replace(range.clone(), values, format_args!("{range:?}"))
+        self.replace(range.clone(), values, |len| range_error(range.start, range.end, len))
     }
 
-    /// As [`List::replace_range`]; `index` names the place in an error.
+    /// As [`List::replace_range`]; `error` makes the error for a list of that length.
     fn replace<T: Into<Any>>(
         &self,
         range: Range<usize>,
         values: impl IntoIterator<Item = T>,
-        index: impl fmt::Display,
+        error: impl FnOnce(usize) -> Error,
     ) -> Result<()> {
         let mut values = collect(values);
         let mut list = self.lock();
         let len = list.len();
         if range.start > range.end || range.end > len {
             drop(list);
-            return Err(index_error(index, len));
+            return Err(error(len));
         }
         let old = list.splice(range, &mut values);
         drop(list);

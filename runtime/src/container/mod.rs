@@ -15,6 +15,7 @@ mod block;
 mod collections;
 mod convert;
 mod dict;
+#[cfg(not(feature = "external"))]
 mod globals;
 mod list;
 mod lock;
@@ -25,6 +26,7 @@ mod table;
 
 pub use array::Array;
 pub use dict::{Dict, DictIter};
+#[cfg(not(feature = "external"))]
 pub(crate) use globals::globals;
 pub use list::List;
 pub use map::{Map, MapIter};

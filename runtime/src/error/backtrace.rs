@@ -1,9 +1,12 @@
-//! The text of backtraces.
-//! By default one line with the raising place, with `TVM_FFI_BACKTRACE=1` the whole stack.
+//! The text of backtraces, in upstream's form: most recent call first, one call a line.
+//! By default one line with the raising place, with `TVM_FFI_BACKTRACE=1` the whole stack, of at most `TVM_TRACEBACK_LIMIT` lines.
+//! Rules: upstream's `backtrace.cc` and `backtrace_utils.h`.
 
 use std::backtrace::Backtrace;
 use std::panic::Location;
 use std::sync::OnceLock;
+
+use cpp_demangle::{DemangleOptions, Symbol};
 
 /// The choice whether whole stacks are captured; read from the environment once.
 fn captures_stacks() -> bool {
@@ -14,44 +17,202 @@ fn captures_stacks() -> bool {
     })
 }
 
+/// Most lines of a backtrace: `TVM_TRACEBACK_LIMIT`, where that is a number that is not negative.
+fn limit() -> usize {
+    let set = std::env::var("TVM_TRACEBACK_LIMIT").ok().and_then(|value| value.trim_start().parse::<i32>().ok());
+    set.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(512)
+}
+
 /// The backtrace of an error that is made at `place`, by the policy of [`Error`](super::Error).
 pub(super) fn capture(place: &Location<'_>) -> String {
-    if captures_stacks() {
-        return stack_text();
+    let line = frame_line(place.file(), place.line(), "<rust>");
+    if !captures_stacks() {
+        return line;
     }
-    frame_line(place.file(), place.line(), "<rust>")
+    let stack = captured();
+    let frames = frames(&stack);
+    let frames = &frames[behind_own(&frames)..];
+    // With debug information the first frame is the place.
+    let is_place = |frame: &Frame<'_>| {
+        frame
+            .place
+            .is_some_and(|(file, line)| file.ends_with(place.file().trim_start_matches("./")) && line == place.line())
+    };
+    let start = if frames.first().is_some_and(is_place) { String::new() } else { line };
+    text(start, frames, true)
 }
 
-/// The backtrace of an error that C code raises: the whole stack where enabled, else nothing.
-pub(crate) fn c_backtrace() -> String {
-    if captures_stacks() {
-        return stack_text();
+/// The backtrace of an error that C code raises, from the caller of the C function on: the whole stack where enabled, else nothing. It
+/// ends where one language calls the other, unless it is to go on.
+pub(crate) fn c_backtrace(crosses_boundary: bool) -> String {
+    if !captures_stacks() {
+        return String::new();
     }
-    String::new()
+    let stack = captured();
+    let frames = frames(&stack);
+    text(String::new(), &frames[behind_own(&frames)..], !crosses_boundary)
 }
 
-/// One line of a backtrace, as upstream writes it.
-pub(crate) fn frame_line(file: &str, line: u32, function: &str) -> String {
+/// The backtrace at a place that C code names: the place, and the stack behind it where enabled. As
+/// [`c_backtrace`].
+pub(crate) fn c_backtrace_at(file: &str, line: u32, function: &str, crosses_boundary: bool) -> String {
+    let start = if is_left_out(Some(file), function) { String::new() } else { frame_line(file, line, function) };
+    if !captures_stacks() {
+        return start;
+    }
+    let stack = captured();
+    let frames = frames(&stack);
+    // The first frame is the place.
+    let behind = (behind_own(&frames) + 1).min(frames.len());
+    text(start, &frames[behind..], !crosses_boundary)
+}
+
+/// One line of a backtrace.
+fn frame_line(file: &str, line: u32, function: &str) -> String {
     format!("  File \"{file}\", line {line}, in {function}\n")
 }
 
-/// The calling thread's stack, most recent call first, one call a line.
-fn stack_text() -> String {
-    let rendered = Backtrace::force_capture().to_string();
-    let mut text = String::new();
-    let mut function = "";
-    // std writes "  12: function" and below it "at file:line:column".
-    for line in rendered.lines() {
-        let line = line.trim();
+/// A call on the stack.
+struct Frame<'a> {
+    function: &'a str,
+    /// File and line, where there is debug information.
+    place: Option<(&'a str, u32)>,
+}
+
+/// The calling thread's stack as std writes it in full.
+fn captured() -> String {
+    format!("{:#}", Backtrace::force_capture())
+}
+
+/// The calls in what std writes: "  12:  0x55d0 - function", and where it knows the place, below that "at file:line:column".
+fn frames(stack: &str) -> Vec<Frame<'_>> {
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    for line in stack.lines().map(str::trim) {
         if let Some(place) = line.strip_prefix("at ") {
             let mut parts = place.rsplitn(3, ':');
             let (_column, row, file) = (parts.next(), parts.next(), parts.next());
-            if let (Some(row), Some(file)) = (row.and_then(|r| r.parse().ok()), file) {
-                text.push_str(&frame_line(file, row, function));
+            if let (Some(frame), Some(row), Some(file)) =
+                (frames.last_mut(), row.and_then(|row| row.parse().ok()), file)
+            {
+                frame.place = Some((file, row));
             }
-        } else if let Some((_number, name)) = line.split_once(": ") {
-            function = name;
+            continue;
         }
+        let numbered = line.split_once(": ").filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let name = numbered.map_or(line, |(_, rest)| rest.trim_start());
+        let function = match name.split_once(" - ") {
+            Some((address, function)) if address.starts_with("0x") => function,
+            _ => name,
+        };
+        frames.push(Frame { function, place: None });
+    }
+    frames
+}
+
+/// The place behind the frames in which this crate makes the backtrace.
+fn behind_own(frames: &[Frame<'_>]) -> usize {
+    const C_FUNCTIONS: [&str; 2] = ["TVMFFIBacktrace", "TVMFFIErrorSetRaisedFromCStr"];
+    let is_c_function = |frame: &Frame<'_>| C_FUNCTIONS.iter().any(|name| last_name(frame.function).starts_with(name));
+    if let Some(place) = frames.iter().take(40).rposition(is_c_function) {
+        return place + 1;
+    }
+    const OWN: [&str; 5] = ["std::backtrace", "<std::backtrace", "alloc::fmt", "core::fmt", "tvm_ffi_runtime::error::"];
+    let is_own = |frame: &Frame<'_>| OWN.iter().any(|name| frame.function.starts_with(name));
+    frames.iter().take(40).rposition(is_own).map_or(0, |place| place + 1)
+}
+
+/// The last part of a Rust path.
+fn last_name(function: &str) -> &str {
+    function.rsplit("::").next().unwrap_or(function)
+}
+
+/// The lines of a backtrace, from `start` on.
+fn text(start: String, frames: &[Frame<'_>], stops_at_boundary: bool) -> String {
+    let limit = limit();
+    let (mut text, mut lines) = (start, 0);
+    lines += usize::from(!text.is_empty());
+    for frame in frames {
+        let function = demangled(frame.function);
+        if lines >= limit || (stops_at_boundary && is_boundary(&function)) {
+            break;
+        }
+        let (file, line) = match frame.place {
+            Some(place) => place,
+            // A call of which nothing is known says nothing.
+            None if function.starts_with("0x") || function.starts_with("<unknown>") => continue,
+            None => ("<unknown>", 0),
+        };
+        if is_left_out(frame.place.map(|(file, _)| file), &function) {
+            continue;
+        }
+        text.push_str(&frame_line(file, line, &function));
+        lines += 1;
     }
     text
+}
+
+/// The name of a function of C++ as its source has it.
+fn demangled(function: &str) -> String {
+    let symbol = function.starts_with("_Z").then(|| Symbol::new(function).ok()).flatten();
+    symbol.and_then(|symbol| symbol.demangle(&DemangleOptions::default()).ok()).unwrap_or_else(|| function.to_owned())
+}
+
+/// Whether one language calls another in this function: the frames behind it are the other one's to tell.
+fn is_boundary(function: &str) -> bool {
+    ["TVMFFIFunctionCall", "slot_tp_call", "object_is_not_callable", "_Py", "PyObject"]
+        .iter()
+        .any(|name| function.starts_with(name))
+}
+
+/// Whether a call is left out, since it is part of how calls are made.
+fn is_left_out(file: Option<&str>, function: &str) -> bool {
+    const FUNCTIONS: [&str; 6] = [
+        "tvm::ffi::Function",
+        "tvm::ffi::detail::",
+        "TVMFFIBacktrace",
+        "TVMFFIErrorSetRaisedFromCStr",
+        "__libc_",
+        "ffi_call_",
+    ];
+    const FILES: [&str; 5] = [
+        "include/tvm/ffi/error.h",
+        "include/tvm/ffi/function_detail.h",
+        "include/tvm/ffi/function.h",
+        "include/tvm/ffi/any.h",
+        "include/c++/",
+    ];
+    FUNCTIONS.iter().any(|name| function.starts_with(name))
+        || file.is_some_and(|file| FILES.iter().any(|part| file.contains(part)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STACK: &str = "   0:     0x55d0c0 - std::backtrace::Backtrace::force_capture\n\
+                         \x20                              at /rustc/1/library/std/src/backtrace.rs:313:9\n\
+                         \x20  1:     0x55d0c1 - TVMFFIBacktrace\n\
+                         \x20                    here::inlined\n\
+                         \x20                              at /here/a file.rs:12:5\n\
+                         \x20  2:     0x55d0c2 - _ZN3tvm3ffi8Function4callEv\n\
+                         \x20  3:     0x55d0c3 - _ZN4mine4workEi\n\
+                         \x20  4:     0x55d0c4 - <unknown>\n\
+                         \x20  5:     0x55d0c5 - TVMFFIFunctionCall\n\
+                         \x20  6:     0x55d0c6 - main\n";
+
+    #[test]
+    fn frames_are_read_and_chosen_as_upstream_does() {
+        let frames = frames(STACK);
+        assert_eq!(frames.len(), 8);
+        let behind = &frames[behind_own(&frames)..];
+        let (inlined, mine) =
+            (frame_line("/here/a file.rs", 12, "here::inlined"), frame_line("<unknown>", 0, "mine::work(int)"));
+        assert_eq!(text(String::new(), behind, true), format!("{inlined}{mine}"));
+        let across = format!(
+            "{inlined}{mine}{}{}",
+            frame_line("<unknown>", 0, "TVMFFIFunctionCall"),
+            frame_line("<unknown>", 0, "main")
+        );
+        assert_eq!(text(String::new(), behind, false), across);
+    }
 }

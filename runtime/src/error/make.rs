@@ -41,6 +41,13 @@ pub(crate) fn runtime_error(message: &str) -> Error {
     Error::new(kind::RUNTIME_ERROR, message)
 }
 
+/// The error of a condition that upstream checks by `TVM_FFI_ICHECK`, which is named in its text.
+#[track_caller]
+#[cold]
+pub(crate) fn check_failed(condition: &str, message: &str) -> Error {
+    Error::new(kind::INTERNAL_ERROR, &format!("Check failed: ({condition}) is false: {message}"))
+}
+
 /// The error that stands for a panic: kind `InternalError`, the panic's message.
 #[cold]
 pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
@@ -53,11 +60,28 @@ pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Error {
     Error::from_parts(kind::INTERNAL_ERROR, &format!("panic: {text}"), "", None, None)
 }
 
+/// The error of an external runtime that isn't there.
+#[cfg(feature = "external")]
+impl From<crate::external::Unavailable> for Error {
+    #[track_caller]
+    #[cold]
+    fn from(why: crate::external::Unavailable) -> Self {
+        runtime_error(&why.to_string())
+    }
+}
+
 /// The error of an index that is out of bounds.
 #[track_caller]
 #[cold]
-pub(crate) fn index_error(index: impl fmt::Display, len: usize) -> Error {
-    Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {len} elements"))
+pub(crate) fn index_error(index: impl fmt::Display, len: impl fmt::Display) -> Error {
+    Error::new(kind::INDEX_ERROR, &format!("Index {index} out of bounds {len}"))
+}
+
+/// The error of a range that is out of bounds.
+#[track_caller]
+#[cold]
+pub(crate) fn range_error(start: impl fmt::Display, end: impl fmt::Display, len: usize) -> Error {
+    Error::new(kind::INDEX_ERROR, &format!("Erase range [{start}, {end}) out of bounds {len}"))
 }
 
 /// The error behind a return code that is not zero.

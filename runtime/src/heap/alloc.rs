@@ -1,5 +1,5 @@
 //! Storage of objects: every body comes from the current allocator, behind its header.
-//! The builtin allocator keeps the block's layout in a prefix, so that it frees any alignment.
+//! The builtin allocator keeps the block's layout in a prefix, so that it frees any alignment; 16 bytes are enough for the usual one.
 //! Header section: "ObjectAllocHeader and CustomAllocator".
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -9,17 +9,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::{count, raised};
+use super::{count, live, raised, spare};
 use crate::abi::*;
 
-/// What the builtin allocator writes right before a body; the header is the last field.
+/// What the builtin allocator writes right before a body of usual alignment; the header is the last field.
 #[repr(C)]
 struct Prefix {
     total_size: usize,
-    align: usize,
-    body_offset: usize,
     header: TVMFFIObjectAllocHeader,
 }
+
+/// What it writes right before a body of a larger alignment.
+#[repr(C)]
+struct AlignedPrefix {
+    align: usize,
+    body_offset: usize,
+    prefix: Prefix,
+}
+
+const _: () = assert!(size_of::<Prefix>() <= spare::ALIGN && align_of::<AlignedPrefix>() <= spare::ALIGN);
 
 struct Builtin(TVMFFICustomAllocator);
 // SAFETY: the builtin allocator's fields never change and its context is NULL.
@@ -28,13 +36,23 @@ unsafe impl Sync for Builtin {}
 static BUILTIN: Builtin =
     Builtin(TVMFFICustomAllocator { allocate: Some(builtin_allocate), context: std::ptr::null_mut() });
 
-/// NULL stands for the builtin allocator.
-static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(std::ptr::null_mut());
+const fn builtin() -> *mut TVMFFICustomAllocator {
+    (&raw const BUILTIN.0).cast_mut()
+}
+
+static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(builtin());
 
 /// The allocator that new objects use; never NULL.
 pub fn current_allocator() -> *mut TVMFFICustomAllocator {
-    let current = CURRENT.load(Ordering::Acquire);
-    if current.is_null() { (&raw const BUILTIN.0).cast_mut() } else { current }
+    #[cfg(feature = "external")]
+    if let Some(get) = crate::external::api().ok().and_then(|api| api.TVMFFIGetCustomAllocator) {
+        // SAFETY: the function takes nothing, and gives what is valid for the process.
+        let current = unsafe { get() };
+        if !current.is_null() {
+            return current;
+        }
+    }
+    CURRENT.load(Ordering::Acquire)
 }
 
 /// Installs the allocator of objects created from now on; NULL restores the builtin one.
@@ -43,7 +61,13 @@ pub fn current_allocator() -> *mut TVMFFICustomAllocator {
 /// A non-NULL allocator, its context and its function must stay valid for the whole process and
 /// follow the contract of `TVMFFICustomAllocator`.
 pub unsafe fn set_current_allocator(allocator: *mut TVMFFICustomAllocator) {
-    CURRENT.store(allocator, Ordering::Release);
+    #[cfg(feature = "external")]
+    if let Some(set) = crate::external::api().ok().and_then(|api| api.TVMFFISetCustomAllocator) {
+        // SAFETY: promised by the caller. A failure has no other way out, and leaves the allocator that was there.
+        unsafe { set(allocator) };
+        return;
+    }
+    CURRENT.store(if allocator.is_null() { builtin() } else { allocator }, Ordering::Release);
 }
 
 unsafe extern "C" fn builtin_allocate(
@@ -52,8 +76,29 @@ unsafe extern "C" fn builtin_allocate(
     _type_index: i32,
     _context: *mut c_void,
 ) -> *mut c_void {
-    let align = alignment.max(align_of::<Prefix>());
-    let body_offset = size_of::<Prefix>().next_multiple_of(align);
+    if alignment <= spare::ALIGN { allocate_usual(size) } else { allocate_aligned(size, alignment) }
+}
+
+#[inline]
+fn allocate_usual(size: usize) -> *mut c_void {
+    let Some(total_size) = size.checked_add(spare::ALIGN) else {
+        return std::ptr::null_mut();
+    };
+    let (block, total_size) = spare::allocate(total_size);
+    if block.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the block is at least this long.
+    let body = unsafe { block.add(spare::ALIGN) };
+    let header = TVMFFIObjectAllocHeader { delete_space: Some(delete_usual) };
+    // SAFETY: the prefix fits between the block's start and the body, and is aligned, since the body is and so is the prefix's size.
+    unsafe { body.cast::<Prefix>().sub(1).write(Prefix { total_size, header }) };
+    body.cast()
+}
+
+#[cold]
+fn allocate_aligned(size: usize, align: usize) -> *mut c_void {
+    let body_offset = size_of::<AlignedPrefix>().next_multiple_of(align);
     let Some(total_size) = body_offset.checked_add(size) else {
         return std::ptr::null_mut();
     };
@@ -67,25 +112,30 @@ unsafe extern "C" fn builtin_allocate(
     }
     // SAFETY: `body_offset` lies within the block and leaves room for the prefix before it.
     let body = unsafe { block.add(body_offset) };
-    let prefix = Prefix {
-        total_size,
-        align,
-        body_offset,
-        header: TVMFFIObjectAllocHeader { delete_space: Some(builtin_delete_space) },
-    };
-    // SAFETY: the prefix fits between the block's start and the body, and is aligned because the
-    // body's offset is a multiple of an alignment of at least the prefix's and so is its size.
-    unsafe { body.cast::<Prefix>().sub(1).write(prefix) };
+    let header = TVMFFIObjectAllocHeader { delete_space: Some(delete_aligned) };
+    let prefix = AlignedPrefix { align, body_offset, prefix: Prefix { total_size, header } };
+    // SAFETY: as above; the prefix is aligned because the body's offset is a multiple of an alignment of at least the prefix's and so is
+    // its size.
+    unsafe { body.cast::<AlignedPrefix>().sub(1).write(prefix) };
     body.cast()
 }
 
-unsafe extern "C" fn builtin_delete_space(body: *mut c_void) {
-    // SAFETY: this function is only found in headers that `builtin_allocate` wrote, so the prefix
-    // precedes the body, the block starts `body_offset` before it, and the layout is the block's.
+unsafe extern "C" fn delete_usual(body: *mut c_void) {
+    // SAFETY: this function is only found in headers that `allocate_usual` wrote, so the prefix precedes the body, and block and size are
+    // those of one allocation.
     unsafe {
-        let prefix = body.cast::<Prefix>().sub(1).read();
-        let layout = Layout::from_size_align_unchecked(prefix.total_size, prefix.align);
-        dealloc(body.cast::<u8>().sub(prefix.body_offset), layout);
+        let total_size = (*body.cast::<Prefix>().sub(1)).total_size;
+        spare::free(body.cast::<u8>().sub(spare::ALIGN), total_size);
+    }
+}
+
+unsafe extern "C" fn delete_aligned(body: *mut c_void) {
+    // SAFETY: this function is only found in headers that `allocate_aligned` wrote, so the prefix precedes the body, the block starts
+    // `body_offset` before it, and the layout is the block's.
+    unsafe {
+        let AlignedPrefix { align, body_offset, prefix } = body.cast::<AlignedPrefix>().sub(1).read();
+        let layout = Layout::from_size_align_unchecked(prefix.total_size, align);
+        dealloc(body.cast::<u8>().sub(body_offset), layout);
     }
 }
 
@@ -95,9 +145,16 @@ unsafe extern "C" fn builtin_delete_space(body: *mut c_void) {
 /// custom allocator fails, or gives storage that is not aligned as asked, its raised error is dropped
 /// and the builtin allocator serves the object; when that fails too, the process ends as for any failed
 /// Rust allocation.
+#[inline]
 fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
-    let allocator = current_allocator();
-    // SAFETY: the current allocator is the builtin one or was promised valid for the process.
+    let allocator = CURRENT.load(Ordering::Acquire);
+    if allocator == builtin() { allocate_builtin(layout) } else { allocate_custom(allocator, layout, type_index) }
+}
+
+#[cold]
+#[inline(never)]
+fn allocate_custom(allocator: *mut TVMFFICustomAllocator, layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
+    // SAFETY: a current allocator was promised valid for the process.
     let TVMFFICustomAllocator { allocate, context } = unsafe { *allocator };
     if let Some(allocate) = allocate {
         // SAFETY: the allocator's contract; size and alignment come from a valid layout.
@@ -113,6 +170,7 @@ fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
 }
 
 /// Storage for a body, from the builtin allocator.
+#[inline]
 fn allocate_builtin(layout: Layout) -> NonNull<u8> {
     // SAFETY: the builtin allocator takes any valid layout.
     let body = unsafe { builtin_allocate(layout.size(), layout.align(), 0, std::ptr::null_mut()) };
@@ -123,12 +181,45 @@ fn allocate_builtin(layout: Layout) -> NonNull<u8> {
 ///
 /// # Safety
 /// The storage must come from an allocator, and nothing use it any more.
+#[inline]
 unsafe fn delete_space(body: *mut c_void) {
     // SAFETY: every allocator places an initialised header right before the body.
     let header = unsafe { body.cast::<TVMFFIObjectAllocHeader>().sub(1).read() };
     if let Some(delete_space) = header.delete_space {
+        if std::ptr::fn_addr_eq(delete_space, delete_usual as unsafe extern "C" fn(*mut c_void)) {
+            // The same call, which is nearly always this one, without going through the header.
+            // SAFETY: as below.
+            return unsafe { delete_usual(body) };
+        }
         // SAFETY: the header's contract: called once, with the body, when no reference is left.
         unsafe { delete_space(body) };
+    }
+}
+
+/// Moves a value that is no object to the heap, from where [`take_out`] gets it.
+#[inline]
+pub(crate) fn place<T>(value: T) -> *mut T {
+    const { assert!(align_of::<T>() <= spare::ALIGN) };
+    let (block, _) = spare::allocate(size_of::<T>());
+    if block.is_null() {
+        handle_alloc_error(Layout::new::<T>());
+    }
+    // SAFETY: the block is new, and large and aligned enough.
+    unsafe { block.cast::<T>().write(value) };
+    block.cast()
+}
+
+/// Takes a value back.
+///
+/// # Safety
+/// The pointer must be one of [`place`], which nobody uses any more.
+#[inline]
+pub(crate) unsafe fn take_out<T>(placed: *mut T) -> T {
+    // SAFETY: the value is there, and its block has the size that `place` asked for.
+    unsafe {
+        let value = placed.read();
+        spare::free(placed.cast(), spare::size_of_block(size_of::<T>()));
+        value
     }
 }
 
@@ -167,16 +258,33 @@ pub(crate) fn deleter_of<T: ObjectLayout>() -> TVMFFIObjectDeleter {
 ///
 /// `build` makes the object from its header and the address of the tail. The result owns the
 /// object's one strong reference.
+#[inline]
 pub(crate) fn make_object<T: ObjectLayout>(tail: usize, build: impl FnOnce(TVMFFIObject, *mut u8) -> T) -> NonNull<T> {
-    make_object_in(tail, build, |layout| allocate(layout, T::TYPE_INDEX))
+    let object = make_object_in(tail, build, |layout| allocate(layout, T::TYPE_INDEX));
+    live::made(object.as_ptr());
+    object
 }
 
 /// As [`make_object`], with storage from the builtin allocator: for objects that this crate makes for itself while others wait for it,
 /// so that no custom allocator, which may call back, runs meanwhile.
 pub(crate) fn make_own_object<T: ObjectLayout>(build: impl FnOnce(TVMFFIObject) -> T) -> NonNull<T> {
-    make_object_in(0, |header, _| build(header), allocate_builtin)
+    let own = |header| TVMFFIObject { deleter: Some(delete_own_object::<T>), ..header };
+    make_object_in(0, |header, _| build(own(header)), allocate_builtin)
 }
 
+/// As [`make_object`], for an object of a type that is registered at run time.
+pub(crate) fn make_object_with_index<T: ObjectLayout>(
+    index: TypeIndex,
+    build: impl FnOnce(TVMFFIObject) -> T,
+) -> NonNull<T> {
+    make_object_in(
+        0,
+        |header, _| build(TVMFFIObject { type_index: index.0, ..header }),
+        |layout| allocate(layout, index),
+    )
+}
+
+#[inline]
 fn make_object_in<T: ObjectLayout>(
     tail: usize,
     build: impl FnOnce(TVMFFIObject, *mut u8) -> T,
@@ -187,9 +295,8 @@ fn make_object_in<T: ObjectLayout>(
         .and_then(|size| Layout::from_size_align(size, align_of::<T>()).ok())
         .unwrap_or_else(|| handle_alloc_error(Layout::new::<T>()));
     let body = allocate(layout).cast::<T>();
-    let object = build(new_header::<T>(), tail_ptr(body));
     // SAFETY: `allocate` gave storage of the size and alignment of `T` that nobody else uses.
-    unsafe { body.write(object) };
+    unsafe { body.write(build(new_header::<T>(), tail_ptr(body))) };
     body
 }
 
@@ -206,9 +313,27 @@ pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// The deleter of every object made by [`make_object`]. A panic of the destructor is swallowed:
-/// no caller of the C API could take it.
+/// The deleter of every object made by [`make_object`].
 unsafe extern "C" fn delete_object<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
+    if flags & kTVMFFIObjectDeleterFlagBitMaskWeak != 0 {
+        live::gone(object);
+    }
+    // SAFETY: promised by the caller.
+    unsafe { delete::<T>(object, flags) };
+}
+
+/// The deleter of every object made by [`make_own_object`], none of which counts as alive.
+unsafe extern "C" fn delete_own_object<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
+    // SAFETY: promised by the caller.
+    unsafe { delete::<T>(object, flags) };
+}
+
+/// Destroys an object, frees its storage, or both. A panic of the destructor is swallowed: no caller of the C API could take it.
+///
+/// # Safety
+/// As the flags say: no strong reference, or no reference at all, is left; each flag is passed once.
+#[inline]
+unsafe fn delete<T: ObjectLayout>(object: *mut c_void, flags: c_int) {
     if flags & kTVMFFIObjectDeleterFlagBitMaskStrong != 0 {
         // SAFETY: the counting protocol calls this once, with the object that `make_object` wrote,
         // after the last strong reference is gone.

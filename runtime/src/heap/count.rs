@@ -47,9 +47,19 @@ pub(crate) unsafe fn inc_ref(object: *mut TVMFFIObject) {
 /// The caller must own a strong reference, which this call consumes.
 #[inline]
 pub(crate) unsafe fn dec_ref(object: *mut TVMFFIObject) {
-    // SAFETY: the caller's reference keeps the object alive up to this subtraction. Release makes
-    // this thread's uses of the object happen before its destruction.
-    let before = unsafe { &(*object).combined_ref_count }.fetch_sub(STRONG_ONE, Ordering::Release);
+    // SAFETY: the caller's reference keeps the object alive up to the subtraction.
+    let counts = unsafe { &(*object).combined_ref_count };
+    // Acquire pairs with the releases of all references that are gone.
+    if counts.load(Ordering::Acquire) == BOTH_ONE {
+        // No other reference of either kind is left from which another thread could make one, so this needs no exchange. Whoever looks at
+        // the counts from the destructor finds them as a subtraction leaves them.
+        counts.store(WEAK_ONE, Ordering::Relaxed);
+        // SAFETY: no reference of either kind is left.
+        unsafe { call_deleter(object, kTVMFFIObjectDeleterFlagBitMaskBoth) };
+        return;
+    }
+    // Release makes this thread's uses of the object happen before its destruction.
+    let before = counts.fetch_sub(STRONG_ONE, Ordering::Release);
     if before & STRONG_MASK == STRONG_ONE {
         // SAFETY: the last strong reference is gone and this thread alone saw the count reach zero.
         unsafe { drop_last_strong(object, before) };
@@ -136,6 +146,7 @@ pub(crate) unsafe fn counts(object: *mut TVMFFIObject) -> (u32, u32) {
 
 /// # Safety
 /// As the flags say: no strong reference, or no reference at all, is left.
+#[inline]
 unsafe fn call_deleter(object: *mut TVMFFIObject, flags: c_int) {
     // SAFETY: the storage is alive until the deleter has seen the weak flag.
     if let Some(deleter) = unsafe { (*object).deleter } {

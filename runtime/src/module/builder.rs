@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::implementation::{ModuleImpl, PropertyMask};
+use super::implementation::ModuleImpl;
 use super::object::Module;
+use super::property::PropertyMask;
 use crate::error::Result;
 use crate::function::Function;
 

@@ -2,21 +2,27 @@
 //! No header section: upstream registers them in `extra/module.cc` and `extra/library_module_*.cc`.
 
 use std::collections::HashMap;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::object::Module;
 use super::{library, load};
-use crate::any::Any;
+use crate::any::{Any, AnyView, text};
 use crate::container::Array;
+use crate::error::{Result, type_error, type_mismatch};
 use crate::registry::{Globals, LOAD_FROM_FILE};
 
 /// The global functions of modules.
 pub(crate) fn globals(globals: &mut Globals) {
-    globals.fixed(LOAD_FROM_FILE, |[path]| Ok(load::load_from_file(Path::new(&path.cast::<String>()?))?.into()));
-    globals.fixed("ffi.Module.load_from_file.so", |[path, _format]| Ok(library::open(&path.cast::<String>()?)?.into()));
+    globals.fixed(LOAD_FROM_FILE, |[path]| Ok(load::load_from_file(Path::new(text(path)?))?.into()));
+    globals.fixed("ffi.Module.load_from_file.so", |[path, _format]| Ok(library::open(text(path)?)?.into()));
     globals.packed("ffi.SystemLib", |args| {
-        let prefix = args.first().map(|prefix| prefix.cast::<String>()).transpose()?;
+        let text = |value: &AnyView<'_>| {
+            let mismatch = |_| type_error(&format!("Cannot convert from type `{}` to `str`", value.type_key()));
+            value.cast::<String>().map_err(mismatch)
+        };
+        let prefix = args.first().map(text).transpose()?;
         Ok(Module::system_lib(&prefix.unwrap_or_default())?.into())
     });
     functions(globals);
@@ -57,24 +63,25 @@ pub(crate) fn globals(globals: &mut Globals) {
 /// Those that look something up by a function's name.
 fn functions(globals: &mut Globals) {
     globals.fixed("ffi.ModuleGetFunction", |[module, name, query_imports]| {
-        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
-        let function = module.cast::<Module>()?.get_function_from(&name, query_imports)?;
+        let function = borrowed(module)?.get_function_from(text(name)?, query_imports.cast()?)?;
         Ok(function.map_or(Any::none(), Any::from))
     });
     globals.fixed("ffi.ModuleImplementsFunction", |[module, name, query_imports]| {
-        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
-        Ok(module.cast::<Module>()?.implements_function(&name, query_imports)?.into())
+        Ok(borrowed(module)?.implements_function(text(name)?, query_imports.cast()?)?.into())
     });
     globals.fixed("ffi.ModuleGetFunctionMetadata", |[module, name, query_imports]| {
-        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
-        let metadata = module.cast::<Module>()?.function_metadata(&name, query_imports)?;
+        let metadata = borrowed(module)?.function_metadata(text(name)?, query_imports.cast()?)?;
         Ok(metadata.map_or(Any::none(), Any::from))
     });
     globals.fixed("ffi.ModuleGetFunctionDoc", |[module, name, query_imports]| {
-        let (name, query_imports): (String, bool) = (name.cast()?, query_imports.cast()?);
-        let doc = module.cast::<Module>()?.function_doc(&name, query_imports)?;
+        let doc = borrowed(module)?.function_doc(text(name)?, query_imports.cast()?)?;
         Ok(doc.map_or(Any::none(), Any::from))
     });
+}
+
+/// The module in an argument, which keeps it.
+fn borrowed(module: &AnyView<'_>) -> Result<ManuallyDrop<Module>> {
+    module.borrow().ok_or_else(|| type_mismatch("ffi.Module", module.inner_type_index()))
 }
 
 /// Modules that stay until they are removed. Never dropped at exit, when others may still use what their libraries hold.

@@ -1,39 +1,9 @@
 //! What a kind of module does: the methods of upstream's `ModuleObj`, as a trait.
 
-use std::ops::BitOr;
-
+use super::property::PropertyMask;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
 use crate::string::Bytes;
-
-/// The uses of a module: `Module::ModulePropertyMask` of `extra/module.h`.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct PropertyMask(pub i32);
-
-impl PropertyMask {
-    /// No use.
-    pub const NONE: Self = Self(0);
-    /// [`ModuleImpl::save_to_bytes`] gives bytes, and `ffi.Module.load_from_bytes.<kind>` makes a module of them.
-    pub const BINARY_SERIALIZABLE: Self = Self(0b001);
-    /// [`ModuleImpl::get_function`] gives functions that can be called.
-    pub const RUNNABLE: Self = Self(0b010);
-    /// [`ModuleImpl::write_to_file`] writes objects or sources, to be compiled further.
-    pub const COMPILATION_EXPORTABLE: Self = Self(0b100);
-
-    /// Whether all of `other` is here.
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl BitOr for PropertyMask {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
 
 /// A kind of module. A [`Module`](super::Module) adds imports to it, and calls it from any thread.
 ///

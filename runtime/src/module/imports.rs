@@ -105,9 +105,14 @@ impl Module {
     pub(super) fn first_of<T>(
         &self,
         query_imports: bool,
-        look: impl FnMut(&Module) -> Result<Option<T>>,
+        mut look: impl FnMut(&Module) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        first_of(vec![self.clone()], query_imports, look)
+        let found = look(self)?;
+        if found.is_some() || !query_imports {
+            return Ok(found);
+        }
+        // The module that was asked already is not asked again, since no module imports itself, even through others.
+        first_of(self.imports(), true, look)
     }
 
     fn push_import(&self, other: Module) {

@@ -6,6 +6,7 @@ use super::object::Module;
 use crate::abi::symbol::LIBRARY_BIN;
 use crate::any::Any;
 use crate::error::{Result, runtime_error, value_error};
+use crate::host::check_shared;
 use crate::registry::{FILE_LOADER, find, get_global, set_global, with_args};
 use crate::string::Bytes;
 
@@ -21,7 +22,7 @@ pub fn register_module_loader(
     kind: &str,
     load: impl Fn(Bytes) -> Result<Module> + Send + Sync + 'static,
 ) -> Result<()> {
-    let function = with_args("ffi.Module.load_from_bytes", move |[bytes]| load(bytes.cast()?).map(Any::from));
+    let function = with_args("(bytes) -> ffi.Module", move |[bytes]| load(bytes.cast()?).map(Any::from));
     set_global(&format!("{FROM_BYTES}{kind}"), function, false)
 }
 
@@ -55,6 +56,8 @@ pub(super) fn load_from_bytes(kind: &str, bytes: Bytes) -> Result<Module> {
 }
 
 pub(super) fn load_from_file(path: &Path) -> Result<Module> {
+    // A library would find another runtime, where there is one.
+    check_shared()?;
     let shown = path.display();
     let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {shown}")))?;
     let format = path
@@ -67,7 +70,11 @@ pub(super) fn load_from_file(path: &Path) -> Result<Module> {
     };
     let name = format!("{FILE_LOADER}{format}");
     let loader = find(name.as_bytes()).ok_or_else(|| {
-        runtime_error(&format!("Loader for `.{format}` files is not registered: the global function `{name}`"))
+        // The two words without a space between them are upstream's.
+        runtime_error(&format!(
+            "Loader for `.{format}` files is not registered, resolved to ({name}) in the global registry.Ensure that you have \
+             loaded the correct runtime code, andthat you are on the correct hardware architecture."
+        ))
     })?;
     loader.call((file, format))?.cast()
 }

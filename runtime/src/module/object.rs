@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use super::implementation::{ModuleImpl, PropertyMask};
+use super::implementation::ModuleImpl;
+use super::property::PropertyMask;
 use crate::abi::TypeIndex;
 use crate::any::exact_objects;
 use crate::error::{Result, object_wrapper, runtime_error};

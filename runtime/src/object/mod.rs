@@ -4,6 +4,6 @@
 mod opaque;
 mod sentinel;
 
-pub use crate::heap::{AsObject, ObjectRef, WeakRef, alloc};
+pub use crate::heap::{AsObject, ObjectRef, WeakRef, alloc, live_objects};
 pub use opaque::create_opaque;
 pub(crate) use sentinel::{kwargs, missing};

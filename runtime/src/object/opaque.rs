@@ -43,10 +43,7 @@ pub unsafe fn create_opaque(
     deleter: Option<unsafe extern "C" fn(*mut c_void)>,
 ) -> Result<ObjectRef> {
     if type_index != TypeIndex::OPAQUE_PY_OBJECT {
-        return Err(Error::new(
-            kind::RUNTIME_ERROR,
-            &format!("an opaque object cannot have type index {}", type_index.0),
-        ));
+        return Err(Error::new(kind::RUNTIME_ERROR, "Only kTVMFFIOpaquePyObject is supported for now"));
     }
     let object = make_object(0, |header, _| OpaqueObject { header, cell: TVMFFIOpaqueObjectCell { handle }, deleter });
     // SAFETY: `make_object` hands out the object's one strong reference.

@@ -54,9 +54,29 @@ stored! {
     DLDevice: "Device", |&value| value.into();
     Any: "Any", Any::clone;
     Str: "str", |value| value.clone().into();
-    List: "List<ffi.Object>", |value| value.clone().into();
-    Dict: "Dict<Any, ffi.Object>", |value| value.clone().into();
     Option<ObjectRef>: "ffi.Object", |value| value.clone().into();
+}
+
+/// A container in a field. A new object has NULL there for a moment.
+macro_rules! stored_containers {
+    ($($ty:ty: $name:literal;)*) => {$(
+        impl Stored for Option<$ty> {
+            const NAME: &'static str = $name;
+
+            fn load(&self) -> Any {
+                self.clone().into()
+            }
+
+            fn store(value: AnyView<'_>) -> Result<Self> {
+                convert::<$ty>(value, Self::NAME).map(Some)
+            }
+        }
+    )*};
+}
+
+stored_containers! {
+    List: "List<ffi.Object>";
+    Dict: "Dict<Any, ffi.Object>";
 }
 
 /// A boolean in a field, of which any byte but zero is true.

@@ -47,7 +47,7 @@ pub(super) fn entries(value: &Any) -> Result<Vec<(Any, Any)>> {
 /// What is inside a value that holds an object; fields with one of the flags `skip` are left out.
 ///
 /// # Errors
-/// A getter's; `RuntimeError` for an object of an unknown type.
+/// A getter's; `InternalError` for an object of an unknown type.
 pub(super) fn inside(value: &Any, skip: i64) -> Result<Inside> {
     let sequence = |values| Ok(Inside { kind: Kind::Sequence, values });
     match value.type_index() {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::children::{Kind, MAX_DEPTH, inside, object_of, too_deep};
 use crate::abi::*;
 use crate::any::Any;
+use crate::big_int::BigInt;
 use crate::container::{Dict, Map};
 use crate::error::{Error, Result, type_error, value_error};
 use crate::function::Function;
@@ -52,6 +53,9 @@ struct Frame {
     rest: Ordering,
     children: std::vec::IntoIter<(Any, Any)>,
 }
+
+/// Gives the value of a key.
+type Find = Box<dyn Fn(&Any) -> Result<Option<Any>>>;
 
 /// What is known of two values at once, or a frame that finds it out.
 enum Start {
@@ -132,7 +136,7 @@ impl Comparer {
     /// The values of two maps that have the same keys; `None` where equality alone is asked for and they haven't.
     fn values_by_key(&self, one: &Any, other: &Any) -> Result<Option<Vec<(Any, Any)>>> {
         let entries = super::children::entries(one)?;
-        let (len, find): (usize, Box<dyn Fn(&Any) -> Result<Option<Any>>>) = match other.type_index() {
+        let (len, find): (usize, Find) = match other.type_index() {
             TypeIndex::DICT => {
                 let dict: Dict = other.cast()?;
                 (dict.len(), Box::new(move |key| dict.get(key)))
@@ -168,6 +172,13 @@ impl Comparer {
             && kind == other_kind
         {
             return Ok(Some(one.cmp(other)));
+        }
+        let (is_big, is_integer) = (|index| index == TypeIndex::BIG_INT, |index| index == TypeIndex::INT);
+        let are_big = is_big(first) && is_big(second);
+        let are_mixed = is_big(first) && is_integer(second) || is_integer(first) && is_big(second);
+        // Small integers of any size are no objects, so that an integer of either kind equals none of the other.
+        if are_big || are_mixed && !self.only_equality {
+            return Ok(Some(one.cast::<BigInt>()?.cmp(&other.cast()?)));
         }
         if first != second {
             let mismatch = || {

@@ -8,7 +8,7 @@ use super::{field, types};
 use crate::abi::*;
 use crate::any::Any;
 use crate::container::{Array, Dict, List, Map};
-use crate::error::{Error, Result, kind, runtime_error};
+use crate::error::{Result, check_failed, runtime_error};
 use crate::function::Function;
 use crate::heap::ObjectRef;
 use crate::type_table;
@@ -201,13 +201,9 @@ fn feed(frame: &mut Frame, copy: Any) -> Result<()> {
 fn shallow_copy(object: &ObjectRef) -> Result<Any> {
     match type_table::attr_value(object.type_index(), b"__ffi_shallow_copy__") {
         Some(copy) => copy.cast::<Function>()?.call((object,)),
-        None => Err(Error::new(
-            kind::INTERNAL_ERROR,
-            &format!(
-                "Check failed: (copy_fn.has_value()) is false: Cannot deep copy object of type \"{}\" because it is not \
-                 copy-constructible",
-                object.type_key()
-            ),
+        None => Err(check_failed(
+            "copy_fn.has_value()",
+            &format!("Cannot deep copy object of type \"{}\" because it is not copy-constructible", object.type_key()),
         )),
     }
 }

@@ -3,17 +3,17 @@
 use super::field;
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Error, Result, kind, raised_error, runtime_error, type_error};
+use crate::error::{Result, check_failed, raised_error, runtime_error, type_error};
 use crate::function::Function;
 use crate::heap::ObjectRef;
 use crate::string::Str;
 use crate::type_info::key_of;
-use crate::type_table::{attr_value, fields, key_to_index, metadata};
+use crate::type_table::{attr_value, fields, metadata, required_index};
 
 /// An object of a type with its fields as the type makes them, of which nobody else has a reference.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type or one that has neither a creator nor the attribute `__ffi_new__`; the creator's.
+/// `InternalError` for an unknown type or one that has neither a creator nor the attribute `__ffi_new__`; the creator's.
 pub(super) fn empty_object(index: TypeIndex) -> Result<ObjectRef> {
     if let Some(creator) = metadata(index)?.and_then(|metadata| metadata.creator) {
         let mut handle = std::ptr::null_mut();
@@ -43,8 +43,7 @@ fn type_of(value: &AnyView<'_>) -> Result<TypeIndex> {
     let Some(key) = value.str_bytes() else {
         return Err(type_error(&format!("Cannot convert from type `{}` to `str`", value.type_key())));
     };
-    let unknown = || Error::new(kind::INTERNAL_ERROR, &format!("Cannot find type `{}`", String::from_utf8_lossy(key)));
-    key_to_index(key).map(TypeIndex).ok_or_else(unknown)
+    required_index(key).map(TypeIndex)
 }
 
 /// An object of the type that comes first, with its fields by names and values in turn. A field that is not named gets its default.
@@ -57,8 +56,7 @@ pub(super) fn from_fields(args: &[AnyView<'_>]) -> Result<Any> {
     };
     let index = type_of(first)?;
     let (pairs, []) = rest.as_chunks::<2>() else {
-        let message = "Check failed: (args.size() % 2 == 1) is false: ";
-        return Err(Error::new(kind::INTERNAL_ERROR, message));
+        return Err(check_failed("args.size() % 2 == 1", ""));
     };
     let object = empty_object(index)?;
     let mut given = Vec::with_capacity(pairs.len());

@@ -107,12 +107,8 @@ impl Hasher {
         let tag = |index: TypeIndex| index.0 as u64;
         let hash = match value.type_index() {
             TypeIndex::NONE => combine(0, 0),
-            // SAFETY: the type index is that of a string or of bytes, and `value` keeps a heap object alive.
-            TypeIndex::SMALL_STR | TypeIndex::STR => combine(tag(TypeIndex::STR), bytes(unsafe { bytes_of(raw) })),
-            // SAFETY: as above.
-            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => {
-                combine(tag(TypeIndex::BYTES), bytes(unsafe { bytes_of(raw) }))
-            }
+            TypeIndex::SMALL_STR | TypeIndex::STR => combine(tag(TypeIndex::STR), bytes(text(value))),
+            TypeIndex::SMALL_BYTES | TypeIndex::BYTES => combine(tag(TypeIndex::BYTES), bytes(text(value))),
             index @ TypeIndex::BOOL => combine(tag(index), u64::from(raw.bits() != 0)),
             index @ TypeIndex::FLOAT => combine(tag(index), float_bits(f64::from_bits(raw.bits()))),
             index @ TypeIndex::DATA_TYPE => {
@@ -168,6 +164,12 @@ impl Hasher {
         }
         Ok(None)
     }
+}
+
+/// The content of a string or of bytes.
+fn text(value: &Any) -> &[u8] {
+    // SAFETY: callers have looked at the type index, and `value` keeps a heap object alive.
+    unsafe { bytes_of(value.as_raw()) }
 }
 
 /// Adds the hash of the frame's next value.

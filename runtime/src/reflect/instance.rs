@@ -80,7 +80,7 @@ fn checked_size(index: TypeIndex, total_size: i32) -> Result<usize> {
 /// A new object of a type, with all fields zero.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type, `ValueError` where the fields are not within `total_size`.
+/// `InternalError` for an unknown type, `ValueError` where the fields are not within `total_size`.
 pub(super) fn create(index: TypeIndex, total_size: i32) -> Result<ObjectRef> {
     let tail = checked_size(index, total_size)? - size_of::<TVMFFIObject>();
     let object = make_object::<Instance>(tail, |header, fields| {

@@ -3,6 +3,7 @@
 //! No header section: upstream has these in `extra/dataclass.cc`, `extra/reflection_extra.cc`, `extra/json_*.cc`, `object.cc`.
 
 mod accessors;
+mod builtin;
 mod children;
 mod compare;
 mod convert;

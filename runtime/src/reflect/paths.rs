@@ -2,8 +2,8 @@
 //! Header section: upstream's `reflection/access_path.h`.
 
 use super::accessors::Stored;
+use super::builtin::{ANY, Builtin, INT, define, stored};
 use super::field;
-use super::types::{Builtin, INT, define, stored};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Result, value_error};
@@ -33,14 +33,13 @@ fn plain<S: Stored>(name: &'static str, schema: &'static str, offset: usize, ind
 
 /// The types of access paths.
 pub(super) fn types() -> Vec<Definition> {
-    let any = r#"{"type_schema":"{\"type\":\"Any\"}"}"#;
     let parent = r#"{"type_schema":"{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}"}"#;
     let step = r#"{"type_schema":"{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.reflection.AccessStep\"}]}"}"#;
     vec![
         define::<Step>("ffi.Object", true)
             .kind(kTVMFFISEqHashKindConstTreeNode)
             .field(plain::<i32>("kind", INT, 24, TypeIndex::INT))
-            .field(plain::<Any>("key", any, 32, TypeIndex::ANY))
+            .field(plain::<Any>("key", ANY, 32, TypeIndex::ANY))
             .attribute("__ffi_repr__", Function::built_in(|args| text(args, write_step))),
         define::<Path>("ffi.Object", true)
             .kind(kTVMFFISEqHashKindConstTreeNode)

@@ -10,6 +10,7 @@ use super::text::{general, quoted, quoted_bytes};
 use super::{field, types};
 use crate::abi::*;
 use crate::any::Any;
+use crate::big_int::BigInt;
 use crate::dtype;
 use crate::error::{Result, value_error};
 use crate::function::Function;
@@ -116,12 +117,16 @@ impl Printer {
         self.done(&frame.object, text)
     }
 
-    /// Keeps the text of an object, which may be met again.
+    /// Keeps the text of an object that may be met again: nested texts that are all kept would take memory by the square of the depth.
     fn done(&self, object: &ObjectRef, text: String) -> String {
+        // Those of what it is in, of the frame of that, and of its own frame.
+        const KNOWN_REFERENCES: u32 = 3;
         let mut seen = self.seen();
         seen.open.remove(&address(object));
-        seen.done.insert(address(object), text.clone());
-        seen.kept.push(object.clone());
+        if object.strong_count() > KNOWN_REFERENCES {
+            seen.done.insert(address(object), text.clone());
+            seen.kept.push(object.clone());
+        }
         text
     }
 
@@ -172,6 +177,7 @@ impl Printer {
                     format!("{}[{}]@{}", dtype_text(tensor.dtype())?, shape.join(", "), device_text(tensor.device()));
                 return Ok(Some(self.with_address(text, object)));
             }
+            TypeIndex::BIG_INT => return Ok(Some(value.cast::<BigInt>()?.to_string())),
             TypeIndex::SHAPE => {
                 let extents: Vec<String> = value.cast::<Shape>()?.as_slice().iter().map(i64::to_string).collect();
                 return Ok(Some(format!("Shape({})", extents.join(", "))));

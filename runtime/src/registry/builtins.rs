@@ -6,7 +6,7 @@ use super::globals::{Globals, with_args};
 use super::table::{metadata, names, remove};
 use crate::abi::TypeIndex;
 use crate::any::{Any, AnyView};
-use crate::error::{Error, Result, kind, runtime_error, type_mismatch, value_error};
+use crate::error::{Result, index_error, runtime_error, type_mismatch, value_error};
 use crate::function::Function;
 use crate::shape::Shape;
 use crate::string::{Bytes, raw_str_from_bytes};
@@ -50,9 +50,7 @@ fn names_functor(names: Vec<Vec<u8>>) -> Function {
         match names.get(index as usize) {
             // SAFETY: the value is a new one.
             Some(name) => Ok(unsafe { Any::from_raw(raw_str_from_bytes(name)) }),
-            None => {
-                Err(Error::new(kind::INDEX_ERROR, &format!("index {index} is out of bounds for {} names", names.len())))
-            }
+            None => Err(index_error(index, names.len())),
         }
     })
 }

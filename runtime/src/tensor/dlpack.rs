@@ -5,7 +5,8 @@
 use super::dims::{dims, fill_contiguous_strides, is_aligned, is_contiguous};
 use super::object::Tensor;
 use crate::abi::*;
-use crate::error::{Result, runtime_error};
+use crate::error::{Error, Result, runtime_error};
+use crate::heap::alloc::{place, take_out};
 use crate::heap::{AsObject, ObjectRef};
 
 /// What both managed structures have in common.
@@ -72,10 +73,10 @@ unsafe extern "C" fn delete_export(managed: *mut DLManagedTensor) {
     if managed.is_null() {
         return;
     }
-    // SAFETY: the structure came out of a box with the tensor's reference in its context; its
+    // SAFETY: the structure was made by `export`, with the tensor's reference in its context; its
     // consumer calls this once.
     unsafe {
-        let managed = Box::from_raw(managed);
+        let managed = take_out(managed);
         drop(ObjectRef::from_raw(managed.manager_ctx.cast()));
     }
 }
@@ -86,7 +87,7 @@ unsafe extern "C" fn delete_versioned_export(managed: *mut DLManagedTensorVersio
     }
     // SAFETY: as in `delete_export`.
     unsafe {
-        let managed = Box::from_raw(managed);
+        let managed = take_out(managed);
         drop(ObjectRef::from_raw(managed.manager_ctx.cast()));
     }
 }
@@ -105,9 +106,16 @@ impl<T: Managed> Drop for Imported<T> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn misaligned(alignment: usize) -> Error {
+    runtime_error(&format!("FromDLPack: Data is not aligned to {alignment} bytes."))
+}
+
 impl Tensor {
     /// # Safety
     /// As [`Tensor::from_dlpack`].
+    #[inline]
     unsafe fn import<T: Managed>(from: *mut T, alignment: usize, contiguous: bool) -> Result<Self> {
         // SAFETY: NULL is excluded here, the rest is promised by the caller.
         let Some(managed) = (unsafe { from.as_ref() }) else {
@@ -116,12 +124,12 @@ impl Tensor {
         if let Some(refusal) = managed.refusal() {
             return Err(runtime_error(refusal));
         }
-        let tensor = *managed.dl_tensor();
+        let tensor = managed.dl_tensor();
         if tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape.is_null()) {
             return Err(runtime_error("FromDLPack: tensor has no shape"));
         }
-        if !is_aligned(&tensor, alignment) {
-            return Err(runtime_error(&format!("FromDLPack: Data is not aligned to {alignment} bytes.")));
+        if !is_aligned(tensor, alignment) {
+            return Err(misaligned(alignment));
         }
         // SAFETY: shape and strides have `ndim` numbers, by contract.
         let (shape, strides) = unsafe { (dims(tensor.shape, tensor.ndim), dims(tensor.strides, tensor.ndim)) };
@@ -129,12 +137,18 @@ impl Tensor {
             return Err(runtime_error("FromDLPack: Tensor is not contiguous."));
         }
         // Only missing strides are made here; what is there is used where it is.
-        let mut made = Vec::new();
         if tensor.ndim > 0 && tensor.strides.is_null() {
-            made.resize(shape.len(), 0);
-            fill_contiguous_strides(shape, &mut made);
+            return Ok(Self::with_made_strides(*tensor, shape, Imported(from)));
         }
-        Ok(Self::with_dims(tensor, &[], &made, Imported(from)))
+        Ok(Self::over(tensor, Imported(from)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn with_made_strides<T: Managed>(tensor: DLTensor, shape: &[i64], managed: Imported<T>) -> Self {
+        let mut strides = vec![0; shape.len()];
+        fill_contiguous_strides(shape, &mut strides);
+        Self::with_dims(tensor, &[], &strides, managed)
     }
 
     /// Takes over a managed tensor: its deleter is called once, when the last reference goes. On
@@ -169,7 +183,7 @@ impl Tensor {
 
     fn export<T: Managed>(&self) -> *mut T {
         let object = self.clone().into_object().into_raw();
-        Box::into_raw(Box::new(T::export(*self.as_dl_tensor(), object)))
+        place(T::export(*self.as_dl_tensor(), object))
     }
 
     /// Exports the tensor: the structure shares its memory and holds a reference, which its

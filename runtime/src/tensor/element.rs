@@ -51,6 +51,9 @@ elements!(
     f64 = FLOAT64
 );
 
+#[cfg(feature = "half")]
+elements!(half::f16 = FLOAT16, half::bf16 = BFLOAT16);
+
 impl sealed::Sealed for bool {}
 impl Element for bool {
     const DTYPE: DLDataType = DLDataType::BOOL;

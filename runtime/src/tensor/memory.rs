@@ -38,6 +38,17 @@ impl OwnedMemory {
     }
 }
 
+impl OwnedMemory {
+    /// The memory of a vector, and its address; NULL for no bytes. Elements are `Copy`, so that nothing but memory is to be dropped.
+    pub(super) fn from_vec<T: Element>(elements: Vec<T>) -> Result<(Self, *mut u8)> {
+        // A vector's memory is the global allocator's, with this layout.
+        let layout = Layout::array::<T>(elements.capacity()).map_err(|_| value_error("tensor is too large"))?;
+        let mut elements = std::mem::ManuallyDrop::new(elements);
+        let block = if layout.size() == 0 { std::ptr::null_mut() } else { elements.as_mut_ptr().cast::<u8>() };
+        Ok((Self { block, layout }, block))
+    }
+}
+
 impl Drop for OwnedMemory {
     fn drop(&mut self) {
         if !self.block.is_null() {

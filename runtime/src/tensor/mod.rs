@@ -2,6 +2,8 @@
 //! `object` has the tensor, `dlpack` the ways into and out of other frameworks, `view` the views.
 //! Header sections: `kTVMFFITensor`, "DLPack support APIs"; rules as `container/tensor.h`.
 
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod dims;
 mod dlpack;
 mod element;

@@ -110,6 +110,51 @@ impl Tensor {
         Ok(tensor)
     }
 
+    /// A new tensor on the CPU of the elements of a vector, in row-major order. They stay where they are, aligned as their type, which may
+    /// be less than [`TENSOR_ALIGNMENT`](super::TENSOR_ALIGNMENT).
+    ///
+    /// ```
+    /// let elements = vec![1.0f32, 2.0, 3.0];
+    /// let address = elements.as_ptr();
+    /// let mut tensor = tvm_ffi_runtime::Tensor::from_vec(elements, &[3])?;
+    /// assert_eq!(tensor.data_ptr(), address.cast_mut().cast());
+    /// tensor.as_mut_slice::<f32>()?[0] = 4.0;
+    /// assert_eq!(tensor.to_vec::<f32>()?, [4.0, 2.0, 3.0]);
+    /// # Ok::<(), tvm_ffi_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` when the number of elements is not that of the shape.
+    pub fn from_vec<T: Element>(elements: Vec<T>, shape: &[i64]) -> Result<Self> {
+        let numel = checked_numel(shape)?;
+        if numel != elements.len() {
+            return Err(value_error(&format!("shape {shape:?} has {numel} elements, got {}", elements.len())));
+        }
+        let ndim = ndim_of(shape)?;
+        let (memory, data) = OwnedMemory::from_vec(elements)?;
+        let mut strides = vec![0; shape.len()];
+        fill_contiguous_strides(shape, &mut strides);
+        let tensor = DLTensor {
+            // As a tensor without elements has it.
+            data: if numel == 0 { std::ptr::null_mut() } else { data.cast() },
+            device: DLDevice::CPU,
+            ndim,
+            dtype: T::DTYPE,
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        Ok(Self::with_deleter(tensor, shape, &strides, memory, owned_deleter()))
+    }
+
+    /// An object whose shape and strides lie elsewhere.
+    #[inline]
+    pub(super) fn over<M>(tensor: &DLTensor, manager: M) -> Self {
+        let object = make_object(0, |header, _| TensorObject { header, tensor: *tensor, manager });
+        // SAFETY: `make_object` hands out the object's one strong reference.
+        Self(unsafe { ObjectRef::from_non_null(object) })
+    }
+
     /// An object with shape and strides in its tail.
     pub(super) fn with_dims<M>(tensor: DLTensor, shape: &[i64], strides: &[i64], manager: M) -> Self {
         Self::with_deleter(tensor, shape, strides, manager, deleter_of::<TensorObject<M>>())

@@ -28,7 +28,10 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     };
     let name = String::from_utf8_lossy(name);
     Err(match refused {
-        Refused::Taken => runtime_error(&format!("TypeAttr `{name}` is already registered for type index {index}")),
+        Refused::Taken => runtime_error(&format!(
+            "TypeAttr `{name}` is already registered for type index {index}. To update the stored value, register a mutable \
+             container (e.g., Dict/List) once and mutate it in place on subsequent calls."
+        )),
         Refused::NoMemory => Error::new(kind::MEMORY_ERROR, &format!("no memory for the attribute `{name}`")),
     })
 }

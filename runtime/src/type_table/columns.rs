@@ -104,7 +104,7 @@ impl Column {
         let Some(data) = self.reserve(index) else {
             return Err((value, Refused::NoMemory));
         };
-        let raw = value.into_raw();
+        let raw = value.into_kept_raw();
         // SAFETY: any bits are a number.
         let tag = unsafe { std::mem::transmute::<[u32; 2], u64>([raw.type_index.cast_unsigned(), raw.zero_padding]) };
         // SAFETY: the array has room for the index; header and array are changed by one thread at a time, and aligned. A reader sees

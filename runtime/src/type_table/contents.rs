@@ -4,13 +4,14 @@
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use super::reflection::registered_info;
+use super::table::type_info;
 use crate::abi::*;
 use crate::error::Result;
 
 /// The fields of a type: those of its ancestors but the root's, from the oldest one on, then its own.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 pub(crate) fn fields(index: TypeIndex) -> Result<Vec<&'static TVMFFIFieldInfo>> {
     let info = registered_info(index.0)?;
     let mut fields = Vec::new();
@@ -37,7 +38,7 @@ fn own_fields(info: *mut TVMFFITypeInfo) -> &'static [TVMFFIFieldInfo] {
 /// The extra information of a type, if something has registered it.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 pub(crate) fn metadata(index: TypeIndex) -> Result<Option<&'static TVMFFITypeMetadata>> {
     let info = registered_info(index.0)?;
     // SAFETY: infos and what they point at are never freed, and metadata doesn't change once it is published.
@@ -50,7 +51,7 @@ pub(crate) fn metadata(index: TypeIndex) -> Result<Option<&'static TVMFFITypeMet
 /// The hash of a type's key.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 pub(crate) fn key_hash(index: TypeIndex) -> Result<u64> {
     // SAFETY: infos are never freed, and the hash never changes.
     registered_info(index.0).map(|info| unsafe { (*info).type_key_hash })
@@ -58,7 +59,7 @@ pub(crate) fn key_hash(index: TypeIndex) -> Result<u64> {
 
 /// Whether a type is `ancestor` or derived from it.
 pub(crate) fn is_instance(index: TypeIndex, ancestor: TypeIndex) -> bool {
-    let (Some(info), Some(of)) = (super::type_info(index.0), super::type_info(ancestor.0)) else {
+    let (Some(info), Some(of)) = (type_info(index.0), type_info(ancestor.0)) else {
         return false;
     };
     // SAFETY: infos are never freed; depth and ancestors never change, and a type of depth n has n ancestors.

@@ -8,16 +8,17 @@ use super::publish::append;
 use super::table::{type_info, write};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Result, runtime_error};
-use crate::heap::ObjectRef;
+use crate::error::{Result, check_failed, runtime_error};
+use crate::heap::{ObjectRef, live};
+use crate::type_info::key_of;
 
 /// The info of a type that is registered.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 pub(super) fn registered_info(index: i32) -> Result<*mut TVMFFITypeInfo> {
-    let info =
-        type_info(index).ok_or_else(|| runtime_error(&format!("Cannot find type info for type_index={index}")))?;
+    let unknown = || check_failed("entry != nullptr", &format!("Cannot find type info for type_index={index}"));
+    let info = type_info(index).ok_or_else(unknown)?;
     Ok(info.cast_mut())
 }
 
@@ -37,7 +38,7 @@ unsafe fn leak_text(text: TVMFFIByteArray) -> TVMFFIByteArray {
 /// Adds a field to a type.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type or a field name that the type has already.
+/// `InternalError` for an unknown type or a field name that the type has already.
 ///
 /// # Safety
 /// `field` must be filled as the header says.
@@ -61,14 +62,17 @@ pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Resu
         if (0..len as usize).any(|i| (*fields.add(i)).name.as_slice() == name) {
             drop(table);
             let name = String::from_utf8_lossy(name);
-            return Err(runtime_error(&format!("Duplicate field name \"{name}\" in type index {index}")));
+            let message = format!("Duplicate field name \"{name}\" in type \"{}\"", key_of(TypeIndex(index)));
+            return Err(check_failed("std::string_view(existing.name.data, existing.name.size) != new_name", &message));
         }
         let mut copy = *field;
         copy.name = leak_text(field.name);
         copy.doc = leak_text(field.doc);
         copy.metadata = leak_text(field.metadata);
-        copy.default_value_or_factory = default.into_raw();
-        std::mem::forget(setter);
+        copy.default_value_or_factory = default.into_kept_raw();
+        if let Some(setter) = setter {
+            live::gone(setter.into_raw());
+        }
         append(&raw mut (*info).fields, &raw mut (*info).num_fields, copy);
     }
     Ok(())
@@ -77,7 +81,7 @@ pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Resu
 /// Adds a method to a type.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type.
+/// `InternalError` for an unknown type.
 ///
 /// # Safety
 /// `method` must be filled as the header says.
@@ -90,7 +94,7 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
         copy.name = leak_text(method.name);
         copy.doc = leak_text(method.doc);
         copy.metadata = leak_text(method.metadata);
-        copy.method = value.into_raw();
+        copy.method = value.into_kept_raw();
         let _table = write();
         append(&raw mut (*info).methods, &raw mut (*info).num_methods, copy);
     }
@@ -100,7 +104,7 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
 /// Sets a type's extra information, once.
 ///
 /// # Errors
-/// `RuntimeError` for an unknown type, or one that has such information already.
+/// `InternalError` for an unknown type, `RuntimeError` for one that has such information already.
 ///
 /// # Safety
 /// `metadata` must be filled as the header says.
@@ -111,7 +115,14 @@ pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata
         let table = write();
         if !(*info).metadata.is_null() {
             drop(table);
-            return Err(runtime_error(&format!("type index {index} has metadata already")));
+            return Err(runtime_error(&format!(
+                "Overriding {}, possible causes:\n\
+                 - two ObjectDef<T>() calls for the same T \n\
+                 - when we forget to assign _type_key to ObjectRef<Y> that inherits from T\n\
+                 - another type with the same key is already registered\n\
+                 Cross check the reflection registration.",
+                key_of(TypeIndex(index))
+            )));
         }
         let mut copy = *metadata;
         copy.doc = leak_text(metadata.doc);

@@ -7,13 +7,11 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard
 
 use super::columns::Attributes;
 use super::definition::{Definition, make_columns};
+use super::request::{QUERY_ONLY, TypeRequest};
 use crate::abi::*;
-use crate::error::{Result, runtime_error};
+use crate::error::{Result, check_failed, runtime_error};
 use crate::stable_hash;
 use crate::type_info;
-
-/// Value of `parent` that asks for a lookup only, and the answer of a lookup that finds nothing.
-pub const QUERY_ONLY: i32 = -2;
 
 struct Entry {
     /// Slots reserved for the type and its children, from its own index on.
@@ -27,23 +25,6 @@ pub(super) struct Table {
     entries: Vec<Option<Entry>>,
     index_of: HashMap<Vec<u8>, i32>,
     pub(super) attributes: Attributes,
-}
-
-/// A request for a type's index (`TVMFFITypeGetOrAllocIndex`).
-#[derive(Copy, Clone, Debug)]
-pub struct TypeRequest<'a> {
-    /// The type key, which C code need not make UTF-8.
-    pub key: &'a [u8],
-    /// A fixed index, or -1 for one that is allocated.
-    pub static_index: i32,
-    /// Number of ancestors.
-    pub depth: i32,
-    /// Slots to reserve for child types.
-    pub num_child_slots: i32,
-    /// Whether children may go beyond the reserved slots.
-    pub child_slots_can_overflow: bool,
-    /// The parent's index, -1 for a root, or [`QUERY_ONLY`].
-    pub parent: i32,
 }
 
 fn table() -> &'static RwLock<Table> {
@@ -237,6 +218,15 @@ pub fn get_or_alloc_index(request: TypeRequest<'_>) -> Result<i32> {
 /// The index of a registered type.
 pub fn key_to_index(key: &(impl AsRef<[u8]> + ?Sized)) -> Option<i32> {
     read().index_of.get(key.as_ref()).copied()
+}
+
+/// As [`key_to_index`].
+///
+/// # Errors
+/// `InternalError` for an unknown key.
+pub(crate) fn required_index(key: &[u8]) -> Result<i32> {
+    let unknown = || format!("Cannot find type `{}`", String::from_utf8_lossy(key));
+    key_to_index(key).ok_or_else(|| check_failed("it != type_key2index_.end()", &unknown()))
 }
 
 /// The info of a registered type, without a lock; its address stays valid for the life of the process.

@@ -7,12 +7,13 @@ mod foreign;
 mod formats;
 mod headers;
 mod load;
+mod three_ways;
 mod windows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder};
+use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder, without_stacks};
 use crate::difference::first_difference;
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
@@ -24,6 +25,7 @@ pub use foreign::foreign;
 pub use formats::formats;
 pub use headers::headers;
 pub use load::load;
+pub use three_ways::three_ways;
 pub use windows::windows;
 
 type Result<T = ()> = std::result::Result<T, Failure>;

@@ -1,12 +1,13 @@
 //! Shared libraries, opened lazily and locally, as upstream.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::Library;
 
 use super::symbols::{Address, Symbols};
+use crate::abi::symbol::FUNCTION;
 #[cfg(not(windows))]
 use crate::c_symbols as symbols;
 use crate::error::{Error, Result, runtime_error};
@@ -14,8 +15,13 @@ use crate::error::{Error, Result, runtime_error};
 #[cfg(windows)]
 mod windows;
 
+/// Advice for a program whose runtime is hidden on purpose.
+#[cfg(all(not(windows), feature = "hidden"))]
+const NOT_EXPORTED: &str = "The library uses a TVM FFI runtime of the process, and the one that loads it is hidden: `tvm-ffi-runtime` was built with its \
+feature `hidden`. Build it without that feature, or with the feature `external`";
+
 /// Advice for an executable that doesn't export this crate's symbols to a library.
-#[cfg(not(windows))]
+#[cfg(all(not(windows), not(feature = "hidden")))]
 const NOT_EXPORTED: &str = "The library uses the TVM FFI runtime of this process, and this executable doesn't export its symbols. Link it with \
 `-rdynamic`: for a Rust program, let the final crate's build script print `cargo::rustc-link-arg-bins=-rdynamic` (`-examples`, `-tests`, \
 `-benches` instead of `-bins` for those)";
@@ -29,8 +35,18 @@ const STATIC: &str = "This executable is statically linked and has no dynamic lo
 /// code, and nothing tells whether there are any.
 struct DynamicLibrary {
     library: ManuallyDrop<Library>,
+    /// The library's handle, from which symbols come without the allocations of `Library::get`.
+    #[cfg(unix)]
+    handle: *mut c_void,
     may_close: AtomicBool,
 }
+
+// SAFETY: any thread may look for symbols.
+#[cfg(unix)]
+unsafe impl Send for DynamicLibrary {}
+// SAFETY: as above.
+#[cfg(unix)]
+unsafe impl Sync for DynamicLibrary {}
 
 impl Drop for DynamicLibrary {
     fn drop(&mut self) {
@@ -43,13 +59,15 @@ impl Drop for DynamicLibrary {
 
 impl Symbols for DynamicLibrary {
     fn symbol(&self, name: &str) -> Option<Address> {
-        if name.contains('\0') {
-            // The loader would look for what stands before.
-            return None;
-        }
-        // SAFETY: a symbol is asked for as an address, which it is whatever its type.
-        let symbol = unsafe { self.library.get::<*mut c_void>(name) };
-        symbol.ok().and_then(|symbol| Address::new(*symbol))
+        self.joined("", name)
+    }
+
+    fn function(&self, name: &str) -> Option<Address> {
+        self.joined(FUNCTION, name)
+    }
+
+    fn description(&self, before: &str, name: &str) -> Option<Address> {
+        self.joined(before, name)
     }
 
     unsafe fn close_when_unused(&self) -> bool {
@@ -58,10 +76,61 @@ impl Symbols for DynamicLibrary {
     }
 }
 
+impl DynamicLibrary {
+    #[cfg(unix)]
+    fn new(library: Library) -> Self {
+        use libloading::os::unix::Library as UnixLibrary;
+
+        let handle = UnixLibrary::from(library).into_raw();
+        // SAFETY: the handle has just been taken from the library.
+        let library = unsafe { UnixLibrary::from_raw(handle) };
+        Self { library: ManuallyDrop::new(library.into()), handle, may_close: AtomicBool::new(false) }
+    }
+
+    #[cfg(not(unix))]
+    fn new(library: Library) -> Self {
+        Self { library: ManuallyDrop::new(library), may_close: AtomicBool::new(false) }
+    }
+
+    /// The symbol whose name are these two, one behind the other.
+    fn joined(&self, before: &str, name: &str) -> Option<Address> {
+        // Nearly all names fit, and then need no allocation.
+        let mut place = [0; 256];
+        let len = before.len() + name.len();
+        let long;
+        let name = match place.get_mut(..=len) {
+            Some(place) => {
+                let (start, end) = place.split_at_mut(before.len());
+                start.copy_from_slice(before.as_bytes());
+                end[..name.len()].copy_from_slice(name.as_bytes());
+                &*place
+            }
+            None => {
+                long = [before.as_bytes(), name.as_bytes(), &[0]].concat();
+                &long[..]
+            }
+        };
+        // With another NUL the loader would look for what stands before.
+        self.named(CStr::from_bytes_with_nul(name).ok()?)
+    }
+
+    #[cfg(unix)]
+    fn named(&self, name: &CStr) -> Option<Address> {
+        // SAFETY: the handle is that of the open library.
+        Address::new(unsafe { libc::dlsym(self.handle, name.as_ptr()) })
+    }
+
+    #[cfg(not(unix))]
+    fn named(&self, name: &CStr) -> Option<Address> {
+        // SAFETY: a symbol is asked for as an address, which it is whatever its type.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name) };
+        symbol.ok().and_then(|symbol| Address::new(*symbol))
+    }
+}
+
 /// Opens a library.
 pub(super) fn open(path: &str) -> Result<impl Symbols + 'static> {
-    let library = ManuallyDrop::new(open_library(path)?);
-    let library = DynamicLibrary { library, may_close: AtomicBool::new(false) };
+    let library = DynamicLibrary::new(open_library(path)?);
     #[cfg(not(windows))]
     if !is_exported() {
         refuse_another_runtime(path, &library)?;
@@ -98,10 +167,10 @@ fn open_library(path: &str) -> Result<Library> {
 
     // SAFETY: whoever loads a library answers for what its initialisers do.
     let open = |flags| unsafe { Library::open(Some(path), flags | RTLD_LOCAL) };
-    if let Err(error) = this_process() {
-        return Err(runtime_error(&format!("{}. {STATIC}", failed(path, &error).message())));
-    }
     if !is_exported() {
+        if let Err(error) = this_process() {
+            return Err(runtime_error(&format!("{}. {STATIC}", failed(path, &error).message())));
+        }
         // A call of a missing function would end the process: find out now.
         match open(RTLD_NOW) {
             Ok(library) => return Ok(library.into()),

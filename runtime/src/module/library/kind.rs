@@ -3,8 +3,9 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::super::implementation::{ModuleImpl, PropertyMask};
+use super::super::implementation::ModuleImpl;
 use super::super::object::Module;
+use super::super::property::PropertyMask;
 use super::context::Context;
 use super::symbols::{Address, Symbols};
 use crate::abi::TVMFFISafeCallType;
@@ -44,6 +45,15 @@ struct LibraryModule {
 }
 
 impl LibraryModule {
+    /// The code of a function.
+    fn function(&self, name: &str) -> Option<Address> {
+        // Upstream gives these, too, and the process ends when they are called.
+        if [LIBRARY_BIN, LIBRARY_CTX].iter().any(|data| data.strip_prefix(FUNCTION) == Some(name)) {
+            return None;
+        }
+        self.symbols.function(name)
+    }
+
     /// Calls what describes a function: it takes nothing and returns a string.
     fn describe(&self, before: &str, name: &str) -> Result<Option<String>> {
         let Some(address) = self.symbols.description(before, name) else {
@@ -59,7 +69,7 @@ impl LibraryModule {
         // SAFETY: by the header, symbols of functions and of their descriptions have this type.
         let safe_call = unsafe { std::mem::transmute::<*mut c_void, TVMFFISafeCallType>(address.as_ptr()) };
         // SAFETY: whoever loads a library answers for its functions; the module keeps it open.
-        Ok(unsafe { Function::from_code(safe_call, module) })
+        Ok(unsafe { Function::from_symbol(safe_call, module) })
     }
 }
 
@@ -73,11 +83,11 @@ impl ModuleImpl for LibraryModule {
     }
 
     fn get_function(&self, name: &str) -> Result<Option<Function>> {
-        // Upstream gives these, too, and the process ends when they are called.
-        if [LIBRARY_BIN, LIBRARY_CTX].iter().any(|data| data.strip_prefix(FUNCTION) == Some(name)) {
-            return Ok(None);
-        }
-        self.symbols.function(name).map(|address| self.callable(address)).transpose()
+        self.function(name).map(|address| self.callable(address)).transpose()
+    }
+
+    fn implements_function(&self, name: &str) -> Result<bool> {
+        Ok(self.function(name).is_some())
     }
 
     unsafe fn unload_when_unused(&self) -> bool {

@@ -1,0 +1,201 @@
+//! Modules of an external runtime: C++ objects, whose methods are global functions.
+//! No header section: upstream registers the functions in `extra/module.cc`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::property::PropertyMask;
+use crate::abi::TypeIndex;
+use crate::any::{Any, exact_objects};
+use crate::container::Array;
+use crate::error::{Result, object_wrapper, raised_error, runtime_error, value_error};
+use crate::function::{CallArgs, Function};
+use crate::heap::ObjectRef;
+use crate::registry::{LOAD_FROM_FILE, find};
+use crate::string::Bytes;
+
+/// A set of functions, `ffi.Module`. Cloning adds a reference.
+///
+/// This one is the external runtime's. Modules can't be made in Rust there, since what they do are virtual functions of a C++ class.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Module(ObjectRef);
+
+object_wrapper!(Module, TypeIndex::MODULE);
+exact_objects!(Module);
+
+/// Calls a global function of the runtime.
+fn call(name: &str, args: impl CallArgs) -> Result<Any> {
+    let function = find(name.as_bytes()).ok_or_else(|| match crate::external::api() {
+        Ok(_) => runtime_error(&format!("the external runtime has no global function `{name}`")),
+        Err(why) => why.into(),
+    })?;
+    function.call(args)
+}
+
+impl Module {
+    /// Loads a file, as upstream's `Module::LoadFromFile`: the global function `ffi.Module.load_from_file.<extension>` does it.
+    ///
+    /// # Errors
+    /// `RuntimeError` without a runtime; the errors of the external runtime.
+    ///
+    /// # Safety
+    /// As for any library: what its initialisers do, its functions with any arguments, and its symbols that begin with `__tvm_ffi_`, must be
+    /// as upstream's documents for compilers say. Upstream closes the library with its module: no value that its code has made, and no
+    /// thread that it has started, may outlive the module and its functions.
+    pub unsafe fn load_from_file(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = path.to_str().ok_or_else(|| value_error(&format!("file name is not UTF-8: {}", path.display())))?;
+        call(LOAD_FROM_FILE, (file,))?.cast()
+    }
+
+    /// The module of the functions that this process has registered as its system library, of those names that begin with `__tvm_ffi_`,
+    /// then maybe `prefix`.
+    ///
+    /// # Errors
+    /// `RuntimeError` without a runtime; the errors of the external runtime.
+    pub fn system_lib(prefix: &str) -> Result<Self> {
+        call("ffi.SystemLib", (prefix,))?.cast()
+    }
+
+    /// The kind, such as `library`; empty where the runtime doesn't tell.
+    pub fn kind(&self) -> &str {
+        /// The kinds that were asked for, which are few, and never freed.
+        static KINDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let kind: String = call("ffi.ModuleGetKind", (self,)).and_then(|kind| kind.cast()).unwrap_or_default();
+        let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kinds.get(kind.as_str()) {
+            return known;
+        }
+        let known: &'static str = String::leak(kind);
+        kinds.insert(known);
+        known
+    }
+
+    /// The uses of the module.
+    pub fn property_mask(&self) -> PropertyMask {
+        let mask = call("ffi.ModuleGetPropertyMask", (self,)).and_then(|mask| mask.cast());
+        mask.map_or(PropertyMask::NONE, PropertyMask)
+    }
+
+    /// The names of all functions: an external runtime doesn't know them.
+    pub fn function_names(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    /// The module's own function of that name, if it has one.
+    ///
+    /// # Errors
+    /// The error that the module raises.
+    pub fn get_function(&self, name: &str) -> Result<Option<Function>> {
+        self.get_function_from(name, false)
+    }
+
+    /// The function of that name, here or, if `query_imports`, in the imported modules and theirs, in depth-first order.
+    ///
+    /// # Errors
+    /// The error that a module raises.
+    pub fn get_function_from(&self, name: &str, query_imports: bool) -> Result<Option<Function>> {
+        call("ffi.ModuleGetFunction", (self, name, query_imports))?.cast()
+    }
+
+    /// A query whether there is a function of that name, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// The error that a module raises.
+    pub fn implements_function(&self, name: &str, query_imports: bool) -> Result<bool> {
+        call("ffi.ModuleImplementsFunction", (self, name, query_imports))?.cast()
+    }
+
+    /// The metadata of a function, a JSON text, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// The error that a module raises.
+    pub fn function_metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
+        call("ffi.ModuleGetFunctionMetadata", (self, name, query_imports))?.cast()
+    }
+
+    /// The doc text of a function, looked for as by [`get_function_from`](Self::get_function_from).
+    ///
+    /// # Errors
+    /// The error that a module raises.
+    pub fn function_doc(&self, name: &str, query_imports: bool) -> Result<Option<String>> {
+        call("ffi.ModuleGetFunctionDoc", (self, name, query_imports))?.cast()
+    }
+
+    /// The module as bytes: the external runtime has no function that gives them.
+    ///
+    /// # Errors
+    /// Always a `RuntimeError`.
+    pub fn save_to_bytes(&self) -> Result<Option<Bytes>> {
+        Err(runtime_error("an external runtime gives no bytes of its modules"))
+    }
+
+    /// The source in some format, the module's usual one if that is empty; empty where there is none.
+    ///
+    /// # Errors
+    /// The error that the module raises.
+    pub fn inspect_source(&self, format: &str) -> Result<String> {
+        call("ffi.ModuleInspectSource", (self, format))?.cast()
+    }
+
+    /// The formats of [`write_to_file`](Self::write_to_file).
+    pub fn write_formats(&self) -> Vec<String> {
+        let formats = call("ffi.ModuleGetWriteFormats", (self,)).and_then(|formats| formats.cast::<Array>());
+        formats.map_or_else(|_| Vec::new(), |formats| formats.iter().filter_map(|format| format.cast().ok()).collect())
+    }
+
+    /// Writes the module to a file, for further compilation.
+    ///
+    /// # Errors
+    /// The error that the module raises.
+    pub fn write_to_file(&self, file_name: &str, format: &str) -> Result<()> {
+        call("ffi.ModuleWriteToFile", (self, file_name, format)).map(drop)
+    }
+
+    /// The imported modules, in the order of their import; none where the runtime doesn't show them.
+    pub fn imports(&self) -> Vec<Module> {
+        self.try_imports().unwrap_or_default()
+    }
+
+    fn try_imports(&self) -> Result<Vec<Module>> {
+        let info = crate::type_info::of_registered(TypeIndex::MODULE.0);
+        let info = info.ok_or_else(|| runtime_error("no type ffi.Module"))?;
+        // SAFETY: infos are never freed, and have as many fields as they say. A getter takes the address of a field of this object.
+        let imports = unsafe {
+            let fields = (*info).fields;
+            let mut all = (0..(*info).num_fields.max(0) as usize).map(|index| &*fields.add(index));
+            let field = all.find(|field| field.name.as_slice() == b"imports_");
+            let field = field.ok_or_else(|| runtime_error("ffi.Module has no field `imports_`"))?;
+            let getter = field.getter.ok_or_else(|| runtime_error("the field `imports_` can't be read"))?;
+            let mut value = crate::abi::TVMFFIAny::none();
+            let place = self.0.as_ptr().wrapping_byte_offset(field.offset as isize);
+            match getter(place.cast(), &raw mut value) {
+                0 => Any::from_raw(value),
+                code => return Err(raised_error(code)),
+            }
+        };
+        imports.cast::<Array>()?.iter().map(|module| module.cast()).collect()
+    }
+
+    /// Imports a module, after those that are imported already.
+    ///
+    /// # Errors
+    /// `RuntimeError` where `other` is this module, or imports it, maybe through others.
+    pub fn import_module(&self, other: &Module) -> Result<()> {
+        call("ffi.ModuleImportModule", (self, other)).map(drop)
+    }
+
+    /// Takes back all imports.
+    pub fn clear_imports(&self) {
+        drop(call("ffi.ModuleClearImports", (self,)));
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("kind", &self.kind()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,68 @@
+//! The TVM FFI runtimes in this process, found by a C symbol that each exports.
+//! No header section: upstream takes it that there is one.
+
+#[cfg(all(unix, not(miri)))]
+#[path = "unix.rs"]
+mod system;
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod system;
+#[cfg(any(miri, not(any(unix, windows))))]
+#[path = "none.rs"]
+mod system;
+
+#[cfg(feature = "external")]
+pub(crate) use system::open;
+pub(crate) use system::{changes, runtimes};
+
+use std::ffi::c_void;
+
+/// A function that every runtime has had since 0.1.0.
+const MARK: &std::ffi::CStr = c"TVMFFIErrorSetRaised";
+
+/// A runtime whose C symbols can be looked up.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    /// The loader's handle, which is never given back.
+    handle: usize,
+    /// Where the file begins that has [`MARK`].
+    base: usize,
+    /// The file, for messages.
+    pub(crate) file: String,
+    /// Whether libraries that don't name a runtime find this one.
+    pub(crate) is_global: bool,
+}
+
+impl Runtime {
+    /// The address of one of its symbols; NULL where it has none of that name.
+    pub(crate) fn symbol(&self, name: &std::ffi::CStr) -> *mut c_void {
+        system::symbol(self.handle, name)
+    }
+}
+
+/// The runtime that others in this process use in place of the one that this code is part of.
+///
+/// Where this one is what libraries find, another is never reached.
+pub(crate) fn another() -> Option<Runtime> {
+    let (found, own) = (runtimes(), system::own_base());
+    if found.iter().any(|runtime| runtime.is_global && runtime.base == own) {
+        return None;
+    }
+    found.into_iter().find(|runtime| runtime.base != own)
+}
+
+/// Raises an error in the runtime that [`another`] finds, and says whether there is one.
+#[cfg(not(feature = "external"))]
+pub(crate) fn raise_in_another(kind: &str, message: &str) -> bool {
+    type Raise = unsafe extern "C" fn(*const std::ffi::c_char, *const std::ffi::c_char);
+
+    let text = |text: &str| std::ffi::CString::new(text.replace('\0', " ")).unwrap_or_default();
+    let Some(address) = another().map(|runtime| runtime.symbol(c"TVMFFIErrorSetRaisedFromCStr")) else {
+        return false;
+    };
+    // SAFETY: a pointer and an optional function pointer have the same size, and NULL is None; the C header gives the prototype.
+    let raise = unsafe { std::mem::transmute::<*mut c_void, Option<Raise>>(address) };
+    let (kind, message) = (text(kind), text(message));
+    // SAFETY: both strings end with NUL.
+    raise.map(|raise| unsafe { raise(kind.as_ptr(), message.as_ptr()) }).is_some()
+}

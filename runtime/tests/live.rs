@@ -1,0 +1,66 @@
+//! When the tests have ended, no object is left but those that system libraries hold, which stay for as long as the process lives.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tvm_ffi_runtime::object::live_objects;
+use tvm_ffi_runtime::registry::{list_global_names, remove_global};
+use tvm_ffi_runtime::{Any, Function};
+
+/// Whether a test has registered symbols of a system library.
+static HAS_SYSTEM_LIBRARIES: AtomicBool = AtomicBool::new(false);
+
+/// In the environment of a process that only prints how many objects are left.
+const COUNT_ONLY: &str = "TVM_FFI_RUNTIME_TESTS_COUNT_OBJECTS";
+
+/// Says that a test registers symbols of a system library.
+pub fn expect_system_libraries() {
+    HAS_SYSTEM_LIBRARIES.store(true, Ordering::Relaxed);
+}
+
+/// Runs before `main`, and lets `check` run after it.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn before_main() {
+        // SAFETY: the function may run at any time.
+        assert_eq!(unsafe { libc::atexit(check) }, 0);
+    }
+    before_main
+};
+
+/// Ends the process with an error where objects are left. All threads of tests have ended by now.
+extern "C" fn check() {
+    for name in list_global_names() {
+        remove_global(&name);
+    }
+    let Some(live) = live_objects() else { return };
+    if std::env::var_os(COUNT_ONLY).is_some() {
+        println!("\nlive objects: {live}");
+        return;
+    }
+    let expected = if HAS_SYSTEM_LIBRARIES.load(Ordering::Relaxed) { held_by_system_libraries() } else { 0 };
+    if live > expected {
+        eprintln!("{live} objects are left at the end of the tests, of which system libraries hold {expected}");
+        // SAFETY: the process ends here, without further handlers.
+        unsafe { libc::_exit(99) };
+    }
+}
+
+/// What is left by the tests of system libraries in a process of their own.
+fn held_by_system_libraries() -> usize {
+    let mut tests = Command::new(std::env::current_exe().unwrap());
+    let output = tests.args(["system_lib::", "--test-threads=1"]).env(COUNT_ONLY, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().find_map(|line| line.strip_prefix("live objects: ")?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn objects_are_counted() {
+    if live_objects().is_none() {
+        return;
+    }
+    // Other tests make objects at the same time, but not as many.
+    let many: Vec<Function> = (0..100_000).map(|_| Function::from_packed(|_| Ok(Any::none()))).collect();
+    assert!(live_objects().is_some_and(|live| live >= many.len()));
+}

@@ -1,0 +1,302 @@
+//! What works on any object by its type: texts, copies, comparison, hashes, JSON, creation; and what is there about types from the start.
+
+use std::ffi::c_void;
+
+use tvm_ffi_runtime::abi::*;
+use tvm_ffi_runtime::capi::*;
+use tvm_ffi_runtime::registry::{get_global, get_global_unchecked, list_global_names};
+use tvm_ffi_runtime::type_table::{TypeRequest, get_or_alloc_index, key_to_index};
+use tvm_ffi_runtime::{Any, AnyView, Array, Dict, Error, Function, List, Map, ObjectRef, Result, Shape, Str};
+
+use crate::support::{bytes, raised, rounds};
+
+fn call<A: tvm_ffi_runtime::CallArgs>(name: &str, args: A) -> Result<Any> {
+    get_global(name).unwrap().call(args)
+}
+
+fn text(value: &Any) -> String {
+    call("ffi.ReprPrint", (value,)).unwrap().as_str().unwrap().to_owned()
+}
+
+fn message(outcome: Result<Any>) -> String {
+    outcome.unwrap_err().to_string()
+}
+
+/// A list in a list, so many times.
+fn nested(depth: usize) -> Any {
+    (0..depth).fold(Any::from(List::default()), |inside, _| List::from(vec![inside]).into())
+}
+
+#[test]
+fn every_function_of_fixed_arguments_has_a_signature() {
+    const ANY_NUMBER: [&str; 7] =
+        ["ffi.Array", "ffi.List", "ffi.Map", "ffi.Dict", "ffi.Shape", "ffi.SystemLib", "ffi.MakeObjectFromPackedArgs"];
+    // Other tests register loaders of formats and kinds.
+    let is_loader = |name: &str| name.starts_with("ffi.Module.load_from_") && !name.ends_with(".so");
+    let is_built_in = |name: &String| name.starts_with("ffi.") && !is_loader(name);
+    let names: Vec<String> = list_global_names().into_iter().filter(is_built_in).collect();
+    assert!(names.len() > 60);
+    // Other tests register kinds of modules.
+    let is_fixed = |name: &&String| !ANY_NUMBER.contains(&name.as_str()) && !name.starts_with("ffi.Module.load_from_");
+    for name in names.iter().filter(is_fixed) {
+        // SAFETY: a wrong number of arguments is refused before anything is done with them.
+        let function = unsafe { get_global_unchecked(name) }.unwrap();
+        let message = message(function.call_packed(&[AnyView::none(); 20]));
+        assert!(
+            message.starts_with(&format!("TypeError: Mismatched number of arguments when calling: `{name}(")),
+            "{message}"
+        );
+        assert!(!message.contains("() -> Any`"), "{name} is not in the table");
+        let metadata = call("ffi.GetGlobalFuncMetadata", (name.as_str(),)).unwrap();
+        assert!(metadata.as_str().unwrap().contains("named_args"));
+    }
+    let error = message(call("ffi.ArrayGetItem", (Array::default(), "one")));
+    assert_eq!(
+        error,
+        "TypeError: Mismatched type on argument #1 when calling: `ffi.ArrayGetItem(0: ffi.Array, 1: int) -> Any`. \
+         Expected `int` but got `ffi.SmallStr`"
+    );
+}
+
+#[test]
+fn texts_are_as_upstreams() {
+    let values: Array = [
+        Any::none(),
+        true.into(),
+        1.5.into(),
+        "é\n".into(),
+        Any::from(Shape::new(&[1, 2])),
+        DLDevice::cuda(3).into(),
+        Array::from(vec![1.into()]).into(),
+        [(Any::from("key"), Any::from(2))].into_iter().map(|(_, value)| ("key", value)).collect::<Map>().into(),
+    ]
+    .into_iter()
+    .collect();
+    assert_eq!(text(&values.into()), r#"(None, True, 1.5, "\u00e9\n", Shape(1, 2), cuda:3, (1,), {"key": 2})"#);
+    let list = List::default();
+    list.push(Any::from(list.clone()));
+    assert_eq!(text(&list.clone().into()), "[...]");
+    list.clear();
+    assert_eq!(text(&call("ffi.GetKwargsObject", ()).unwrap()), "<KWARGS>");
+    assert_eq!(text(&call("ffi.GetInvalidObject", ()).unwrap()), "<MISSING>");
+}
+
+#[test]
+fn depth_takes_no_stack() {
+    let deep = nested(rounds(200_000));
+    assert!(text(&nested(rounds(2_000))).starts_with("[[["));
+    let copy = call("ffi.DeepCopy", (&deep,)).unwrap();
+    assert!(call("ffi.RecursiveEq", (&deep, &copy)).unwrap().cast::<bool>().unwrap());
+    let hash = |value: &Any| call("ffi.RecursiveHash", (value,)).unwrap().cast::<i64>().unwrap();
+    assert_eq!(hash(&deep), hash(&copy));
+    let written = call("ffi.json.Stringify", (&deep, ())).unwrap();
+    let parsed = call("ffi.json.Parse", (&written,)).unwrap();
+    let rewritten = call("ffi.json.Stringify", (&parsed, ())).unwrap();
+    assert_eq!(rewritten.as_str(), written.as_str());
+}
+
+#[test]
+fn copies_keep_cycles_and_what_is_shared() {
+    let (list, shared) = (List::default(), Any::from(List::from(vec![1.into()])));
+    // An array that contains a list that contains the array: the array's copy is there after the list's.
+    let array = Array::from(vec![Any::from(list.clone()), shared.clone(), shared.clone()]);
+    list.push(Any::from(array.clone()));
+    let copy: Array = call("ffi.DeepCopy", (&array,)).unwrap().cast().unwrap();
+    let inner: List = copy[0].cast().unwrap();
+    let object = |value: &Any| value.cast::<ObjectRef>().unwrap();
+    assert!(object(&inner.get(0).unwrap()).ptr_eq(&object(&copy.clone().into())));
+    assert!(object(&copy[1]).ptr_eq(&object(&copy[2])) && !object(&copy[1]).ptr_eq(&object(&shared)));
+    let dict: Dict = [("self", Any::none())].into_iter().collect();
+    dict.insert("self", dict.clone()).unwrap();
+    let copy: Dict = call("ffi.DeepCopy", (&dict,)).unwrap().cast().unwrap();
+    assert!(object(&copy.get("self").unwrap().unwrap()).ptr_eq(&object(&copy.clone().into())));
+    // Cycles are never freed by themselves.
+    [dict, copy].iter().for_each(Dict::clear);
+    [list, inner].iter().for_each(List::clear);
+    let function = Function::from_packed(|_| Ok(Any::none()));
+    assert!(message(call("ffi.DeepCopy", (function,))).contains("not copy-constructible"));
+}
+
+#[test]
+fn orders_and_their_limits() {
+    let holds =
+        |name: &str, one: Any, other: Any| call(name, (&one, &other)).map(|value| value.cast::<bool>().unwrap());
+    assert!(
+        holds(
+            "ffi.RecursiveLt",
+            Array::from(vec![1.into(), 2.into()]).into(),
+            Array::from(vec![1.into(), 3.into()]).into()
+        )
+        .unwrap()
+    );
+    assert!(holds("ffi.RecursiveLt", Array::default().into(), Array::from(vec![1.into()]).into()).unwrap());
+    assert!(holds("ffi.RecursiveGe", "b".into(), "a longer string".into()).unwrap());
+    assert!(!holds("ffi.RecursiveEq", 1.into(), 1.0.into()).unwrap());
+    assert!(holds("ffi.RecursiveEq", f64::NAN.into(), f64::NAN.into()).unwrap());
+    let error = holds("ffi.RecursiveLe", f64::NAN.into(), 1.0.into()).unwrap_err();
+    assert_eq!(error.to_string(), "TypeError: Cannot order NaN values");
+    let map = |value: i64| Any::from([("key", value)].into_iter().collect::<Map>());
+    assert!(holds("ffi.RecursiveEq", map(1), map(1)).unwrap());
+    let error = holds("ffi.RecursiveLt", map(1), map(2)).unwrap_err();
+    assert_eq!(error.to_string(), "TypeError: Cannot order Map/Dict values");
+}
+
+#[test]
+fn json_is_read_and_written_as_upstream_does() {
+    let parsed = call("ffi.json.Parse", ("{\"a\": [1, 2.0, -Infinity, null], \"é\": {}}",)).unwrap();
+    let written = call("ffi.json.Stringify", (&parsed, ())).unwrap();
+    assert_eq!(written.as_str(), Some("{\"a\":[1,2.0,-Infinity,null],\"é\":{}}"));
+    let indented = call("ffi.json.Stringify", (&parsed, 2)).unwrap();
+    assert_eq!(
+        indented.as_str(),
+        Some("{\n  \"a\": [\n    1,\n    2.0,\n    -Infinity,\n    null\n  ],\n  \"é\": {\n  }\n}")
+    );
+    let error = message(call("ffi.json.Parse", ("[1,\n 2,,]",)));
+    assert_eq!(error, "ValueError: Expecting value: line 2 column 4 (char 7)");
+    let list = List::default();
+    list.push(Any::from(list.clone()));
+    let error = message(call("ffi.json.Stringify", (&list, ())));
+    assert_eq!(error, "ValueError: Cycle detected: List contains itself");
+    list.clear();
+}
+
+#[test]
+fn columns_of_built_in_attributes_are_there_from_the_start() {
+    for name in ["__any_hash__", "__any_equal__", "__ffi_enum__", "__ffi_repr__", "__s_visit__", "__ffi_type_final__"] {
+        // SAFETY: the name is valid.
+        assert!(!unsafe { TVMFFIGetTypeAttrColumn(&bytes(name)) }.is_null(), "{name}");
+    }
+    let keys: Array = call("ffi.GetRegisteredTypeKeys", ()).unwrap().cast().unwrap();
+    let place = |key: &str| keys.iter().position(|known| known.as_str() == Some(key)).unwrap();
+    assert!(place("ffi.Object") < place("ffi.Array") && place("ffi.Dict") < place("ffi.Enum"));
+    let made = call("ffi.MakeObjectFromPackedArgs", ("ffi.VisitInterrupt", "value", nested(1))).unwrap();
+    assert_eq!(text(&made), "ffi.VisitInterrupt(value=[[]])");
+    let copy = call("ffi.DeepCopy", (&made,)).unwrap();
+    assert!(call("ffi.RecursiveEq", (&made, &copy)).unwrap().cast::<bool>().unwrap());
+    let error = message(call("ffi.MakeObjectFromPackedArgs", ("ffi.VisitInterrupt", "other", 1)));
+    assert_eq!(error, "TypeError: Type `ffi.VisitInterrupt` does not have field `other`");
+    assert_eq!(text(&call("ffi.VisitInterrupt", ("stop",)).unwrap()), r#"ffi.VisitInterrupt(value="stop")"#);
+}
+
+#[test]
+fn functions_that_trust_numbers_are_not_for_safe_code() {
+    for name in ["ffi.MakeFieldSetter", "ffi._PyClassRegisterTypeAttrColumns"] {
+        let error = message(call(name, (1, 8, 8)));
+        assert!(error.contains("only unsafe code can answer"), "{error}");
+    }
+    // Pointers enter by unsafe code alone.
+    assert!(message(call("ffi.FunctionFromExternC", ((), (), ()))).contains("the callable is NULL"));
+    assert!(message(call("ffi.FunctionFromExternC", (8, 8, 8))).contains("Expected `void*` but got `int`"));
+}
+
+/// A conversion that takes any value as it is.
+unsafe extern "C" fn keep(_converter: *mut c_void, value: *const TVMFFIAny, result: *mut TVMFFIAny) -> i32 {
+    // SAFETY: the setter passes a valid value and a place for an owned one.
+    unsafe { TVMFFIAnyViewToOwnedAny(value, result) }
+}
+
+/// Adds a field to a type, as Python does for a class of its own.
+fn add_field(index: i32, name: &str, kind: TypeIndex, size: i64, offset: i64, flags: i64) {
+    let getter = call("ffi.MakeFieldGetter", (kind.0,)).unwrap().cast::<i64>().unwrap();
+    // SAFETY: the conversion follows its convention.
+    let setter = unsafe { get_global_unchecked("ffi.MakeFieldSetter") }.unwrap();
+    let setter: Function =
+        setter.call((kind.0, 0, (keep as *const c_void).expose_provenance() as i64)).unwrap().cast().unwrap();
+    let info = TVMFFIFieldInfo {
+        name: bytes(name),
+        doc: TVMFFIByteArray::EMPTY,
+        metadata: TVMFFIByteArray::EMPTY,
+        flags: flags | kTVMFFIFieldFlagBitSetterIsFunctionObj,
+        size,
+        alignment: 8,
+        offset,
+        // SAFETY: the function gives the address of a getter.
+        getter: unsafe {
+            std::mem::transmute::<*const c_void, Option<TVMFFIFieldGetter>>(std::ptr::with_exposed_provenance(
+                getter as usize,
+            ))
+        },
+        setter: setter.as_raw_handle(),
+        default_value_or_factory: TVMFFIAny::none(),
+        field_static_type_index: kind.0,
+    };
+    // SAFETY: the info is filled.
+    assert_eq!(unsafe { TVMFFITypeRegisterField(index, &info) }, 0);
+}
+
+#[test]
+fn objects_are_made_of_the_fields_of_their_type() -> Result<()> {
+    let index = get_or_alloc_index(TypeRequest {
+        key: b"reflection.Class",
+        static_index: -1,
+        depth: 1,
+        num_child_slots: 0,
+        child_slots_can_overflow: true,
+        parent: TypeIndex::OBJECT.0,
+    })?;
+    add_field(index, "number", TypeIndex::INT, 8, 24, 0);
+    add_field(index, "value", TypeIndex::ANY, 16, 32, kTVMFFIFieldFlagBitMaskHasDefault);
+    add_field(index, "list", TypeIndex::LIST, 8, 48, kTVMFFIFieldFlagBitMaskHasDefault | kTVMFFIFieldFlagBitMaskKwOnly);
+    // SAFETY: nobody else lays out objects of this type.
+    let register = unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap();
+    let error = register.call((index, 48)).unwrap_err();
+    assert!(error.message().contains("the field `list` of type `reflection.Class` is outside"), "{error}");
+    register.call((index, 56))?;
+    assert_eq!(key_to_index("reflection.Class"), Some(index));
+
+    // SAFETY: the column is there, and the type has the attribute.
+    let init = unsafe {
+        let column = &*TVMFFIGetTypeAttrColumn(&bytes("__ffi_init__"));
+        AnyView::from_raw(*column.data.add(index as usize)).cast::<Function>()?
+    };
+    let kwargs = call("ffi.GetKwargsObject", ())?;
+    let list = List::from(vec!["inside".into()]);
+    let made = init.call((1, "a value of many bytes", &kwargs, "list", &list))?;
+    assert_eq!(text(&made), r#"reflection.Class(number=1, value="a value of many bytes", list=["inside"])"#);
+    let copy = call("ffi.DeepCopy", (&made,))?;
+    assert!(call("ffi.RecursiveEq", (&made, &copy))?.cast::<bool>()?);
+    let counted: ObjectRef = list.clone().into();
+    assert_eq!(counted.strong_count(), 3);
+    drop(made);
+    assert_eq!(counted.strong_count(), 2);
+    drop(copy);
+    assert_eq!(counted.strong_count(), 2);
+    assert_eq!(
+        message(init.call(())),
+        "TypeError: reflection.Class.__ffi_init__() missing required argument: 'number'"
+    );
+    let error: Error = init.call(("one",)).unwrap_err();
+    assert!(error.message().starts_with("reflection.Class.__ffi_init__() field 'number':\n  "), "{error}");
+    assert!(error.cause().is_some());
+    Ok(())
+}
+
+#[test]
+fn a_type_may_bring_its_own_text() -> Result<()> {
+    let index = get_or_alloc_index(TypeRequest {
+        key: b"reflection.Text",
+        static_index: -1,
+        depth: 1,
+        num_child_slots: 0,
+        child_slots_can_overflow: true,
+        parent: TypeIndex::OBJECT.0,
+    })?;
+    // SAFETY: nobody else lays out objects of this type.
+    unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap().call((index, 24))?;
+    let hook = Function::from_packed(|args| {
+        let print: Function = args[1].cast()?;
+        let inner: Str = print.call((nested(2),))?.cast()?;
+        Ok(Any::from(format!("<{}>", inner.as_str()).as_str()))
+    });
+    let hook = Any::from(hook);
+    // SAFETY: the arguments are valid.
+    unsafe {
+        let set = || TVMFFITypeRegisterAttr(index, &bytes("__ffi_repr__"), hook.as_raw());
+        assert_eq!(set(), 0);
+        assert!(raised(set()).message().starts_with("TypeAttr `__ffi_repr__` is already registered"));
+    }
+    let made = call("ffi.MakeObjectFromPackedArgs", (index,))?;
+    assert_eq!(text(&made), "<[[[]]]>");
+    assert_eq!(text(&Array::from(vec![made.clone(), made]).into()), "(<[[[]]]>, <[[[]]]>)");
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! Programs export all symbols that there are to export, as those do which load libraries.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var_os("CARGO_CFG_UNIX").is_some() {
+        println!("cargo::rustc-link-arg-bins=-rdynamic");
+    }
+}

@@ -1,0 +1,15 @@
+//! Runs the program with the library that its argument names, and prints what it did.
+
+fn main() -> std::process::ExitCode {
+    let library = std::env::args().nth(1).unwrap_or_default();
+    match host_rust_three_ways::run(&library) {
+        Ok(report) => {
+            print!("{report}");
+            std::process::ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
