@@ -1,6 +1,6 @@
 //! Objects whose inner layout the header leaves open and that C++ code lays out in its own way.
 //! A mark behind the header, which no other implementation has there, tells them apart.
-//! Header sections: `kTVMFFIMap`, `kTVMFFIDict`, `kTVMFFIModule`.
+//! Header section: `kTVMFFIModule`.
 
 use super::alloc::{ObjectLayout, make_object};
 use super::reference::ObjectRef;
@@ -23,7 +23,7 @@ unsafe impl<T, const INDEX: i32> ObjectLayout for MarkedObject<T, INDEX> {
     }
 }
 
-/// Its address is the mark. Upstream's objects have a pointer to their entries, or imports, in that place.
+/// Its address is the mark. Upstream's modules have a pointer to their table of functions in that place.
 static MARK: u8 = 0;
 
 /// A new object of type index `INDEX` around `body`.
@@ -34,7 +34,7 @@ pub(crate) fn new<T: Send + Sync, const INDEX: i32>(body: T) -> ObjectRef {
     unsafe { ObjectRef::from_non_null(object) }
 }
 
-/// Whether a map, dict or module object was made by this crate.
+/// Whether a module object was made by this crate.
 pub(crate) fn is_marked(object: &ObjectRef) -> bool {
     // SAFETY: the object is alive, and those of every implementation have at least one
     // word behind their header.
