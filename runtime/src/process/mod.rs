@@ -18,6 +18,10 @@ pub(crate) use system::{changes, runtimes};
 use std::ffi::c_void;
 
 /// A function that every runtime has had since 0.1.0.
+#[cfg_attr(
+    any(miri, not(any(unix, windows))),
+    expect(dead_code, reason = "nothing is looked up where there is no loader")
+)]
 const MARK: &std::ffi::CStr = c"TVMFFIErrorSetRaised";
 
 /// A runtime whose C symbols can be looked up.
