@@ -97,13 +97,38 @@ pub fn all(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
     Ok(tests)
 }
 
+/// Runs commands at once, which share no output, and adds up their tests. The first failure in their order is the one that is returned.
+pub fn all_at_once(commands: impl IntoIterator<Item = Cmd>) -> Result<Tests, Failure> {
+    let outcomes: Vec<Result<Output, Failure>> = std::thread::scope(|scope| {
+        let runs: Vec<_> = commands.into_iter().map(|command| scope.spawn(|| command.run())).collect();
+        let stopped = |_| Failure { what: "a command's thread panicked".to_owned(), tests: Tests::default() };
+        runs.into_iter().map(|run| run.join().unwrap_or_else(|e| Err(stopped(e)))).collect()
+    });
+    let mut tests = Tests::default();
+    let mut first_failure = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(output) => tests.add(output.tests),
+            Err(failure) => {
+                tests.add(failure.tests);
+                first_failure.get_or_insert(failure.what);
+            }
+        }
+    }
+    first_failure.map_or(Ok(tests), |what| Err(Failure { what, tests }))
+}
+
 /// A command under construction.
 pub struct Cmd(Command);
 
-/// `cargo`, the one that runs this. In CI, which builds each crate once, it keeps nothing for a next build.
+/// `cargo`, the one that runs this. In CI, which builds each crate once, it keeps nothing for a next build, and makes no more debug information
+/// than stacks show.
 pub fn cargo(args: &[&str]) -> Cmd {
     let cargo = cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args);
-    if in_ci() { cargo.env("CARGO_INCREMENTAL", "0") } else { cargo }
+    match in_ci() {
+        true => cargo.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
+        false => cargo,
+    }
 }
 
 /// Whether this is a CI run, in which nothing may be skipped.

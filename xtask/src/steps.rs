@@ -1,7 +1,7 @@
 //! The tables of steps.
 
 use crate::byte_order;
-use crate::command::{Cmd, Tests, all, cargo, cmd, without_stacks};
+use crate::command::{Cmd, Tests, all, all_at_once, cargo, cmd, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22,
@@ -344,7 +344,9 @@ fn soak() -> Result {
 }
 
 fn helgrind() -> Result {
-    all(["helgrind", "drd"].map(|tool| soak_under(tool, "20")))
+    // The build is one run's, before the others start.
+    all([soak_example(&["--threads", "2", "--loop", "1"])])?;
+    all_at_once(["helgrind", "drd"].map(|tool| soak_under(tool, "20")))
 }
 
 /// The nightly toolchain's `cargo`. Errors take no backtraces, which take long here.
@@ -355,14 +357,27 @@ fn nightly(args: &[&str]) -> Cmd {
         .env("CARGO_INCREMENTAL", "0")
 }
 
-/// The unit tests, and the tests that neither open libraries nor start processes.
+/// Rooms of the runtime whose tests take about half of Miri's time.
+const SLOW_ON_MIRI: &[&str] = &["containers::", "reflection::", "collections::"];
+
+/// The unit tests, and the tests that neither open libraries nor start processes. Miri runs a program on one thread, so that the tests are split
+/// into two runs.
 fn miri() -> Result {
-    let tests = ["miri", "test", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"];
-    all([nightly(&tests).env("MIRIFLAGS", "-Zmiri-disable-isolation")])
+    let run = |kinds: &[&str], options: &[&str]| {
+        let tests = [&["miri", "test", "-p", "tvm-ffi-runtime"], kinds, options].concat();
+        nightly(&tests).env("MIRIFLAGS", "-Zmiri-disable-isolation")
+    };
+    let skipped: Vec<&str> = SLOW_ON_MIRI.iter().flat_map(|&room| ["--skip", room]).collect();
+    // The build is one run's, before the others start.
+    let mut tests = all([run(&["--lib"], &[])])?;
+    let slow = run(&["--test", "main"], &[&["--"], SLOW_ON_MIRI].concat());
+    let rest = run(&["--test", "main"], &[&["--"], &skipped[..]].concat());
+    tests.add(all_at_once([slow, rest])?);
+    Ok(tests)
 }
 
 fn sanitizers() -> Result {
-    all([sanitizer("address", &[]), sanitizer("thread", &["-Zbuild-std"])])
+    all_at_once([sanitizer("address", &[]), sanitizer("thread", &["-Zbuild-std"])])
 }
 
 /// The runtime's tests with a sanitizer, whose allocators say that there is no memory as others do. ThreadSanitizer has to see the
