@@ -94,7 +94,7 @@ mod type_info;
 pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
 pub use big_int::BigInt;
-pub use container::{Array, Dict, List, Map};
+pub use container::{Array, ContainerItem, Dict, List, Map};
 pub use define::{Mutable, Obj, Object};
 pub use dtype::DTypeParseError;
 pub use error::{Error, Result};

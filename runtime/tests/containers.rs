@@ -69,7 +69,7 @@ fn arrays_have_the_abi_layout() {
     }
     assert_eq!(ints(&array), [1, 2, 3]);
     assert_eq!(format!("{array:?}"), "[1, 2, 3]");
-    assert!(Array::default().is_empty());
+    assert!(<Array>::default().is_empty());
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn lists_have_the_abi_layout_and_a_block_that_grows() {
         assert_eq!(cell.data.cast::<TVMFFIAny>().add(2).read().v.v_int64, 3);
     }
     assert_eq!(format!("{list:?}"), "[1, 2, 3]");
-    let empty = List::default();
+    let empty = <List>::default();
     // Upstream frees the old block of an empty list too.
     // SAFETY: the cell is valid.
     assert!(unsafe { (*cell(empty.as_object())).data_deleter }.is_some());
@@ -94,7 +94,7 @@ fn lists_have_the_abi_layout_and_a_block_that_grows() {
 
 #[test]
 fn lists_change_for_every_handle() {
-    let list = List::default();
+    let list = <List>::default();
     let other = list.clone();
     list.extend([1, 2, 3, 4]);
     other.insert(0, 0).unwrap();
@@ -171,7 +171,7 @@ fn destructors_may_use_the_container_they_leave() {
             }
         }
     }
-    let list = List::default();
+    let list = <List>::default();
     let pushes = || {
         let pushes = Pushes(list.as_object().downgrade());
         Function::from_packed(move |_| {
@@ -205,8 +205,8 @@ fn deep_nests_are_freed_on_a_small_stack() {
                 nest = match depth % 4 {
                     0 => Array::from(vec![nest]).into(),
                     1 => List::from(vec![1.into(), nest]).into(),
-                    2 => Map::from_iter([("inner", nest)]).into(),
-                    _ => Dict::from_iter([("inner", nest)]).into(),
+                    2 => <Map>::from_iter([("inner", nest)]).into(),
+                    _ => <Dict>::from_iter([("inner", nest)]).into(),
                 };
             }
         })
@@ -371,7 +371,7 @@ fn array_functions() {
     }
     assert_eq!(kind_of(call!("ffi.ArrayGetItem", array.clone())), "TypeError");
     assert_eq!(kind_of(call!("ffi.ArrayGetItem", array.clone(), "0")), "TypeError");
-    assert_eq!(kind_of(call!("ffi.ArraySize", List::default())), "TypeError");
+    assert_eq!(kind_of(call!("ffi.ArraySize", <List>::default())), "TypeError");
     assert_eq!(kind_of(call!("ffi.ArraySize", ())), "TypeError");
     // A raw string becomes an owned one.
     let owned = get_global("ffi.Array").unwrap().call((c"raw and longer",)).unwrap().cast::<Array>().unwrap();
@@ -393,7 +393,7 @@ fn list_functions() {
     assert!(call!("ffi.ListContains", list.clone(), 4).unwrap().cast::<bool>().unwrap());
     call!("ffi.ListReplaceSlice", list.clone(), 1, 2, list.clone()).unwrap();
     assert_eq!(now(), [3, 3, 4, 5, 5]);
-    call!("ffi.ListReplaceSlice", list.clone(), 0, 0, Array::from_iter([9])).unwrap();
+    call!("ffi.ListReplaceSlice", list.clone(), 0, 0, <Array>::from_iter([9])).unwrap();
     call!("ffi.ListReverse", list.clone()).unwrap();
     call!("ffi.ListEraseRange", list.clone(), 1, 3).unwrap();
     assert_eq!(now(), [5, 3, 3, 9]);
@@ -409,13 +409,13 @@ fn list_functions() {
         call!("ffi.ListErase", list.clone(), -1),
         call!("ffi.ListEraseRange", list.clone(), 3, 1),
         call!("ffi.ListEraseRange", list.clone(), 1, 9),
-        call!("ffi.ListReplaceSlice", list.clone(), -2, 1, List::default()),
+        call!("ffi.ListReplaceSlice", list.clone(), -2, 1, <List>::default()),
         call!("ffi.ListReplaceSlice", list.clone(), 9, 9, list.clone()),
     ] {
         assert_eq!(kind_of(result), "IndexError");
     }
     // Upstream changes a copy of the array, to no effect.
-    assert_eq!(kind_of(call!("ffi.ListAppend", Array::default(), 1)), "TypeError");
+    assert_eq!(kind_of(call!("ffi.ListAppend", <Array>::default(), 1)), "TypeError");
     assert_eq!(now(), [5, 3, 3, 9]);
     call!("ffi.ListClear", list.clone()).unwrap();
     assert!(now().is_empty());
@@ -438,7 +438,7 @@ fn map_and_dict_functions() {
     assert!(is_missing(call!("ffi.MapGetItemOrMissing", map.clone(), "c")));
     assert_eq!(kind_of(call!("ffi.MapGetItem", map.clone(), "c")), "KeyError");
     assert_eq!(kind_of(call!("ffi.Map", 1)), "InternalError");
-    assert_eq!(kind_of(call!("ffi.MapSize", Dict::default())), "TypeError");
+    assert_eq!(kind_of(call!("ffi.MapSize", <Dict>::default())), "TypeError");
 
     let dict = call!("ffi.Dict", "a", 1).unwrap();
     assert_eq!(dict.type_index(), TypeIndex::DICT);
@@ -474,7 +474,7 @@ fn forward_iterators_follow_upstreams_commands() {
     assert_eq!(kind_of(ask(0)), "IndexError");
     assert_eq!(kind_of(iterator.call(("x",))), "TypeError");
 
-    let empty: Function = call!("ffi.MapForwardIterFunctor", Map::default()).unwrap().cast().unwrap();
+    let empty: Function = call!("ffi.MapForwardIterFunctor", <Map>::default()).unwrap().cast().unwrap();
     assert_eq!(kind_of(empty.call((1,))), "IndexError");
     assert!(!empty.call((2,)).unwrap().cast::<bool>().unwrap());
 
@@ -489,10 +489,10 @@ fn forward_iterators_follow_upstreams_commands() {
 fn devices_are_found_inside_containers() {
     let find = |value: Any| call("ffi.ContainerFindFirstNonCPUDevice", &[value]).unwrap().cast::<DLDevice>().unwrap();
     let cpu = DLDevice { device_type: DLDeviceType::CPU, device_id: 0 };
-    let list = List::default();
+    let list = <List>::default();
     list.push(list.clone());
     let tensor = Tensor::from_slice(&[1.0f32], &[1]).unwrap();
-    list.push(Map::from_iter([("t", tensor)]));
+    list.push(<Map>::from_iter([("t", tensor)]));
     assert_eq!(find(list.clone().into()), cpu);
     assert_eq!(find(1.into()), cpu);
     let mut cell = 0u8;
@@ -514,7 +514,7 @@ fn devices_are_found_inside_containers() {
     };
     assert_eq!(code, 0);
     let view: Tensor = own(view);
-    list.push(Dict::from_iter([("inner", Array::from_iter([view]))]));
+    list.push(<Dict>::from_iter([("inner", <Array>::from_iter([view]))]));
     assert_eq!(find(list.clone().into()), prototype.device);
     // Ends the cycle.
     list.clear();
@@ -541,7 +541,7 @@ fn containers_convert_as_upstream() {
 
     assert_eq!(*any.cast::<Shape>().unwrap(), [1, 2]);
     assert_eq!(*Any::from(list).cast::<Shape>().unwrap(), [1, 2, 3]);
-    let error = Any::from(Array::from_iter([1.into(), Any::from(2.0)])).cast::<Shape>().unwrap_err();
+    let error = Any::from(<Array>::from_iter([1.into(), Any::from(2.0)])).cast::<Shape>().unwrap_err();
     assert_eq!(error.to_string(), "TypeError: expected ffi.Shape, got a sequence with float at index 1");
     assert_eq!(Any::from(1).cast::<Shape>().unwrap_err().kind(), "TypeError");
 }
@@ -607,7 +607,7 @@ fn lists_of_other_implementations_can_grow() {
 #[test]
 fn threads_share_lists_and_dicts() {
     let each = rounds(250);
-    let (list, dict) = (List::default(), Dict::default());
+    let (list, dict) = (<List>::default(), <Dict>::default());
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (list, dict) = (list.clone(), dict.clone());

@@ -161,7 +161,7 @@ fn casts_are_checked() {
     assert!(Obj::<Square>::try_from(object.clone()).is_err());
     assert!(Obj::<Figure>::try_from(object).is_ok());
     assert_eq!(Any::from(1).cast::<Obj<Figure>>().unwrap_err().message(), "expected test.define.Figure, got int");
-    assert!(Obj::<Figure>::try_from(ObjectRef::from(Array::default())).is_err());
+    assert!(Obj::<Figure>::try_from(ObjectRef::from(<Array>::default())).is_err());
     assert!(Any::none().cast::<Option<Obj<Figure>>>().unwrap().is_none());
 }
 

@@ -24,7 +24,7 @@ fn message(outcome: Result<Any>) -> String {
 
 /// A list in a list, so many times.
 fn nested(depth: usize) -> Any {
-    (0..depth).fold(Any::from(List::default()), |inside, _| List::from(vec![inside]).into())
+    (0..depth).fold(Any::from(<List>::default()), |inside, _| List::from(vec![inside]).into())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn every_function_of_fixed_arguments_has_a_signature() {
         let metadata = call("ffi.GetGlobalFuncMetadata", (name.as_str(),)).unwrap();
         assert!(metadata.as_str().unwrap().contains("named_args"));
     }
-    let error = message(call("ffi.ArrayGetItem", (Array::default(), "one")));
+    let error = message(call("ffi.ArrayGetItem", (<Array>::default(), "one")));
     assert_eq!(
         error,
         "TypeError: Mismatched type on argument #1 when calling: `ffi.ArrayGetItem(0: ffi.Array, 1: int) -> Any`. \
@@ -74,7 +74,7 @@ fn texts_are_as_upstreams() {
     .into_iter()
     .collect();
     assert_eq!(text(&values.into()), r#"(None, True, 1.5, "\u00e9\n", Shape(1, 2), cuda:3, (1,), {"key": 2})"#);
-    let list = List::default();
+    let list = <List>::default();
     list.push(Any::from(list.clone()));
     assert_eq!(text(&list.clone().into()), "[...]");
     list.clear();
@@ -98,7 +98,7 @@ fn depth_takes_no_stack() {
 
 #[test]
 fn copies_keep_cycles_and_what_is_shared() {
-    let (list, shared) = (List::default(), Any::from(List::from(vec![1.into()])));
+    let (list, shared) = (<List>::default(), Any::from(List::from(vec![1.into()])));
     // An array that contains a list that contains the array: the array's copy is there after the list's.
     let array = Array::from(vec![Any::from(list.clone()), shared.clone(), shared.clone()]);
     list.push(Any::from(array.clone()));
@@ -112,8 +112,8 @@ fn copies_keep_cycles_and_what_is_shared() {
     let copy: Dict = call("ffi.DeepCopy", (&dict,)).unwrap().cast().unwrap();
     assert!(object(&copy.get("self").unwrap().unwrap()).ptr_eq(&object(&copy.clone().into())));
     // Cycles are never freed by themselves.
-    [dict, copy].iter().for_each(Dict::clear);
-    [list, inner].iter().for_each(List::clear);
+    [dict, copy].iter().for_each(<Dict>::clear);
+    [list, inner].iter().for_each(<List>::clear);
     let function = Function::from_packed(|_| Ok(Any::none()));
     assert!(message(call("ffi.DeepCopy", (function,))).contains("not copy-constructible"));
 }
@@ -130,7 +130,7 @@ fn orders_and_their_limits() {
         )
         .unwrap()
     );
-    assert!(holds("ffi.RecursiveLt", Array::default().into(), Array::from(vec![1.into()]).into()).unwrap());
+    assert!(holds("ffi.RecursiveLt", <Array>::default().into(), Array::from(vec![1.into()]).into()).unwrap());
     assert!(holds("ffi.RecursiveGe", "b".into(), "a longer string".into()).unwrap());
     assert!(!holds("ffi.RecursiveEq", 1.into(), 1.0.into()).unwrap());
     assert!(holds("ffi.RecursiveEq", f64::NAN.into(), f64::NAN.into()).unwrap());
@@ -154,7 +154,7 @@ fn json_is_read_and_written_as_upstream_does() {
     );
     let error = message(call("ffi.json.Parse", ("[1,\n 2,,]",)));
     assert_eq!(error, "ValueError: Expecting value: line 2 column 4 (char 7)");
-    let list = List::default();
+    let list = <List>::default();
     list.push(Any::from(list.clone()));
     let error = message(call("ffi.json.Stringify", (&list, ())));
     assert_eq!(error, "ValueError: Cycle detected: List contains itself");

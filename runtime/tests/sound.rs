@@ -9,7 +9,7 @@ use tvm_ffi_runtime::capi::*;
 use tvm_ffi_runtime::error::take_raised;
 use tvm_ffi_runtime::registry::{get_global, list_global_names, set_global};
 use tvm_ffi_runtime::{
-    Any, AnyView, AsObject, Error, Function, List, Module, ObjectRef, Shape, Tensor, TensorView, ToAnyView,
+    Any, AnyView, Array, AsObject, Error, Function, List, Module, ObjectRef, Shape, Tensor, TensorView, ToAnyView,
 };
 
 use crate::support::*;
@@ -443,8 +443,11 @@ fn r_values_that_are_not_taken_are_given_back() {
     refused(foreign(TypeIndex::MODULE), &|view| view.cast::<Module>().unwrap_err());
     assert_eq!(FOREIGN_DELETED.load(Ordering::SeqCst), 1);
     // A list of what is no shape.
-    let list = List::from_iter(["no number"]).into_object();
+    let list = <List>::from_iter(["no number"]).into_object();
     refused(list.clone().into_raw(), &|view| view.cast::<Shape>().unwrap_err());
+    // Nor one of integers.
+    refused(list.clone().into_raw(), &|view| view.cast::<List<i64>>().unwrap_err());
+    refused(list.clone().into_raw(), &|view| view.cast::<Array<i64>>().unwrap_err());
     assert_eq!(list.strong_count(), 1);
 }
 

@@ -40,8 +40,8 @@ where
 
 /// Implements `TryFrom` for values that [`TryFromAny`] reads.
 macro_rules! try_from_any {
-    ($($ty:ty),*) => {$(
-        impl TryFrom<$crate::any::Any> for $ty {
+    ([$($params:tt)*] $ty:ty) => {
+        impl<$($params)*> TryFrom<$crate::any::Any> for $ty {
             type Error = $crate::error::Error;
 
             #[track_caller]
@@ -50,7 +50,7 @@ macro_rules! try_from_any {
             }
         }
 
-        impl TryFrom<$crate::any::AnyView<'_>> for $ty {
+        impl<$($params)*> TryFrom<$crate::any::AnyView<'_>> for $ty {
             type Error = $crate::error::Error;
 
             #[track_caller]
@@ -58,7 +58,8 @@ macro_rules! try_from_any {
                 value.cast()
             }
         }
-    )*};
+    };
+    ($($ty:ty),*) => {$($crate::any::try_from_any!([] $ty);)*};
 }
 pub(crate) use try_from_any;
 

@@ -3,6 +3,7 @@
 //! Header sections: `kTVMFFIArray`, `TVMFFISeqCell`.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use super::seq;
@@ -12,12 +13,12 @@ use crate::equality;
 use crate::error::{Result, object_wrapper};
 use crate::heap::ObjectRef;
 
-/// An immutable sequence of values, `ffi.Array`. Dereferences to `[Any]`.
-#[derive(Clone)]
+/// An immutable sequence of values, `ffi.Array`. An array of values of any type dereferences to `[Any]`; one of a
+/// [`ContainerItem`](super::ContainerItem) type was checked when it was made, and gives elements of that type.
 #[repr(transparent)]
-pub struct Array(ObjectRef);
+pub struct Array<T = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> T>);
 
-object_wrapper!(Array, TypeIndex::ARRAY);
+object_wrapper!(Array[PhantomData], TypeIndex::ARRAY);
 
 impl Array {
     /// The elements.
@@ -42,13 +43,13 @@ impl Array {
     /// # Errors
     /// The first error of a value.
     pub(super) fn try_from_values(count: usize, values: impl Iterator<Item = Result<Any>>) -> Result<Self> {
-        seq::try_new_inline::<{ TypeIndex::ARRAY.0 }, _>(count, values).map(Self)
+        seq::try_new_inline::<{ TypeIndex::ARRAY.0 }, _>(count, values).map(|object| Self(object, PhantomData))
     }
 }
 
 impl From<Vec<Any>> for Array {
     fn from(values: Vec<Any>) -> Self {
-        Self(seq::new_inline::<{ TypeIndex::ARRAY.0 }>(values))
+        Self(seq::new_inline::<{ TypeIndex::ARRAY.0 }>(values), PhantomData)
     }
 }
 

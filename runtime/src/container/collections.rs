@@ -7,13 +7,14 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use super::array::Array;
+use super::item::ContainerItem;
 use super::map::Map;
 use crate::any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
 use crate::error::{Error, Result, type_error};
 
 /// An element as a `T`. The error of one that isn't says which it is.
 #[track_caller]
-fn element<T: TryFromAny>(value: &Any, place: impl fmt::Display) -> Result<T> {
+pub(super) fn element<T: TryFromAny>(value: &Any, place: impl fmt::Display) -> Result<T> {
     value.cast().map_err(|error| Error::new(error.kind(), &format!("{place}: {}", error.message())))
 }
 
@@ -113,7 +114,7 @@ macro_rules! tuples {
     ($($count:literal: $($ty:ident $place:tt),*;)*) => {$(
         impl<$($ty: Into<Any>),*> From<($($ty,)*)> for Any {
             fn from(values: ($($ty,)*)) -> Self {
-                Array::from_iter([$(values.$place.into() as Any),*]).into()
+                <Array>::from_iter([$(values.$place.into() as Any),*]).into()
             }
         }
 
@@ -122,6 +123,8 @@ macro_rules! tuples {
                 Arg::owned(self.clone().into())
             }
         }
+
+        impl<$($ty: TryFromAny + Into<Any>),*> ContainerItem for ($($ty,)*) {}
 
         impl<$($ty: TryFromAny),*> TryFromAny for ($($ty,)*) {
             #[track_caller]

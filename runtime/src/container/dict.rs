@@ -26,12 +26,13 @@ use crate::heap::ObjectRef;
 /// As upstream, setting a key that is there keeps its place in a dict of up to four entries, and
 /// makes it the last one in a dict that has had more.
 ///
-/// Methods hand out values, not references to them: another handle may remove those at any time.
-#[derive(Clone)]
+/// Methods hand out values, not references to them: another handle may remove those at any time. A dict whose keys are of a
+/// [`ContainerItem`](super::ContainerItem) type takes entries of its types alone, and checks what it reads, since other handles may have
+/// put anything in.
 #[repr(transparent)]
-pub struct Dict(ObjectRef);
+pub struct Dict<K = Any, V = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> (K, V)>);
 
-object_wrapper!(Dict, TypeIndex::DICT);
+object_wrapper!(Dict[PhantomData], TypeIndex::DICT);
 
 /// A dict's table, for this thread alone.
 ///
@@ -122,7 +123,7 @@ impl Dict {
     /// # Errors
     /// The error of a key's `__any_hash__` or `__any_equal__`.
     pub fn try_from_entries<K: Into<Any>, V: Into<Any>>(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self> {
-        map::try_new::<{ TypeIndex::DICT.0 }, _, _>(entries).map(Self)
+        map::try_new::<{ TypeIndex::DICT.0 }, _, _>(entries).map(|object| Self(object, PhantomData))
     }
 
     /// Locks the dict. Whoever holds the lock must drop no value and run no user's code.
@@ -255,7 +256,7 @@ impl Dict {
 impl From<&Map> for Dict {
     /// A dict of the map's entries.
     fn from(map: &Map) -> Self {
-        let dict = Self(new_object::<{ TypeIndex::DICT.0 }>(super::table::COPY_CAPACITY));
+        let dict = Self(new_object::<{ TypeIndex::DICT.0 }>(super::table::COPY_CAPACITY), PhantomData);
         // SAFETY: the map doesn't change, and nobody else has the dict.
         unsafe { map.table().copy_to(Table::of(&dict.0)) };
         dict
@@ -310,13 +311,13 @@ impl IntoIterator for &Dict {
 
 impl<K: PlainKey, V: Into<Any>> FromIterator<(K, V)> for Dict {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        Self(map::new::<{ TypeIndex::DICT.0 }, K, V>(entries))
+        Self(map::new::<{ TypeIndex::DICT.0 }, K, V>(entries), PhantomData)
     }
 }
 
 impl Default for Dict {
     fn default() -> Self {
-        Self(new_object::<{ TypeIndex::DICT.0 }>(0))
+        Self(new_object::<{ TypeIndex::DICT.0 }>(0), PhantomData)
     }
 }
 

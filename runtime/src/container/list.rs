@@ -19,12 +19,13 @@ use crate::heap::ObjectRef;
 
 /// A sequence that changes, `ffi.List`. Clones are handles to the same list.
 ///
-/// Methods hand out elements, not references to them: another handle may remove those at any time.
-#[derive(Clone)]
+/// Methods hand out elements, not references to them: another handle may remove those at any time. A list of a
+/// [`ContainerItem`](super::ContainerItem) type takes elements of that type alone, and checks what it reads, since other handles may have
+/// put anything in.
 #[repr(transparent)]
-pub struct List(ObjectRef);
+pub struct List<T = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> T>);
 
-object_wrapper!(List, TypeIndex::LIST);
+object_wrapper!(List[PhantomData], TypeIndex::LIST);
 
 /// A list's cell, for this thread alone.
 ///
@@ -212,7 +213,7 @@ fn collect<T: Into<Any>>(values: impl IntoIterator<Item = T>) -> Vec<Any> {
 
 impl From<Vec<Any>> for List {
     fn from(values: Vec<Any>) -> Self {
-        Self(seq::new_with_block::<{ TypeIndex::LIST.0 }>(values))
+        Self(seq::new_with_block::<{ TypeIndex::LIST.0 }>(values), PhantomData)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
+use std::marker::PhantomData;
 
 use super::plain_key::PlainKey;
 use super::table::{COPY_CAPACITY, Entry, Place, Table, new_object};
@@ -19,11 +20,12 @@ use crate::heap::ObjectRef;
 /// so that `1`, `true` and `1.0` are three keys and an object equals itself only. A type may bring
 /// its own comparison in the attributes `__any_hash__` and `__any_equal__`; methods that look for
 /// a key return the error that such code raises.
-#[derive(Clone)]
+///
+/// A map whose keys are of a [`ContainerItem`](super::ContainerItem) type was checked when it was made, and gives entries of its types.
 #[repr(transparent)]
-pub struct Map(ObjectRef);
+pub struct Map<K = Any, V = Any>(pub(super) ObjectRef, pub(super) PhantomData<fn() -> (K, V)>);
 
-object_wrapper!(Map, TypeIndex::MAP);
+object_wrapper!(Map[PhantomData], TypeIndex::MAP);
 
 /// Adds an entry to the table of a map or dict that nobody else has yet, and that will have `capacity` entries, or sets the value of its key.
 ///
@@ -93,12 +95,12 @@ impl Map {
     /// # Errors
     /// The error of a key's `__any_hash__` or `__any_equal__`.
     pub fn try_from_entries<K: Into<Any>, V: Into<Any>>(entries: impl IntoIterator<Item = (K, V)>) -> Result<Self> {
-        try_new::<{ TypeIndex::MAP.0 }, _, _>(entries).map(Self)
+        try_new::<{ TypeIndex::MAP.0 }, _, _>(entries).map(|object| Self(object, PhantomData))
     }
 
     /// A map, empty, for [`Table::copy_to`].
     pub(super) fn for_copy() -> Self {
-        Self(new_object::<{ TypeIndex::MAP.0 }>(COPY_CAPACITY))
+        Self(new_object::<{ TypeIndex::MAP.0 }>(COPY_CAPACITY), PhantomData)
     }
 
     /// The table, which nobody changes: C++ code changes that of a map to which it has the one reference.
@@ -234,13 +236,13 @@ impl<'a> IntoIterator for &'a Map {
 
 impl<K: PlainKey, V: Into<Any>> FromIterator<(K, V)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        Self(new::<{ TypeIndex::MAP.0 }, K, V>(entries))
+        Self(new::<{ TypeIndex::MAP.0 }, K, V>(entries), PhantomData)
     }
 }
 
 impl Default for Map {
     fn default() -> Self {
-        Self(new_object::<{ TypeIndex::MAP.0 }>(0))
+        Self(new_object::<{ TypeIndex::MAP.0 }>(0), PhantomData)
     }
 }
 

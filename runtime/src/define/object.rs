@@ -9,6 +9,7 @@ use super::registration::Registration;
 use super::slot::TypeSlot;
 use crate::abi::{TVMFFIObject, TVMFFITypeInfo, TypeIndex};
 use crate::any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
+use crate::container::ContainerItem;
 use crate::error::{Error, Result, type_mismatch};
 use crate::heap::{ObjectLayout, ObjectRef, WeakRef, make_object_with_index, release};
 use crate::type_info;
@@ -293,6 +294,8 @@ impl<T: Object> TryFrom<AnyView<'_>> for Obj<T> {
         value.cast()
     }
 }
+
+impl<T: Object> ContainerItem for Obj<T> {}
 
 impl<T: Object> TypeSchema for Obj<T> {
     fn type_name() -> String {

@@ -2,9 +2,10 @@
 
 /// Implements [`AsObject`] and the conversions of a `repr(transparent)` wrapper of `ObjectRef`.
 ///
-/// Where the header leaves the layout open, a third argument tells this crate's objects apart.
+/// Where the header leaves the layout open, a third argument tells this crate's objects apart. The name of a container is followed by
+/// the marker of its elements' types: the handle of elements of any type is meant.
 macro_rules! object_wrapper {
-    ($name:ident, $index:expr $(, $has_layout:path)?) => {
+    ($name:ident $([$marker:expr])?, $index:expr $(, $has_layout:path)?) => {
         // SAFETY: the wrapper is repr(transparent) over ObjectRef, and objects of this type index
         // have the layout that the header gives, or else one that `has_layout` looks at; the
         // methods read nothing else.
@@ -27,7 +28,7 @@ macro_rules! object_wrapper {
 
             #[inline]
             unsafe fn from_object_unchecked(object: $crate::heap::ObjectRef) -> Self {
-                Self(object)
+                Self(object $(, $marker)?)
             }
         }
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::property::PropertyMask;
 use crate::abi::TypeIndex;
 use crate::any::{Any, exact_objects};
-use crate::container::Array;
+use crate::container::{Array, ContainerItem};
 use crate::error::{Result, object_wrapper, raised_error, runtime_error, value_error};
 use crate::function::{CallArgs, Function};
 use crate::heap::ObjectRef;
@@ -24,6 +24,8 @@ use crate::string::Bytes;
 pub struct Module(ObjectRef);
 
 object_wrapper!(Module, TypeIndex::MODULE);
+
+impl ContainerItem for Module {}
 exact_objects!(Module);
 
 /// Calls a global function of the runtime.

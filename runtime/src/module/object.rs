@@ -9,6 +9,7 @@ use super::implementation::ModuleImpl;
 use super::property::PropertyMask;
 use crate::abi::TypeIndex;
 use crate::any::exact_objects;
+use crate::container::ContainerItem;
 use crate::error::{Result, object_wrapper, runtime_error};
 use crate::function::Function;
 use crate::heap::{AsObject, ObjectRef, WeakRef, marked, release};
@@ -44,6 +45,8 @@ impl Drop for ModuleBody {
 pub struct Module(ObjectRef);
 
 object_wrapper!(Module, TypeIndex::MODULE, marked::is_marked);
+
+impl ContainerItem for Module {}
 exact_objects!(Module);
 
 impl Module {

@@ -98,8 +98,8 @@ impl Copier {
                 self.open.insert(address(&object));
                 Any::none()
             }
-            TypeIndex::LIST => List::default().into(),
-            TypeIndex::DICT => Dict::default().into(),
+            TypeIndex::LIST => <List>::default().into(),
+            TypeIndex::DICT => <Dict>::default().into(),
             _ => shallow_copy(&object)?,
         };
         if !copy.is_none() {

@@ -34,9 +34,9 @@ impl Builtin for EnumState {
 
     fn initial() -> Vec<(&'static str, Any)> {
         vec![
-            ("entries", List::default().into()),
-            ("indexes", Dict::default().into()),
-            ("attrs", Dict::default().into()),
+            ("entries", <List>::default().into()),
+            ("indexes", <Dict>::default().into()),
+            ("attrs", <Dict>::default().into()),
         ]
     }
 }

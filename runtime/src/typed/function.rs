@@ -123,16 +123,17 @@ fn argument<T: TryFromAny + TypeSchema>(
     signature: &impl Fn() -> String,
 ) -> Result<T> {
     let view = args.get(index).copied().unwrap_or_default();
-    T::try_from_view(view).map_err(|error| wrong_argument(&error, index, &signature(), &T::type_name(), view))
+    T::try_from_view(view)
+        .map_err(|error| wrong_argument(&error, index, &signature(), &T::type_name(), || T::mismatch(view)))
 }
 
 #[cold]
-fn wrong_argument(error: &Error, index: usize, signature: &str, expected: &str, view: AnyView<'_>) -> Error {
+fn wrong_argument(error: &Error, index: usize, signature: &str, expected: &str, got: impl FnOnce() -> String) -> Error {
     if error.kind() != kind::TYPE_ERROR {
         let message = format!("Mismatched value of argument #{index} when calling: `{signature}`. {}", error.message());
         return Error::new(error.kind(), &message);
     }
-    let got = view.type_key();
+    let got = got();
     Error::new(
         kind::TYPE_ERROR,
         &format!(

@@ -4,8 +4,8 @@
 use std::ffi::c_void;
 
 use crate::abi::{DLDataType, DLDevice, DLTensor};
-use crate::any::{Any, AnyView};
-use crate::container::{Array, Dict, List, Map};
+use crate::any::{Any, AnyView, TryFromAny};
+use crate::container::{Array, ContainerItem, Dict, List, Map};
 use crate::error::Error;
 use crate::function::Function;
 use crate::heap::ObjectRef;
@@ -21,6 +21,11 @@ pub trait TypeSchema {
 
     /// Its schema, a JSON text such as `{"type":"int"}`, which `tvm_ffi.core.TypeSchema.from_json_str` reads.
     fn type_schema() -> String;
+
+    /// What a value is that doesn't convert, in messages: its type key, or for a container also the element that doesn't.
+    fn mismatch(view: AnyView<'_>) -> String {
+        view.type_key()
+    }
 }
 
 macro_rules! named {
@@ -68,6 +73,71 @@ impl<T: TypeSchema> TypeSchema for Option<T> {
     fn type_schema() -> String {
         format!("{{\"type\":\"Optional\",\"args\":[{}]}}", T::type_schema())
     }
+
+    fn mismatch(view: AnyView<'_>) -> String {
+        T::mismatch(view)
+    }
+}
+
+macro_rules! sequences {
+    ($($ty:ident: $name:literal;)*) => {$(
+        impl<T: ContainerItem + TypeSchema> TypeSchema for $ty<T> {
+            fn type_name() -> String {
+                format!("{}<{}>", $name, T::type_name())
+            }
+
+            fn type_schema() -> String {
+                format!("{{\"type\":\"ffi.{}\",\"args\":[{}]}}", $name, T::type_schema())
+            }
+
+            fn mismatch(view: AnyView<'_>) -> String {
+                let values = container::<Array>(view).map(|array| array.to_vec()).unwrap_or_default();
+                match values.iter().enumerate().find(|(_, value)| value.cast::<T>().is_err()) {
+                    Some((index, value)) => format!("{}[index {index}: {}]", $name, T::mismatch(value.as_view())),
+                    None => view.type_key(),
+                }
+            }
+        }
+    )*};
+}
+sequences! {
+    Array: "Array";
+    List: "List";
+}
+
+macro_rules! maps {
+    ($($ty:ident: $name:literal;)*) => {$(
+        impl<K: ContainerItem + TypeSchema, V: TryFromAny + Into<Any> + TypeSchema> TypeSchema for $ty<K, V> {
+            fn type_name() -> String {
+                format!("{}<{}, {}>", $name, K::type_name(), V::type_name())
+            }
+
+            fn type_schema() -> String {
+                format!("{{\"type\":\"ffi.{}\",\"args\":[{},{}]}}", $name, K::type_schema(), V::type_schema())
+            }
+
+            fn mismatch(view: AnyView<'_>) -> String {
+                for (key, value) in &container::<Map>(view).unwrap_or_default() {
+                    if key.cast::<K>().is_err() {
+                        return format!("{}[some key is {}, V]", $name, K::mismatch(key.as_view()));
+                    }
+                    if value.cast::<V>().is_err() {
+                        return format!("{}[K, some value is {}]", $name, V::mismatch(value.as_view()));
+                    }
+                }
+                view.type_key()
+            }
+        }
+    )*};
+}
+maps! {
+    Map: "Map";
+    Dict: "Dict";
+}
+
+/// The container in a value, which an r-value argument keeps.
+fn container<T: TryFromAny>(view: AnyView<'_>) -> Option<T> {
+    Any::from(view.shared_object()?).cast().ok()
 }
 
 /// The metadata of what has that schema: a JSON object.

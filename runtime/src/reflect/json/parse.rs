@@ -122,7 +122,7 @@ impl Parser<'_> {
                 match self.peek_token().ok_or(EXPECTING_NAME)? {
                     b'}' => {
                         self.pos += 1;
-                        Map::default().into()
+                        <Map>::default().into()
                     }
                     _ => {
                         let name = self.name()?;
@@ -136,7 +136,7 @@ impl Parser<'_> {
                 match self.peek_token().ok_or(EXPECTING_VALUE)? {
                     b']' => {
                         self.pos += 1;
-                        Array::default().into()
+                        <Array>::default().into()
                     }
                     _ => {
                         stack.push(Frame::Array(Vec::new()));

@@ -6,7 +6,8 @@ use tvm_ffi_runtime as tvm_ffi;
 
 use tvm_ffi::registry::{get_global, list_global_names, remove_global, set_global};
 use tvm_ffi::{
-    Any, Array, DLDevice, DLDeviceType, Error, Function, List, Module, Mutable, Obj, Object, Result, Shape, Str, Tensor,
+    Any, Array, DLDevice, DLDeviceType, Error, Function, List, Map, Module, Mutable, Obj, Object, Result, Shape, Str,
+    Tensor,
 };
 
 /// What the program has done, as text.
@@ -156,6 +157,17 @@ fn containers(report: &mut Report) -> Result<()> {
     report.line("its item", call("ffi.ArrayGetItem", &[&array, &1.into()])?.cast::<i64>()?);
     let theirs: Array = call("ffi.Array", &[&"x".into(), &2.5.into()])?.cast()?;
     report.line("an array of the runtime's", (theirs.len(), theirs[0].cast::<String>()?, theirs[1].cast::<f64>()?));
+    let numbers: Array<i64> = array.cast()?;
+    let floats: List<f64> = call("ffi.Array", &[&1.into(), &2.5.into()])?.cast()?;
+    floats.push(4.0);
+    report.line("typed sequences", (numbers.iter().rev().collect::<Vec<_>>(), floats.to_vec()?));
+    let typed = Function::from_typed_named("three.typed", |map: Map<Str, Array<i64>>| {
+        map.values().flat_map(|array| array.to_vec()).sum::<i64>()
+    });
+    let map: Map<Str, Array<i64>> = [(Str::new("a key of many letters"), numbers)].into_iter().collect();
+    report.line("a typed map", typed.call_as::<i64>((&map,))?);
+    let mixed = call("ffi.Map", &[&"key".into(), &theirs.into()])?;
+    report.line("a map of another type", typed.call((&mixed,)).err().map(|error| error.to_string()));
     let list: List = ["a", "b"].into_iter().collect();
     let value = Any::from(list.clone());
     for _ in 0..20 {
