@@ -5,12 +5,12 @@
 //! ends with the question, which is answered without the lock, and begins anew with the answer.
 //! Header section: `kTVMFFIDict`.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::MutexGuard;
 
-use super::lock::lock;
+use super::lock::{Guard, lock};
 use super::map::{self, Map};
 use super::plain_key::PlainKey;
 use super::table::{Entry, Place, Table, new_object};
@@ -40,7 +40,7 @@ object_wrapper!(Dict, TypeIndex::DICT);
 struct Locked<'a> {
     table: Table,
     dict: PhantomData<&'a Dict>,
-    _guard: MutexGuard<'static, ()>,
+    _guard: Guard,
 }
 
 /// What a user's code has to say before a step can be made.
@@ -57,7 +57,7 @@ enum Question {
 /// theirs.
 struct Answers<'a> {
     key: Key<'a>,
-    own_hash: Option<u64>,
+    own_hash: Cell<Option<u64>>,
     hashes: Option<HashMap<usize, (Any, u64)>>,
     equal: Option<HashMap<usize, (Any, bool)>>,
 }
@@ -68,11 +68,14 @@ fn address(key: &Any) -> usize {
 
 impl<'a> Answers<'a> {
     fn new(key: Key<'a>) -> Self {
-        Self { own_hash: key.plain_hash(), key, hashes: None, equal: None }
+        Self { key, own_hash: Cell::new(None), hashes: None, equal: None }
     }
 
     fn own_hash(&self) -> Result<u64, Question> {
-        self.own_hash.ok_or(Question::OwnHash)
+        // Made where it is asked for: the small form never does.
+        let hash = self.own_hash.get().or_else(|| self.key.plain_hash());
+        self.own_hash.set(hash);
+        hash.ok_or(Question::OwnHash)
     }
 
     fn hash(&self, key: &Any) -> Result<u64, Question> {
@@ -102,7 +105,7 @@ impl<'a> Answers<'a> {
     /// What that code raises.
     fn answer(&mut self, question: Question) -> Result<()> {
         match question {
-            Question::OwnHash => self.own_hash = Some(self.key.hash()?),
+            Question::OwnHash => self.own_hash.set(Some(self.key.hash()?)),
             Question::Hash(key) => {
                 let hash = Key::from(&key).hash()?;
                 self.hashes.get_or_insert_default().insert(address(&key), (key, hash));

@@ -7,9 +7,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::MutexGuard;
 
-use super::lock::lock;
+use super::lock::{Guard, lock};
 use super::seq;
 use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::Any;
@@ -33,7 +32,7 @@ object_wrapper!(List, TypeIndex::LIST);
 struct Locked<'a> {
     cell: NonNull<TVMFFISeqCell>,
     list: PhantomData<&'a List>,
-    _guard: MutexGuard<'static, ()>,
+    _guard: Guard,
 }
 
 impl Locked<'_> {
