@@ -116,8 +116,15 @@ impl<'a> Key<'a> {
     #[inline]
     pub(crate) fn compare(&self, other: &Any) -> Verdict {
         let index = other.type_index();
-        if self.raw.type_index == index.0 && self.raw.bits() == other.as_raw().bits() && self.is_exact() {
-            return Verdict::Equal;
+        if self.raw.type_index == index.0 {
+            let other = other.as_raw();
+            // The length of a small string is beside its bits, and the bits behind its end are zero.
+            if self.raw.bits() == other.bits() && (self.is_exact() || self.raw.zero_padding == other.zero_padding) {
+                return Verdict::Equal;
+            }
+            if !index.is_object() {
+                return Verdict::Different;
+            }
         }
         match self.content {
             Some(own) => match content(other.as_raw(), index) == Some(own) {

@@ -60,6 +60,14 @@ impl Locked<'_> {
 }
 
 impl List {
+    /// A list of `count` elements at most, which are made in their places.
+    ///
+    /// # Errors
+    /// The first error of an element.
+    pub(super) fn try_from_values(count: usize, values: impl Iterator<Item = Result<Any>>) -> Result<Self> {
+        seq::try_new_with_block::<{ TypeIndex::LIST.0 }, _>(count, values).map(Self)
+    }
+
     fn lock(&self) -> Locked<'_> {
         let guard = lock(&self.0);
         // Every Rust access to the cell is behind this lock; C code keeps away by the rule of the module.

@@ -34,6 +34,7 @@ pub(crate) struct Runtime {
     /// The file, for messages.
     pub(crate) file: String,
     /// Whether libraries that don't name a runtime find this one.
+    #[cfg_attr(not(feature = "external"), expect(dead_code, reason = "only a choice among several asks"))]
     pub(crate) is_global: bool,
 }
 
@@ -48,11 +49,12 @@ impl Runtime {
 ///
 /// Where this one is what libraries find, another is never reached.
 pub(crate) fn another() -> Option<Runtime> {
-    let (found, own) = (runtimes(), system::own_base());
-    if found.iter().any(|runtime| runtime.is_global && runtime.base == own) {
+    let own = system::own_base();
+    // Asked first, since it is nearly always so, and a look through all files takes some microseconds.
+    if system::global_runtime().is_some_and(|runtime| runtime.base == own) {
         return None;
     }
-    found.into_iter().find(|runtime| runtime.base != own)
+    runtimes().into_iter().find(|runtime| runtime.base != own)
 }
 
 /// Raises an error in the runtime that [`another`] finds, and says whether there is one.

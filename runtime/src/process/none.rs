@@ -8,6 +8,10 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
     Vec::new()
 }
 
+pub(super) fn global_runtime() -> Option<Runtime> {
+    None
+}
+
 pub(super) fn own_base() -> usize {
     0
 }
