@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -41,6 +42,17 @@ struct Locked<'a> {
     table: Table,
     dict: PhantomData<&'a Dict>,
     _guard: Guard,
+}
+
+impl Locked<'_> {
+    /// The place of a key that is [plain](Key::is_plain).
+    #[inline]
+    fn find_plain(&self, key: &Key<'_>) -> Option<Place> {
+        let hash = || Ok::<_, Infallible>(key.plain_hash().unwrap_or_default());
+        // SAFETY: the table is this thread's alone while it is locked.
+        let Ok(place) = unsafe { self.table.find(hash, |other| Ok(matches!(key.compare(other), Verdict::Equal))) };
+        place
+    }
 }
 
 /// What a user's code has to say before a step can be made.
@@ -173,6 +185,12 @@ impl Dict {
     pub fn get<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<Option<Any>> {
         let arg = key.to_arg();
         let view = arg.as_view();
+        if Key::is_plain(view.type_index()) {
+            let key = Key::of_plain(&view);
+            let locked = self.lock();
+            // SAFETY: the table is this thread's alone while it is locked.
+            return Ok(locked.find_plain(&key).map(|place| unsafe { locked.table.entry(place) }.value.clone()));
+        }
         self.step(Key::of_view(&view)?, |locked, answers| {
             let place = answers.find(&locked)?;
             // SAFETY: the table is this thread's alone while it is locked.
@@ -187,6 +205,10 @@ impl Dict {
     pub fn contains_key<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<bool> {
         let arg = key.to_arg();
         let view = arg.as_view();
+        if Key::is_plain(view.type_index()) {
+            let key = Key::of_plain(&view);
+            return Ok(self.lock().find_plain(&key).is_some());
+        }
         self.step(Key::of_view(&view)?, |locked, answers| answers.find(&locked).map(|place| place.is_some()))
     }
 
