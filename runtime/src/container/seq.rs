@@ -82,7 +82,10 @@ pub(super) fn try_new_with_block<const INDEX: i32, E>(
     let data = allocate_block(capacity).unwrap_or_else(|| out_of_memory(capacity));
     let object = make_object::<SeqObject<INDEX>>(0, |header, _| {
         let data_deleter = Some(block::free_block as _);
-        SeqObject { header, cell: TVMFFISeqCell { data: data.cast(), size: 0, capacity: capacity as i64, data_deleter } }
+        SeqObject {
+            header,
+            cell: TVMFFISeqCell { data: data.cast(), size: 0, capacity: capacity as i64, data_deleter },
+        }
     });
     // SAFETY: `make_object` hands out the object's one strong reference.
     let object = unsafe { ObjectRef::from_non_null(object) };
@@ -99,11 +102,7 @@ pub(super) fn try_new_with_block<const INDEX: i32, E>(
 /// # Safety
 /// The object must be new, have no element yet, and have room for `capacity` of them.
 #[inline]
-unsafe fn fill<E>(
-    object: &ObjectRef,
-    capacity: usize,
-    values: impl Iterator<Item = Result<Any, E>>,
-) -> Result<(), E> {
+unsafe fn fill<E>(object: &ObjectRef, capacity: usize, values: impl Iterator<Item = Result<Any, E>>) -> Result<(), E> {
     let cell = cell_of(object).as_ptr();
     for (i, value) in values.take(capacity).enumerate() {
         let value = value?;

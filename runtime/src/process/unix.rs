@@ -22,8 +22,18 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
 
 /// The runtime that libraries find which don't name any.
 pub(super) fn global_runtime() -> Option<Runtime> {
+    runtime_of(global_handle(), true)
+}
+
+/// The address of [`MARK`] that libraries find which don't name a runtime, NULL where there is none.
+pub(super) fn global_mark() -> *mut c_void {
+    let handle = global_handle();
+    if handle.is_null() { handle } else { symbol(handle.expose_provenance(), MARK) }
+}
+
+fn global_handle() -> *mut c_void {
     // SAFETY: the process itself is open already, so that nothing is initialised.
-    runtime_of(unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) }, true)
+    unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) }
 }
 
 /// The runtime whose functions are found through a handle.

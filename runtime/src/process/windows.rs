@@ -25,6 +25,11 @@ pub(super) fn global_runtime() -> Option<Runtime> {
     None
 }
 
+/// The address of its mark, NULL for none.
+pub(super) fn global_mark() -> *mut c_void {
+    std::ptr::null_mut()
+}
+
 fn runtime_of(module: HMODULE, is_global: bool) -> Option<Runtime> {
     let handle = module.expose_provenance();
     let mark = symbol(handle, MARK);
