@@ -123,7 +123,7 @@ mod tests {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             assert!(LOCK.try_take());
             let _guard = Guard(&LOCK, PhantomData);
-            panic!("of the test");
+            std::panic::resume_unwind(Box::new("of the test"));
         }));
         assert!(outcome.is_err() && LOCK.try_take());
     }
