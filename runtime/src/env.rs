@@ -131,7 +131,8 @@ pub(crate) unsafe fn alloc_tensor(prototype: *mut DLTensor) -> Result<Tensor> {
     }
     // SAFETY: the allocator hands out an owned structure that is filled as dlpack.h says. It stays ours where it is refused.
     unsafe {
-        Tensor::from_dlpack_versioned(managed, 0, false).inspect_err(|_| {
+        // By the generic function, which is compiled for these arguments here.
+        Tensor::import(managed, 0, false).inspect_err(|_| {
             if let Some(deleter) = (*managed).deleter {
                 deleter(managed);
             }

@@ -81,6 +81,20 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// Whether values of a type are plain keys: they have an owned form, a plain hash, and [`compare`](Self::compare) asks nobody.
+    #[inline]
+    pub(crate) fn is_plain(index: TypeIndex) -> bool {
+        index.0 < TypeIndex::DL_TENSOR_PTR.0
+            || matches!(index, TypeIndex::SMALL_STR | TypeIndex::SMALL_BYTES | TypeIndex::STR | TypeIndex::BYTES)
+    }
+
+    /// The key that a value of a [plain](Key::is_plain) type is. It is made in its place, where [`of_view`](Self::of_view) makes a result
+    /// that moves there, for which a processor waits.
+    #[inline]
+    pub(crate) fn of_plain(view: &'a AnyView<'_>) -> Self {
+        Self { raw: view.as_raw(), content: content(view.raw_ref(), view.type_index()), value: PhantomData }
+    }
+
     /// The hash, unless the attribute `__any_hash__` of the type gives it.
     #[inline]
     pub(crate) fn plain_hash(&self) -> Option<u64> {
@@ -116,9 +130,22 @@ impl<'a> Key<'a> {
     #[inline]
     pub(crate) fn compare(&self, other: &Any) -> Verdict {
         let index = other.type_index();
-        if self.raw.type_index == index.0 && self.raw.bits() == other.as_raw().bits() && self.is_exact() {
-            return Verdict::Equal;
+        if self.raw.type_index == index.0 {
+            let other = other.as_raw();
+            // The length of a small string is beside its bits, and the bits behind its end are zero.
+            if self.raw.bits() == other.bits() && (self.is_exact() || self.raw.zero_padding == other.zero_padding) {
+                return Verdict::Equal;
+            }
+            if !index.is_object() {
+                return Verdict::Different;
+            }
         }
+        self.compare_further(other, index)
+    }
+
+    /// As [`compare`](Self::compare), for values of another type index, or two objects.
+    #[inline(never)]
+    fn compare_further(&self, other: &Any, index: TypeIndex) -> Verdict {
         match self.content {
             Some(own) => match content(other.as_raw(), index) == Some(own) {
                 true => Verdict::Equal,

@@ -8,12 +8,13 @@ use crate::abi::*;
 
 type Slot = AtomicPtr<TVMFFITypeInfo>;
 
-/// Slots of the first segment, as many as there are static indices. Each further segment has twice the slots of the one before.
-const FIRST: usize = TypeIndex::DYN_OBJECT_BEGIN.0 as usize;
+/// Slots of the first segment: enough for all static indices, and for all types of nearly every process, since the first segment takes the
+/// fewest steps. Each further segment has twice the slots of the one before.
+const FIRST: usize = 4096;
 const _: () = assert!(FIRST.is_power_of_two());
 
 /// Enough segments for every index.
-static SEGMENTS: [AtomicPtr<Slot>; 25] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 25];
+static SEGMENTS: [AtomicPtr<Slot>; 20] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 20];
 
 /// The segment of an index, its number of slots, and the place in it.
 const fn place(index: usize) -> (usize, usize, usize) {
@@ -43,7 +44,13 @@ pub(crate) fn of_registered(index: i32) -> Option<*mut TVMFFITypeInfo> {
 /// The info of a type, if something has published it.
 #[inline]
 fn published(index: i32) -> Option<*mut TVMFFITypeInfo> {
-    let (segment, _, offset) = place(usize::try_from(index).ok()?);
+    let index = usize::try_from(index).ok()?;
+    let (segment, offset) = if index < FIRST {
+        (0, index)
+    } else {
+        let (segment, _, offset) = place(index);
+        (segment, offset)
+    };
     let slots = SEGMENTS.get(segment)?.load(Ordering::Acquire);
     if slots.is_null() {
         return None;

@@ -124,9 +124,10 @@ pub unsafe extern "C" fn TVMFFIFunctionCall(
     }
 }
 
+/// A C function, as its caller is: neither unwinds, so that the caller jumps here and needs no frame.
 #[cold]
 #[inline(never)]
-fn raise_null_function() -> c_int {
+extern "C" fn raise_null_function() -> c_int {
     guard(|| Err(null_argument("func")))
 }
 

@@ -41,9 +41,10 @@ pub unsafe extern "C" fn TVMFFIObjectIncRef(obj: TVMFFIObjectHandle) -> c_int {
     0
 }
 
+/// A C function, as its caller is: neither unwinds, so that the caller jumps here and needs no frame.
 #[cold]
 #[inline(never)]
-fn raise_null_object() -> c_int {
+extern "C" fn raise_null_object() -> c_int {
     guard(|| Err(null_argument("obj")))
 }
 

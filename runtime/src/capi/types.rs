@@ -58,6 +58,16 @@ pub unsafe extern "C" fn TVMFFITypeGetOrAllocIndex(
 /// type of index -1 with nothing in it: C++ code looks into what it gets without asking whether it is NULL.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub extern "C" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TVMFFITypeInfo {
+    match type_table::ready_type_info(type_index) {
+        Some(info) => info,
+        None => first_type_info(type_index),
+    }
+}
+
+/// As [`TVMFFIGetTypeInfo`], where the table of types may have to be filled.
+#[cold]
+#[inline(never)]
+fn first_type_info(type_index: i32) -> *const TVMFFITypeInfo {
     let unknown = &raw const UNKNOWN.0;
     guard_value(unknown, || Ok(type_table::type_info(type_index).unwrap_or(unknown)))
 }

@@ -5,12 +5,13 @@
 //! ends with the question, which is answered without the lock, and begins anew with the answer.
 //! Header section: `kTVMFFIDict`.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::MutexGuard;
 
-use super::lock::lock;
+use super::lock::{Guard, lock};
 use super::map::{self, Map};
 use super::plain_key::PlainKey;
 use super::table::{Entry, Place, Table, new_object};
@@ -41,7 +42,18 @@ object_wrapper!(Dict[PhantomData], TypeIndex::DICT);
 struct Locked<'a> {
     table: Table,
     dict: PhantomData<&'a Dict>,
-    _guard: MutexGuard<'static, ()>,
+    _guard: Guard,
+}
+
+impl Locked<'_> {
+    /// The place of a key that is [plain](Key::is_plain).
+    #[inline]
+    fn find_plain(&self, key: &Key<'_>) -> Option<Place> {
+        let hash = || Ok::<_, Infallible>(key.plain_hash().unwrap_or_default());
+        // SAFETY: the table is this thread's alone while it is locked.
+        let Ok(place) = unsafe { self.table.find(hash, |other| Ok(matches!(key.compare(other), Verdict::Equal))) };
+        place
+    }
 }
 
 /// What a user's code has to say before a step can be made.
@@ -58,7 +70,7 @@ enum Question {
 /// theirs.
 struct Answers<'a> {
     key: Key<'a>,
-    own_hash: Option<u64>,
+    own_hash: Cell<Option<u64>>,
     hashes: Option<HashMap<usize, (Any, u64)>>,
     equal: Option<HashMap<usize, (Any, bool)>>,
 }
@@ -69,11 +81,14 @@ fn address(key: &Any) -> usize {
 
 impl<'a> Answers<'a> {
     fn new(key: Key<'a>) -> Self {
-        Self { own_hash: key.plain_hash(), key, hashes: None, equal: None }
+        Self { key, own_hash: Cell::new(None), hashes: None, equal: None }
     }
 
     fn own_hash(&self) -> Result<u64, Question> {
-        self.own_hash.ok_or(Question::OwnHash)
+        // Made where it is asked for: the small form never does.
+        let hash = self.own_hash.get().or_else(|| self.key.plain_hash());
+        self.own_hash.set(hash);
+        hash.ok_or(Question::OwnHash)
     }
 
     fn hash(&self, key: &Any) -> Result<u64, Question> {
@@ -103,7 +118,7 @@ impl<'a> Answers<'a> {
     /// What that code raises.
     fn answer(&mut self, question: Question) -> Result<()> {
         match question {
-            Question::OwnHash => self.own_hash = Some(self.key.hash()?),
+            Question::OwnHash => self.own_hash.set(Some(self.key.hash()?)),
             Question::Hash(key) => {
                 let hash = Key::from(&key).hash()?;
                 self.hashes.get_or_insert_default().insert(address(&key), (key, hash));
@@ -171,6 +186,12 @@ impl Dict {
     pub fn get<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<Option<Any>> {
         let arg = key.to_arg();
         let view = arg.as_view();
+        if Key::is_plain(view.type_index()) {
+            let key = Key::of_plain(&view);
+            let locked = self.lock();
+            // SAFETY: the table is this thread's alone while it is locked.
+            return Ok(locked.find_plain(&key).map(|place| unsafe { locked.table.entry(place) }.value.clone()));
+        }
         self.step(Key::of_view(&view)?, |locked, answers| {
             let place = answers.find(&locked)?;
             // SAFETY: the table is this thread's alone while it is locked.
@@ -185,6 +206,10 @@ impl Dict {
     pub fn contains_key<K: ToAnyView + ?Sized>(&self, key: &K) -> Result<bool> {
         let arg = key.to_arg();
         let view = arg.as_view();
+        if Key::is_plain(view.type_index()) {
+            let key = Key::of_plain(&view);
+            return Ok(self.lock().find_plain(&key).is_some());
+        }
         self.step(Key::of_view(&view)?, |locked, answers| answers.find(&locked).map(|place| place.is_some()))
     }
 

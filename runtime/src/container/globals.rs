@@ -48,7 +48,8 @@ fn arrays(globals: &mut Globals) {
 }
 
 fn lists(globals: &mut Globals) {
-    globals.packed("ffi.List", |args| Ok(List::from(owned(args)?).into()));
+    globals
+        .packed("ffi.List", |args| Ok(List::try_from_values(args.len(), args.iter().map(AnyView::to_owned))?.into()));
     globals.fixed("ffi.ListGetItem", |[list, i]| {
         let (list, i) = (exact::<List>(list)?, i.cast()?);
         index(i).and_then(|index| list.get(index)).ok_or_else(|| index_error(i, list.len()))
@@ -151,10 +152,6 @@ fn exact<'a, T: AsObject>(view: &'a AnyView<'_>) -> Result<Borrowed<'a, T>> {
     // SAFETY: the object is a `T`, and its reference stays the argument's.
     let container = unsafe { T::from_object_unchecked(ManuallyDrop::into_inner(object)) };
     Ok(Borrowed(ManuallyDrop::new(container), PhantomData))
-}
-
-fn owned(args: &[AnyView<'_>]) -> Result<Vec<Any>> {
-    args.iter().map(AnyView::to_owned).collect()
 }
 
 /// Arguments in turn keys and values.

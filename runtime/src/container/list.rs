@@ -7,9 +7,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::MutexGuard;
 
-use super::lock::lock;
+use super::lock::{Guard, lock};
 use super::seq;
 use crate::abi::{TVMFFISeqCell, TypeIndex};
 use crate::any::Any;
@@ -34,7 +33,7 @@ object_wrapper!(List[PhantomData], TypeIndex::LIST);
 struct Locked<'a> {
     cell: NonNull<TVMFFISeqCell>,
     list: PhantomData<&'a List>,
-    _guard: MutexGuard<'static, ()>,
+    _guard: Guard,
 }
 
 impl Locked<'_> {
@@ -62,6 +61,14 @@ impl Locked<'_> {
 }
 
 impl List {
+    /// A list of `count` elements at most, which are made in their places.
+    ///
+    /// # Errors
+    /// The first error of an element.
+    pub(super) fn try_from_values(count: usize, values: impl Iterator<Item = Result<Any>>) -> Result<Self> {
+        seq::try_new_with_block::<{ TypeIndex::LIST.0 }, _>(count, values).map(Self)
+    }
+
     fn lock(&self) -> Locked<'_> {
         let guard = lock(&self.0);
         // Every Rust access to the cell is behind this lock; C code keeps away by the rule of the module.

@@ -66,16 +66,53 @@ pub(super) fn try_new_inline<const INDEX: i32, E>(
     });
     // SAFETY: `make_object` hands out the object's one strong reference.
     let object = unsafe { ObjectRef::from_non_null(object) };
-    let cell = cell_of(&object).as_ptr();
+    // SAFETY: nobody else has the object yet, and the tail has room for `capacity` values.
+    unsafe { fill(&object, capacity, values)? };
+    Ok(object)
+}
+
+/// As [`try_new_inline`], with the elements in a block of their own.
+///
+/// # Errors
+/// The first error of an element.
+pub(super) fn try_new_with_block<const INDEX: i32, E>(
+    capacity: usize,
+    values: impl Iterator<Item = Result<Any, E>>,
+) -> Result<ObjectRef, E> {
+    let data = allocate_block(capacity).unwrap_or_else(|| out_of_memory(capacity));
+    let object = make_object::<SeqObject<INDEX>>(0, |header, _| {
+        let data_deleter = Some(block::free_block as _);
+        SeqObject {
+            header,
+            cell: TVMFFISeqCell { data: data.cast(), size: 0, capacity: capacity as i64, data_deleter },
+        }
+    });
+    // SAFETY: `make_object` hands out the object's one strong reference.
+    let object = unsafe { ObjectRef::from_non_null(object) };
+    // SAFETY: nobody else has the object yet, and the block has room for `capacity` values.
+    unsafe { fill(&object, capacity, values)? };
+    Ok(object)
+}
+
+/// Makes elements in their places, one after the other.
+///
+/// # Errors
+/// The first error of an element. Those before it are in the object.
+///
+/// # Safety
+/// The object must be new, have no element yet, and have room for `capacity` of them.
+#[inline]
+unsafe fn fill<E>(object: &ObjectRef, capacity: usize, values: impl Iterator<Item = Result<Any, E>>) -> Result<(), E> {
+    let cell = cell_of(object).as_ptr();
     for (i, value) in values.take(capacity).enumerate() {
         let value = value?;
-        // SAFETY: nobody else has the object yet, and the tail has room for the values.
+        // SAFETY: promised by the caller.
         unsafe {
             (*cell).data.cast::<Any>().add(i).write(value);
             (*cell).size = i as i64 + 1;
         }
     }
-    Ok(object)
+    Ok(())
 }
 
 /// A new object with its elements in a block of their own.

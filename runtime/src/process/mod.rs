@@ -16,6 +16,7 @@ pub(crate) use system::open;
 pub(crate) use system::{changes, runtimes};
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function that every runtime has had since 0.1.0.
 #[cfg_attr(
@@ -34,6 +35,7 @@ pub(crate) struct Runtime {
     /// The file, for messages.
     pub(crate) file: String,
     /// Whether libraries that don't name a runtime find this one.
+    #[cfg_attr(not(feature = "external"), expect(dead_code, reason = "only a choice among several asks"))]
     pub(crate) is_global: bool,
 }
 
@@ -48,11 +50,20 @@ impl Runtime {
 ///
 /// Where this one is what libraries find, another is never reached.
 pub(crate) fn another() -> Option<Runtime> {
-    let (found, own) = (runtimes(), system::own_base());
-    if found.iter().any(|runtime| runtime.is_global && runtime.base == own) {
+    /// The address of [`MARK`] in this file, once it was found globally. This code isn't unloaded while it runs.
+    static OWN_MARK: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+    // Asked first, since it is nearly always so, and a look through all files takes some microseconds.
+    let mark = system::global_mark();
+    if !mark.is_null() && mark == OWN_MARK.load(Ordering::Relaxed) {
         return None;
     }
-    found.into_iter().find(|runtime| runtime.base != own)
+    let own = system::own_base();
+    if system::global_runtime().is_some_and(|runtime| runtime.base == own) {
+        OWN_MARK.store(mark, Ordering::Relaxed);
+        return None;
+    }
+    runtimes().into_iter().find(|runtime| runtime.base != own)
 }
 
 /// Raises an error in the runtime that [`another`] finds, and says whether there is one.

@@ -8,6 +8,15 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
     Vec::new()
 }
 
+pub(super) fn global_runtime() -> Option<Runtime> {
+    None
+}
+
+/// The address of its mark, NULL for none.
+pub(super) fn global_mark() -> *mut c_void {
+    std::ptr::null_mut()
+}
+
 pub(super) fn own_base() -> usize {
     0
 }

@@ -6,9 +6,7 @@ use super::{MARK, Runtime};
 
 /// The runtimes of this process: first the one that libraries find which don't name any, then others, each once.
 pub(crate) fn runtimes() -> Vec<Runtime> {
-    let mut found: Vec<Runtime> = Vec::new();
-    // SAFETY: the process itself is open already, so that nothing is initialised.
-    found.extend(runtime_of(unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) }, true));
+    let mut found: Vec<Runtime> = global_runtime().into_iter().collect();
     for file in files() {
         // SAFETY: nothing is loaded here; a library that is gone meanwhile gives NULL.
         let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
@@ -20,6 +18,22 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
         }
     }
     found
+}
+
+/// The runtime that libraries find which don't name any.
+pub(super) fn global_runtime() -> Option<Runtime> {
+    runtime_of(global_handle(), true)
+}
+
+/// The address of [`MARK`] that libraries find which don't name a runtime, NULL where there is none.
+pub(super) fn global_mark() -> *mut c_void {
+    let handle = global_handle();
+    if handle.is_null() { handle } else { symbol(handle.expose_provenance(), MARK) }
+}
+
+fn global_handle() -> *mut c_void {
+    // SAFETY: the process itself is open already, so that nothing is initialised.
+    unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) }
 }
 
 /// The runtime whose functions are found through a handle.

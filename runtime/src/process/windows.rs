@@ -20,6 +20,16 @@ pub(crate) fn runtimes() -> Vec<Runtime> {
     modules.iter().take(len).filter_map(|&module| runtime_of(module, false)).collect()
 }
 
+/// The runtime that libraries find which don't name any: on this system each names its own.
+pub(super) fn global_runtime() -> Option<Runtime> {
+    None
+}
+
+/// The address of its mark, NULL for none.
+pub(super) fn global_mark() -> *mut c_void {
+    std::ptr::null_mut()
+}
+
 fn runtime_of(module: HMODULE, is_global: bool) -> Option<Runtime> {
     let handle = module.expose_provenance();
     let mark = symbol(handle, MARK);

@@ -34,12 +34,18 @@ pub(crate) struct Globals(pub(super) Vec<(&'static str, Function)>);
 
 impl Globals {
     /// A function of any number of arguments.
-    pub(crate) fn packed(&mut self, name: &'static str, body: fn(&[AnyView<'_>]) -> Result<Any>) {
+    pub(crate) fn packed<F>(&mut self, name: &'static str, body: F)
+    where
+        F: Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
+    {
         self.0.push((name, Function::built_in(body)));
     }
 
     /// A function whose signature is in the table of them.
-    pub(crate) fn fixed<const N: usize>(&mut self, name: &'static str, body: fn(&[AnyView<'_>; N]) -> Result<Any>) {
+    pub(crate) fn fixed<const N: usize, F>(&mut self, name: &'static str, body: F)
+    where
+        F: Fn(&[AnyView<'_>; N]) -> Result<Any> + Send + Sync + 'static,
+    {
         self.0.push((name, Function::built_in(fixed(move || of(name).unwrap_or(name), body))));
     }
 }

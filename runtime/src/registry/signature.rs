@@ -142,6 +142,7 @@ impl fmt::Display for Signature<'_> {
 
 /// The error of a call with the wrong number of arguments, to a function whose signature has the text `signature`.
 #[cold]
+#[inline(never)]
 pub(super) fn wrong_number(signature: &str, got: usize) -> Error {
     let signature = Signature::parse(signature);
     let wanted = signature.params.len();
@@ -152,6 +153,7 @@ pub(super) fn wrong_number(signature: &str, got: usize) -> Error {
 
 /// The error of a failed call as upstream words it: where an argument is not of its declared type, the error says so, and else is `error`.
 #[cold]
+#[inline(never)]
 pub(super) fn explain(signature: &str, args: &[AnyView<'_>], error: Error) -> Error {
     let signature = Signature::parse(signature);
     // From the last one on, in which order upstream converts them.

@@ -116,7 +116,7 @@ impl Tensor {
     /// # Safety
     /// As [`Tensor::from_dlpack`].
     #[inline]
-    unsafe fn import<T: Managed>(from: *mut T, alignment: usize, contiguous: bool) -> Result<Self> {
+    pub(crate) unsafe fn import<T: Managed>(from: *mut T, alignment: usize, contiguous: bool) -> Result<Self> {
         // SAFETY: NULL is excluded here, the rest is promised by the caller.
         let Some(managed) = (unsafe { from.as_ref() }) else {
             return Err(runtime_error("FromDLPack: tensor is NULL"));

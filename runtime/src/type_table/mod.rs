@@ -36,4 +36,4 @@ pub use request::{QUERY_ONLY, TypeRequest};
 #[cfg(not(feature = "external"))]
 pub use table::{get_or_alloc_index, key_to_index, type_info};
 #[cfg(not(feature = "external"))]
-pub(crate) use table::{keys, required_index};
+pub(crate) use table::{keys, ready_type_info, required_index};

@@ -27,8 +27,9 @@ pub(super) struct Table {
     pub(super) attributes: Attributes,
 }
 
+static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
+
 fn table() -> &'static RwLock<Table> {
-    static TABLE: OnceLock<RwLock<Table>> = OnceLock::new();
     TABLE.get_or_init(|| RwLock::new(Table::with_static_types()))
 }
 
@@ -231,6 +232,22 @@ pub(crate) fn required_index(key: &[u8]) -> Result<i32> {
 
 /// The info of a registered type, without a lock; its address stays valid for the life of the process.
 pub fn type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
+    match ready_type_info(index) {
+        Some(info) => Some(info),
+        None => first_type_info(index),
+    }
+}
+
+/// The info of a type, where the table is filled and has that type. An info in a table that is not filled may be changing.
+#[inline]
+pub(crate) fn ready_type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
+    TABLE.get()?;
+    type_info::get(index).map(<*mut _>::cast_const)
+}
+
+#[cold]
+#[inline(never)]
+fn first_type_info(index: i32) -> Option<*const TVMFFITypeInfo> {
     table();
     type_info::get(index).map(<*mut _>::cast_const)
 }
