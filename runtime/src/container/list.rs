@@ -66,7 +66,7 @@ impl List {
     /// # Errors
     /// The first error of an element.
     pub(super) fn try_from_values(count: usize, values: impl Iterator<Item = Result<Any>>) -> Result<Self> {
-        seq::try_new_with_block::<{ TypeIndex::LIST.0 }, _>(count, values).map(Self)
+        seq::try_new_with_block::<{ TypeIndex::LIST.0 }, _>(count, values).map(|object| Self(object, PhantomData))
     }
 
     fn lock(&self) -> Locked<'_> {
