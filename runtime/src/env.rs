@@ -178,6 +178,7 @@ pub(crate) fn check_signals() -> Result<bool> {
     if check.is_null() { Ok(true) } else { run_check(check) }
 }
 
+#[inline(never)]
 fn run_check(check: *mut c_void) -> Result<bool> {
     // SAFETY: a place holds NULL, which is None, or the function that `register_api` was promised; this one is not NULL.
     let (check, ensure, release) = unsafe {
