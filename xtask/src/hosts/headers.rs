@@ -15,10 +15,11 @@ pub fn headers() -> Result<Tests> {
     let mut tests = Tests::default();
     expect_soname(&ours.join("libtvm_ffi.so"))?;
     expect_symbols(&ours.join("libtvm_ffi.so"))?;
-    tests.passed += 2;
+    missing::check(&folder, &theirs, &ours)?;
+    tests.passed += 3;
 
     let names = programs()?;
-    build(&names, &folder)?;
+    build_all(&names, &folder)?;
     for name in &names {
         let run = |library: &Path| {
             cmd(&text(&folder.join(name)), &[])
@@ -57,14 +58,17 @@ fn programs() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Compiles and links programs, as many at a time as there are processors.
-fn build(names: &[String], folder: &Path) -> Result {
+/// Compiles a program on upstream's headers, whose file is `name` in [`source`] without `.cc`, and links it with upstream's library.
+pub(super) fn build(name: &str, to: &Path) -> Result {
     let (include, library) = (text(&upstream().join("include")), text(&upstream().join("lib")));
-    let build_one = |name: &String| {
-        let options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-isystem", &include];
-        let (from, to) = (source(&format!("{FOLDER}/{name}.cc")), text(&folder.join(name)));
-        cmd("g++", &[&options[..], &[&from, "-o", &to, "-L", &library, "-ltvm_ffi"]].concat()).run().map(|_| ())
-    };
+    let options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-isystem", &include];
+    let from = source(&format!("{name}.cc"));
+    cmd("g++", &[&options[..], &[&from, "-o", &text(to), "-L", &library, "-ltvm_ffi"]].concat()).run().map(|_| ())
+}
+
+/// Compiles and links programs, as many at a time as there are processors.
+fn build_all(names: &[String], folder: &Path) -> Result {
+    let build_one = |name: &String| build(&format!("{FOLDER}/{name}"), &folder.join(name));
     let at_a_time = thread::available_parallelism().map_or(1, usize::from);
     for names in names.chunks(at_a_time) {
         thread::scope(|scope| {

@@ -7,6 +7,7 @@ mod foreign;
 mod formats;
 mod headers;
 mod load;
+mod missing;
 mod three_ways;
 mod windows;
 

@@ -1,0 +1,46 @@
+//! The global functions and types of upstream's library that ours has not: those that the documentation lists.
+
+use std::collections::BTreeSet;
+
+use super::headers::build;
+use super::*;
+
+/// A C++ program that prints what its library has.
+const PROGRAM: &str = "names/names";
+
+const PAGE: &str = "docs/runtime.md";
+
+/// The section of [`PAGE`] that lists what is missing, in bullets that begin with the names.
+const SECTION: &str = "## What is not there";
+
+/// Compares the two libraries with the page, in both directions.
+pub fn check(folder: &Path, theirs: &Path, ours: &Path) -> Result {
+    build(PROGRAM, &folder.join("names"))?;
+    let names = |library: &Path| -> Result<BTreeSet<String>> {
+        let printed = cmd(&text(&folder.join("names")), &[]).env("LD_LIBRARY_PATH", &text(library)).read()?;
+        Ok(printed.lines().map(str::to_owned).collect())
+    };
+    let (theirs, ours) = (names(theirs)?, names(ours)?);
+    let missing: BTreeSet<String> = theirs.difference(&ours).cloned().collect();
+    let listed = listed()?;
+    let unlisted: Vec<&String> = missing.difference(&listed).collect();
+    let there: Vec<&String> = listed.difference(&missing).collect();
+    if !unlisted.is_empty() || !there.is_empty() {
+        return Err(failure(format!("{PAGE}, `{SECTION}`: not listed {unlisted:?}, listed and there {there:?}")));
+    }
+    println!("{PAGE} lists the {} of {} functions and types that our library has not", missing.len(), theirs.len());
+    Ok(())
+}
+
+/// What the section lists: all names in code marks, of functions.
+fn listed() -> Result<BTreeSet<String>> {
+    let page = fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
+    let section = page.split_once(SECTION).map(|(_, rest)| rest.split("\n## ").next().unwrap_or(rest));
+    let section = section.ok_or_else(|| failure(format!("{PAGE} has no section `{SECTION}`")))?;
+    // Text before the bullets and behind them may name others.
+    let bullets = section.split("\n- ").skip(1).filter_map(|bullet| bullet.split("\n\n").next()?.split_once(": "));
+    Ok(bullets
+        .flat_map(|(_, names)| names.split('`').skip(1).step_by(2))
+        .map(|name| format!("function {name}"))
+        .collect())
+}
