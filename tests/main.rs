@@ -8,6 +8,8 @@ mod fixtures;
 mod growth;
 mod in_use;
 mod link;
+#[cfg(target_os = "linux")]
+mod live;
 mod lower_errors;
 mod native;
 #[cfg(not(debug_assertions))]

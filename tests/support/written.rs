@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use tvm_ffi_codegen::runtime::abi::{DLDevice, TVMFFIAny, TVMFFIByteArray, TypeIndex};
+use tvm_ffi_codegen::runtime::abi::{DLDevice, DLTensor, TVMFFIAny, TVMFFIByteArray, TypeIndex};
 use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::runtime::{
-    Any, AnyView, Array, Bytes, Dict, Error, Function, List, Map, Module, Shape, Str, Tensor,
+    Any, AnyView, Array, Bytes, Dict, Element, Error, Function, List, Map, Module, Shape, Str, Tensor,
 };
 use tvm_ffi_codegen::{DLDataType, DLDeviceType};
 
@@ -79,8 +79,18 @@ fn borrowed_or_broken(name: &str) -> Option<TVMFFIAny> {
             pointer(TypeIndex::BYTE_ARRAY_PTR, bytes)
         }
         "DLTensor*" => {
-            let tensor = Box::leak(Box::new(Tensor::from_slice(&[1f32], &[1]).ok()?));
-            pointer(TypeIndex::DL_TENSOR_PTR, tensor.as_dl_tensor())
+            let (element, shape, strides): (&mut f32, _, _) =
+                (Box::leak(Box::new(1.0)), Box::leak(Box::new(1)), Box::leak(Box::new(1)));
+            let tensor = DLTensor {
+                data: (&raw mut *element).cast(),
+                device: DLDevice::CPU,
+                ndim: 1,
+                dtype: <f32 as Element>::DTYPE,
+                shape,
+                strides,
+                byte_offset: 0,
+            };
+            pointer(TypeIndex::DL_TENSOR_PTR, Box::leak(Box::new(tensor)))
         }
         "rvalue reference" => TVMFFIAny::from_bits(TypeIndex::OBJECT_RVALUE_REF, 0),
         "bool 7" => TVMFFIAny::from_bits(TypeIndex::BOOL, 7),

@@ -5,7 +5,13 @@ fn main() -> std::process::ExitCode {
     match host_rust_three_ways::run(&library) {
         Ok(report) => {
             print!("{report}");
-            std::process::ExitCode::SUCCESS
+            match tvm_ffi_runtime::object::live_objects() {
+                Some(live @ 1..) => {
+                    eprintln!("{live} objects are left");
+                    std::process::ExitCode::FAILURE
+                }
+                _ => std::process::ExitCode::SUCCESS,
+            }
         }
         Err(error) => {
             eprintln!("{error}");
