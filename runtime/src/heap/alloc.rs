@@ -43,6 +43,7 @@ const fn builtin() -> *mut TVMFFICustomAllocator {
 static CURRENT: AtomicPtr<TVMFFICustomAllocator> = AtomicPtr::new(builtin());
 
 /// The allocator that new objects use; never NULL.
+#[inline]
 pub fn current_allocator() -> *mut TVMFFICustomAllocator {
     #[cfg(feature = "external")]
     if let Some(get) = crate::external::api().ok().and_then(|api| api.TVMFFIGetCustomAllocator) {
@@ -147,7 +148,7 @@ unsafe extern "C" fn delete_aligned(body: *mut c_void) {
 /// Rust allocation.
 #[inline]
 fn allocate(layout: Layout, type_index: TypeIndex) -> NonNull<u8> {
-    let allocator = CURRENT.load(Ordering::Acquire);
+    let allocator = current_allocator();
     if allocator == builtin() { allocate_builtin(layout) } else { allocate_custom(allocator, layout, type_index) }
 }
 
@@ -277,11 +278,13 @@ pub(crate) fn make_object_with_index<T: ObjectLayout>(
     index: TypeIndex,
     build: impl FnOnce(TVMFFIObject) -> T,
 ) -> NonNull<T> {
-    make_object_in(
+    let object = make_object_in(
         0,
         |header, _| build(TVMFFIObject { type_index: index.0, ..header }),
         |layout| allocate(layout, index),
-    )
+    );
+    live::made(object.as_ptr());
+    object
 }
 
 #[inline]
