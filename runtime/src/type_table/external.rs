@@ -9,6 +9,7 @@ use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Result, raised_error, runtime_error, take_raised};
 use crate::external::{Api, api, in_turn};
+use crate::heap::live;
 use crate::type_info;
 
 /// Makes a call that raises its error.
@@ -17,6 +18,13 @@ fn checked(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
     match in_turn(|| call(api)) {
         0 => Ok(()),
         code => Err(raised_error(code)),
+    }
+}
+
+/// Says that the runtime holds the object in a value for as long as the process lives.
+fn kept(value: &TVMFFIAny) {
+    if TypeIndex(value.type_index).is_object() {
+        live::gone(value.ptr());
     }
 }
 
@@ -101,7 +109,9 @@ fn check_registered(index: i32) -> Result<()> {
 pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Result<()> {
     check_registered(index)?;
     // SAFETY: promised by the caller.
-    checked(|api| unsafe { (api.TVMFFITypeRegisterField)(index, field) })
+    checked(|api| unsafe { (api.TVMFFITypeRegisterField)(index, field) })?;
+    kept(&field.default_value_or_factory);
+    Ok(())
 }
 
 /// Adds a method to a type.
@@ -114,7 +124,9 @@ pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Resu
 pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> Result<()> {
     check_registered(index)?;
     // SAFETY: promised by the caller.
-    checked(|api| unsafe { (api.TVMFFITypeRegisterMethod)(index, method) })
+    checked(|api| unsafe { (api.TVMFFITypeRegisterMethod)(index, method) })?;
+    kept(&method.method);
+    Ok(())
 }
 
 /// Sets a type's extra information, once.
@@ -140,7 +152,9 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     }
     let (name, value) = (TVMFFIByteArray::from_slice(name), value.as_raw());
     // SAFETY: name and value are alive.
-    checked(|api| unsafe { (api.TVMFFITypeRegisterAttr)(index, &raw const name, &raw const value) })
+    checked(|api| unsafe { (api.TVMFFITypeRegisterAttr)(index, &raw const name, &raw const value) })?;
+    kept(&value);
+    Ok(())
 }
 
 /// The column of an attribute; NULL where there is no runtime.
