@@ -1,11 +1,13 @@
 //! Commands: printed, run in the repository's root, and their test counts read.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 #[cfg(target_os = "linux")]
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::run::Failure;
@@ -136,10 +138,27 @@ pub fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
+/// Where the system looks for libraries.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// The value of [`LIBRARY_PATH`] without the folders of what cargo builds, which cargo puts there for the programs that it runs, this one among
+/// them. A library of ours has the name of upstream's, and programs that were linked with upstream's would find it.
+fn library_path() -> Option<&'static OsStr> {
+    static PATH: LazyLock<Option<OsString>> = LazyLock::new(|| {
+        let path = std::env::var_os(LIBRARY_PATH)?;
+        let built = target_folder();
+        std::env::join_paths(std::env::split_paths(&path).filter(|folder| !folder.starts_with(&built))).ok()
+    });
+    PATH.as_deref()
+}
+
 /// Any command.
 pub fn cmd(program: &str, args: &[&str]) -> Cmd {
     let mut command = Command::new(program);
     command.args(args).current_dir(root());
+    if let Some(path) = library_path() {
+        command.env(LIBRARY_PATH, path);
+    }
     Cmd(command)
 }
 
@@ -159,7 +178,8 @@ impl Cmd {
     /// As it would be typed.
     fn text(&self) -> String {
         let mut words: Vec<String> = Vec::new();
-        for (name, value) in self.0.get_envs() {
+        for (name, value) in self.0.get_envs().filter(|&(name, value)| name != LIBRARY_PATH || value != library_path())
+        {
             words.push(format!("{}={:?}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy()));
         }
         let program = Path::new(self.0.get_program());
