@@ -15,7 +15,9 @@ const ALONE: &[LeftOut] = &[
     alone("captures_are_aligned_whatever_the_allocator_gives"),
     alone("counts_that_would_wrap_end_the_process"),
     alone("many_types_with_attributes_take_little_memory"),
+    alone("signals_come_back_as_a_code"),
     alone("upgrades_that_would_wrap_end_the_process"),
+    alone("whole_stacks_are_in_upstreams_form"),
 ];
 
 const fn alone(test: &'static str) -> LeftOut {
