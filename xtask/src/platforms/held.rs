@@ -49,7 +49,7 @@ const PLATFORMS: [Platform; 9] = [
         jit: Held(&[(Native, &["test", "llvm", "property", "soak", "helgrind"])]),
         objects: Held(&[(Native, &["hosts", "static", "objects"])]),
         libraries: Held(&[(Native, &["hosts", "foreign", "aot", "wild"])]),
-        runtime: Held(&[(Native, &["test", "hosts", "foreign", "helgrind"])]),
+        runtime: Held(&[(Native, &["test", "hosts", "headers", "runtime-modes", "foreign", "helgrind"])]),
     },
     Platform {
         name: "Linux x86-64 (musl, static)",
