@@ -4,11 +4,11 @@
 //! [verifier](super::verify) sees every function before a backend does.
 
 use super::inst::{
-    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, IntCC, MemFlags, Op, SigRef, StackSlot,
-    Terminator, UnaryOp, Value,
+    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, LocationRef, MemFlags, Op,
+    SigRef, StackSlot, Terminator, UnaryOp, Value,
 };
 use super::module::{BlockData, Function, InstData, Module, SlotData, ValueData, ValueDef};
-use super::types::{FuncSig, Type};
+use super::types::{AbiParam, FuncSig, Type};
 
 /// A function under construction inside a module. [`finish`](Self::finish) puts it there.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub struct FunctionBuilder<'m> {
     func_ref: FuncRef,
     func: Function,
     current: Block,
+    /// The source location of the instructions that follow.
+    location: Option<LocationRef>,
 }
 
 impl<'m> FunctionBuilder<'m> {
@@ -25,7 +27,7 @@ impl<'m> FunctionBuilder<'m> {
         let types: Vec<Type> = module.functions[func_ref].signature.params.iter().map(|p| p.ty).collect();
         let mut func = Function::default();
         let current = func.blocks.push(BlockData::default());
-        let mut builder = FunctionBuilder { module, func_ref, func, current };
+        let mut builder = FunctionBuilder { module, func_ref, func, current, location: None };
         for ty in types {
             builder.block_param(current, ty);
         }
@@ -46,6 +48,27 @@ impl<'m> FunctionBuilder<'m> {
     /// The function's parameter number `index`.
     pub fn param(&self, index: usize) -> Value {
         self.func.blocks[Block::from_u32(0)].params[index]
+    }
+
+    /// Adds a parameter to the function, behind all others; its value.
+    pub fn add_param(&mut self, ty: Type) -> Value {
+        self.module.functions[self.func_ref].signature.params.push(AbiParam::new(ty));
+        self.block_param(Block::from_u32(0), ty)
+    }
+
+    /// The function that is being built.
+    pub fn func_ref(&self) -> FuncRef {
+        self.func_ref
+    }
+
+    /// The source location that instructions get.
+    pub fn location(&self) -> Option<LocationRef> {
+        self.location
+    }
+
+    /// Sets the source location of the instructions that follow.
+    pub fn set_location(&mut self, location: Option<LocationRef>) {
+        self.location = location;
     }
 
     /// A value's type.
@@ -127,6 +150,20 @@ impl<'m> FunctionBuilder<'m> {
         self.func.slots.push(SlotData { size, align })
     }
 
+    /// Makes a slot at least as large as that.
+    pub fn grow_slot(&mut self, slot: StackSlot, size: u32) {
+        let data = &mut self.func.slots[slot];
+        data.size = data.size.max(size);
+    }
+
+    /// Writes code at the end of the entry block, which the rest of the function may already stand behind: the code has no branches.
+    pub fn at_entry<R>(&mut self, write: impl FnOnce(&mut Self) -> R) -> R {
+        let here = std::mem::replace(&mut self.current, Block::from_u32(0));
+        let result = write(self);
+        self.current = here;
+        result
+    }
+
     /// A signature for indirect calls.
     pub fn signature(&mut self, sig: FuncSig) -> SigRef {
         match self.func.signatures.iter().find(|(_, known)| **known == sig) {
@@ -169,8 +206,16 @@ impl<'m> FunctionBuilder<'m> {
         let inst = self.func.insts.push(InstData { op, result: None });
         let value = result.map(|ty| self.func.values.push(ValueData { ty, def: ValueDef::Result(inst) }));
         self.func.insts[inst].result = value;
-        self.func.blocks[self.current].insts.push(inst);
+        self.place(inst);
         value
+    }
+
+    /// Puts an instruction at the end of the current block.
+    fn place(&mut self, inst: Inst) {
+        self.func.blocks[self.current].insts.push(inst);
+        if self.location.is_some() {
+            self.func.locations[inst] = self.location.into();
+        }
     }
 
     /// As [`push`](Self::push), for an instruction that always has a result.
@@ -178,7 +223,7 @@ impl<'m> FunctionBuilder<'m> {
         let inst = self.func.insts.next_key();
         let value = self.func.values.push(ValueData { ty, def: ValueDef::Result(inst) });
         self.func.insts.push(InstData { op, result: Some(value) });
-        self.func.blocks[self.current].insts.push(inst);
+        self.place(inst);
         value
     }
 
@@ -299,6 +344,26 @@ impl<'m> FunctionBuilder<'m> {
     /// The address of static data, `offset` bytes in.
     pub fn data_addr(&mut self, data: DataRef, offset: u32) -> Value {
         self.value(Op::DataAddr(data, offset), Type::Ptr)
+    }
+
+    /// The address of a function.
+    pub fn func_addr(&mut self, func: FuncRef) -> Value {
+        self.value(Op::FuncAddr(func), Type::Ptr)
+    }
+
+    /// Reads a pointer that another thread may have just written, and what it leads to.
+    pub fn load_acquire(&mut self, ptr: Value) -> Value {
+        self.value(Op::LoadAcquire(ptr), Type::Ptr)
+    }
+
+    /// Adds to an `I64` in memory in one step; the value before.
+    pub fn atomic_add(&mut self, ptr: Value, value: Value) -> Value {
+        self.value(Op::AtomicAdd(ptr, value), Type::I64)
+    }
+
+    /// Replaces the pointer in memory in one step, if it is `expected`; the pointer that was there.
+    pub fn compare_exchange(&mut self, ptr: Value, expected: Value, new: Value) -> Value {
+        self.value(Op::CompareExchange(ptr, expected, new), Type::Ptr)
     }
 
     /// A call; its result, if the callee has one.

@@ -16,7 +16,12 @@ impl Function {
 
     /// Whether it writes anything, or calls what may.
     pub fn has_effects(&self) -> bool {
-        self.insts.values().any(|inst| matches!(inst.op, Op::Store { .. } | Op::Call(..) | Op::CallIndirect(..)))
+        self.insts.values().any(|inst| {
+            matches!(
+                inst.op,
+                Op::Store { .. } | Op::AtomicAdd(..) | Op::CompareExchange(..) | Op::Call(..) | Op::CallIndirect(..)
+            )
+        })
     }
 }
 
@@ -27,7 +32,9 @@ impl FunctionBuilder<'_> {
         let block = callee.blocks.values().next()?;
         let slots: Vec<_> = callee.slots.values().map(|slot| self.slot(slot.size, slot.align)).collect();
         let mut values: HashMap<Value, Value> = block.params.iter().copied().zip(args.iter().copied()).collect();
+        let here = self.location();
         for inst in &block.insts {
+            self.set_location(callee.locations[*inst].expand());
             let inst = &callee.insts[*inst];
             let mut op = inst.op.clone();
             op.for_each_operand_mut(|operand| *operand = values.get(operand).copied().unwrap_or(*operand));
@@ -42,6 +49,7 @@ impl FunctionBuilder<'_> {
             };
             values.extend(inst.result.zip(result));
         }
+        self.set_location(here);
         match &block.terminator {
             Some(Terminator::Return(Some(value))) => values.get(value).copied(),
             _ => None,

@@ -42,6 +42,11 @@ entity_impl!(FuncRef, "fn");
 pub struct DataRef(u32);
 entity_impl!(DataRef, "data");
 
+/// A source location of the module, printed `loc0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocationRef(u32);
+entity_impl!(LocationRef, "loc");
+
 /// Operations with one operand; the result has the operand's type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum UnaryOp {
@@ -272,6 +277,16 @@ pub enum Op {
     StackAddr(StackSlot),
     /// The address of static data plus a number of bytes.
     DataAddr(DataRef, u32),
+    /// The address of a function, of its own module or imported.
+    FuncAddr(FuncRef),
+    /// Reads the `Ptr` at an address that is a multiple of 8, before all reads that follow it: an atomic load with the order *acquire*.
+    LoadAcquire(Value),
+    /// Adds an `I64` to the `I64` at an address that is a multiple of 8, wrapping, in one step and in one order for all threads; the result
+    /// is the value before.
+    AtomicAdd(Value, Value),
+    /// Replaces the `Ptr` at an address, a multiple of 8, by the third operand if it is the second, in one step and in one order for all
+    /// threads; the result is the pointer that was there.
+    CompareExchange(Value, Value, Value),
     /// A direct call; its result is the callee's.
     Call(FuncRef, Vec<Value>),
     /// A call through a pointer; its result is the signature's.
@@ -329,18 +344,20 @@ macro_rules! for_each_operand {
             | Op::BoolConst(_)
             | Op::PtrConst(_)
             | Op::StackAddr(_)
-            | Op::DataAddr(..) => {}
-            Op::Unary(_, a) | Op::Convert(_, _, a) | Op::Load { ptr: a, .. } => f(a),
+            | Op::DataAddr(..)
+            | Op::FuncAddr(_) => {}
+            Op::Unary(_, a) | Op::Convert(_, _, a) | Op::Load { ptr: a, .. } | Op::LoadAcquire(a) => f(a),
             Op::Binary(_, a, b)
             | Op::ICmp(_, a, b)
             | Op::FCmp(_, a, b)
             | Op::PtrAdd(a, b)
+            | Op::AtomicAdd(a, b)
             | Op::Store { value: a, ptr: b, .. }
             | Op::Element { base: a, index: b, .. } => {
                 f(a);
                 f(b);
             }
-            Op::Select(a, b, c) => {
+            Op::Select(a, b, c) | Op::CompareExchange(a, b, c) => {
                 f(a);
                 f(b);
                 f(c);

@@ -19,12 +19,12 @@ mod verify;
 pub use builder::FunctionBuilder;
 pub use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 pub use inst::{
-    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, MAX_SAME_BYTES, MemFlags, Op,
-    SigRef, StackSlot, Terminator, UnaryOp, Value,
+    BinaryOp, Block, BlockCall, ConvertOp, DataRef, FloatCC, FuncRef, Hint, Inst, IntCC, LocationRef, MAX_SAME_BYTES,
+    MemFlags, Op, SigRef, StackSlot, Terminator, UnaryOp, Value,
 };
 pub use module::{
-    BlockData, Data, DataKind, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, Module, SlotData, ValueData,
-    ValueDef,
+    BlockData, Data, DataKind, FuncDecl, Function, HOST_ENDIANNESS, InstData, Linkage, Module, SlotData,
+    SourceLocation, ValueData, ValueDef,
 };
 pub use print::DisplayFunction;
 pub use types::{AbiParam, Extension, FuncSig, PointerFacts, Type};

@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
-use cranelift_entity::PrimaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{PrimaryMap, SecondaryMap};
 
-use super::inst::{Block, DataRef, FuncRef, Inst, Op, SigRef, StackSlot, Terminator, Value};
+use super::inst::{Block, DataRef, FuncRef, Inst, LocationRef, Op, SigRef, StackSlot, Terminator, Value};
 use super::types::{FuncSig, PointerFacts, Type};
 use target_lexicon::Endianness;
 
@@ -46,8 +47,10 @@ pub enum DataKind {
     #[default]
     Constant,
     /// Written while the program runs, and exported by its name. Modules that are linked together and have one of the same name share
-    /// it. In object files only.
+    /// it.
     Variable,
+    /// Written while the program runs, and not seen outside. All zeros at first.
+    State,
 }
 
 /// Static data.
@@ -66,6 +69,17 @@ pub struct Data {
     pub addresses: Vec<(u32, FuncRef)>,
 }
 
+/// A line of the source that code was made from.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SourceLocation {
+    /// The file, as the compiler calls it.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The function that the line is in.
+    pub function: String,
+}
+
 /// A unit of code: functions and data, known to each other by name.
 #[derive(Clone, Debug)]
 pub struct Module {
@@ -77,6 +91,10 @@ pub struct Module {
     pub data: PrimaryMap<DataRef, Data>,
     /// Functions `()` that run when the program or library is loaded. In object files only.
     pub constructors: Vec<FuncRef>,
+    /// Functions `()` that run when the code goes: as its library is unloaded, as the program ends, or as a JIT's code is dropped.
+    pub destructors: Vec<FuncRef>,
+    /// The source locations that instructions have.
+    pub locations: PrimaryMap<LocationRef, SourceLocation>,
     /// The first function of each name, as declared.
     by_name: HashMap<String, FuncRef>,
 }
@@ -104,6 +122,8 @@ impl Module {
             functions: PrimaryMap::new(),
             data: PrimaryMap::new(),
             constructors: Vec::new(),
+            destructors: Vec::new(),
+            locations: PrimaryMap::new(),
             by_name: HashMap::new(),
         }
     }
@@ -143,6 +163,12 @@ impl Module {
         self.data.push(Data { name, bytes, align, kind: DataKind::Constant, addresses })
     }
 
+    /// Adds writable data that nobody sees outside: `size` zeros.
+    pub fn add_state(&mut self, name: impl Into<String>, size: usize, align: u32) -> DataRef {
+        let (name, bytes, addresses) = (name.into(), vec![0; size], Vec::new());
+        self.data.push(Data { name, bytes, align, kind: DataKind::State, addresses })
+    }
+
     /// Imports, in order of declaration.
     pub fn imports(&self) -> impl Iterator<Item = (FuncRef, &FuncDecl)> {
         self.functions.iter().filter(|(_, f)| f.linkage == Linkage::Import)
@@ -161,11 +187,10 @@ impl Module {
             return Some(format!("the constructor `{name}`"));
         }
         self.data.values().find_map(|data| match data.kind {
-            DataKind::Variable => Some(format!("the variable `{}`", data.name)),
             DataKind::Constant if !data.addresses.is_empty() => {
                 Some(format!("the addresses of functions in `{}`", data.name))
             }
-            DataKind::Constant => None,
+            DataKind::Constant | DataKind::Variable | DataKind::State => None,
         })
     }
 }
@@ -232,6 +257,8 @@ pub struct Function {
     pub slots: PrimaryMap<StackSlot, SlotData>,
     /// Signatures of indirect calls.
     pub signatures: PrimaryMap<SigRef, FuncSig>,
+    /// The source location of each instruction that has one.
+    pub locations: SecondaryMap<Inst, PackedOption<LocationRef>>,
 }
 
 impl Function {

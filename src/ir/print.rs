@@ -9,7 +9,7 @@ use super::inst::{
     BinaryOp, Block, BlockCall, ConvertOp, FloatCC, FuncRef, Hint, Inst, IntCC, MemFlags, Op, Terminator, UnaryOp,
     Value,
 };
-use super::module::{BlockData, Data, DataKind, FuncDecl, Function, Linkage, Module};
+use super::module::{BlockData, Data, DataKind, FuncDecl, Function, Linkage, Module, SourceLocation};
 use super::types::Type;
 
 impl Module {
@@ -50,7 +50,11 @@ impl Display for Module {
         if !self.data.is_empty() {
             gap(f)?;
             for (data, Data { name, bytes, align, kind, addresses }) in &self.data {
-                let kind = if *kind == DataKind::Variable { " variable" } else { "" };
+                let kind = match kind {
+                    DataKind::Constant => "",
+                    DataKind::Variable => " variable",
+                    DataKind::State => " state",
+                };
                 write!(f, "{data}{kind} {name:?} align {align} = \"{}\"", bytes.escape_ascii())?;
                 for &(offset, func) in addresses {
                     write!(f, ", {offset}: @{}", Name(self, func))?;
@@ -58,10 +62,18 @@ impl Display for Module {
                 f.write_char('\n')?;
             }
         }
-        if !self.constructors.is_empty() {
+        for (kind, functions) in [("constructor", &self.constructors), ("destructor", &self.destructors)] {
+            if !functions.is_empty() {
+                gap(f)?;
+            }
+            for &func in functions {
+                writeln!(f, "{kind} @{}", Name(self, func))?;
+            }
+        }
+        if !self.locations.is_empty() {
             gap(f)?;
-            for &func in &self.constructors {
-                writeln!(f, "constructor @{}", Name(self, func))?;
+            for (location, SourceLocation { file, line, function }) in &self.locations {
+                writeln!(f, "{location} {file:?}:{line} in {function:?}")?;
             }
         }
         for decl in self.functions.values().filter(|decl| !plain(decl)) {
@@ -197,7 +209,11 @@ impl Display for DisplayInst<'_> {
         if let Some(result) = data.result {
             write!(f, "{result} = ")?;
         }
-        self.write_op(f, &data.op)
+        self.write_op(f, &data.op)?;
+        match self.func.locations[self.inst].expand() {
+            Some(location) => write!(f, "    ; {location}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -230,6 +246,10 @@ impl DisplayInst<'_> {
             }
             Op::StackAddr(slot) => write!(f, "stack_addr {slot}"),
             Op::DataAddr(data, offset) => write!(f, "data_addr {data}{}", Offset(i64::from(*offset))),
+            Op::FuncAddr(func) => write!(f, "func_addr @{}", Name(self.module, *func)),
+            Op::LoadAcquire(ptr) => write!(f, "load_acquire.ptr {ptr}"),
+            Op::AtomicAdd(ptr, value) => write!(f, "atomic_add.i64 {ptr}, {value}"),
+            Op::CompareExchange(ptr, expected, new) => write!(f, "compare_exchange.ptr {ptr}, {expected}, {new}"),
             Op::Call(callee, args) => match self.module.functions.get(*callee) {
                 Some(decl) => write!(f, "call @{}({})", Symbol(&decl.name), List(args)),
                 None => write!(f, "call {callee}({})", List(args)),

@@ -354,6 +354,24 @@ impl Translator<'_> {
             }
             Op::StackAddr(slot) => self.stack_addr(slot),
             Op::DataAddr(data, offset) => self.data_addr(data.index(), offset),
+            Op::FuncAddr(func) => {
+                let func = self.callee(func);
+                self.pos.ins().func_addr(types::I64, func)
+            }
+            // Cranelift's atomic accesses are of one order for all threads, which is more than is asked for
+            Op::LoadAcquire(ptr) => {
+                let ptr = self.value(ptr);
+                self.pos.ins().atomic_load(types::I64, mem_flags(MemFlags::ALIGNED), ptr)
+            }
+            Op::AtomicAdd(ptr, value) => {
+                let (ptr, value) = (self.value(ptr), self.value(value));
+                let flags = mem_flags(MemFlags::ALIGNED);
+                self.pos.ins().atomic_rmw(types::I64, flags, clif::AtomicRmwOp::Add, ptr, value)
+            }
+            Op::CompareExchange(ptr, expected, new) => {
+                let (ptr, expected, new) = (self.value(ptr), self.value(expected), self.value(new));
+                self.pos.ins().atomic_cas(mem_flags(MemFlags::ALIGNED), ptr, expected, new)
+            }
             Op::Call(callee, ref args) => {
                 let module = self.cx.module;
                 let mut args = self.operands(args);

@@ -6,7 +6,7 @@
 use std::num::NonZero;
 
 use inkwell::values::{BasicValue, BasicValueEnum, IntValue, PointerValue};
-use inkwell::{FloatPredicate, IntPredicate};
+use inkwell::{AtomicOrdering, AtomicRMWBinOp, FloatPredicate, IntPredicate};
 
 use super::function::{BuildError, Built, FunctionTranslator};
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, FuncRef, Hint, IntCC, MemFlags, Op, SigRef, Type, UnaryOp, Value};
@@ -75,6 +75,25 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
                 let base = self.m.data(data);
                 let offset = types.i64.const_int(u64::from(offset), false);
                 self.offset(Type::I8, base, offset)?.into()
+            }
+            Op::FuncAddr(func) => self.m.function(func).as_global_value().as_pointer_value().into(),
+            Op::LoadAcquire(ptr) => {
+                let value = self.builder.build_load(types.ptr, self.ptr(ptr)?, "")?;
+                let load = value.as_instruction_value().ok_or(BuildError::Missing("a load is no instruction"))?;
+                let atomic = load.set_alignment(8).and_then(|()| load.set_atomic_ordering(AtomicOrdering::Acquire));
+                atomic.map_err(|_| BuildError::Missing("this LLVM has no atomic load"))?;
+                value
+            }
+            Op::AtomicAdd(ptr, value) => {
+                let (ptr, value) = (self.ptr(ptr)?, self.int(value)?);
+                let order = AtomicOrdering::SequentiallyConsistent;
+                self.builder.build_atomicrmw(AtomicRMWBinOp::Add, ptr, value, order)?.into()
+            }
+            Op::CompareExchange(ptr, expected, new) => {
+                let (ptr, expected, new) = (self.ptr(ptr)?, self.ptr(expected)?, self.ptr(new)?);
+                let order = AtomicOrdering::SequentiallyConsistent;
+                let both = self.builder.build_cmpxchg(ptr, expected, new, order, order)?;
+                self.builder.build_extract_value(both, 0, "")?
             }
             Op::Call(callee, ref args) => return self.call(callee, args),
             Op::CallIndirect(sig, callee, ref args) => return self.call_indirect(sig, callee, args),

@@ -220,6 +220,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
                 global.set_linkage(LlvmLinkage::Private);
                 global.set_unnamed_address(UnnamedAddress::Global);
             }
+            DataKind::State => global.set_linkage(LlvmLinkage::Internal),
             DataKind::Variable => {
                 global.set_linkage(LlvmLinkage::WeakAny);
                 // COFF's weak symbols can't be exported, but of a section several objects may have one.

@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU64;
 
 use crate::ir::module::Function;
 use crate::ir::types::{PointerFacts, Type};
@@ -147,4 +148,14 @@ pub(super) unsafe fn store(ty: Type, address: u64, aligned: bool, bits: u64) -> 
         }
     }
     Ok(())
+}
+
+/// The 8 bytes at an address, for accesses that other threads may make too.
+///
+/// # Safety
+/// Unless the check fails, 8 bytes may be read and written at the address for as long as the result lives.
+pub(super) unsafe fn atomic<'m>(address: u64) -> Result<&'m AtomicU64, TrapReason> {
+    check(Type::I64, address, true)?;
+    // SAFETY: the caller's promise; the check has seen the alignment.
+    Ok(unsafe { AtomicU64::from_ptr(ptr::with_exposed_provenance_mut(address as usize)) })
 }

@@ -15,6 +15,7 @@ mod memory;
 mod tests;
 
 use std::fmt::{self, Display, Formatter};
+use std::sync::atomic::Ordering;
 
 use cranelift_entity::PrimaryMap;
 use target_lexicon::Endianness;
@@ -530,6 +531,21 @@ impl<'a, H: Host> Interpreter<'a, H> {
                 base + self.layouts[frame.func].offset(slot.as_u32() as usize)
             }
             Op::DataAddr(data, offset) => self.data[*data].address() + u64::from(*offset),
+            Op::FuncAddr(func) => self.imports[*func],
+            Op::LoadAcquire(ptr) => {
+                // SAFETY: as of a load.
+                unsafe { memory::atomic(self.get(frame, *ptr))? }.load(Ordering::Acquire)
+            }
+            Op::AtomicAdd(ptr, value) => {
+                // SAFETY: as of a store.
+                unsafe { memory::atomic(self.get(frame, *ptr))? }.fetch_add(self.get(frame, *value), Ordering::SeqCst)
+            }
+            Op::CompareExchange(ptr, expected, new) => {
+                let (expected, new) = (self.get(frame, *expected), self.get(frame, *new));
+                // SAFETY: as of a store.
+                let at = unsafe { memory::atomic(self.get(frame, *ptr))? };
+                at.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst).unwrap_or_else(|found| found)
+            }
             Op::Call(callee, args) => {
                 let sig = &self.module.functions[*callee].signature;
                 // SAFETY: the caller's promise covers the calls of imports.

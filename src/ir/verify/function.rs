@@ -202,7 +202,9 @@ impl Check<'_> {
         let missing = match op {
             Op::StackAddr(slot) if !self.func.slots.is_valid(*slot) => slot.to_string(),
             Op::DataAddr(data, _) if !self.module.data.is_valid(*data) => data.to_string(),
-            Op::Call(callee, _) if !self.module.functions.is_valid(*callee) => callee.to_string(),
+            Op::Call(callee, _) | Op::FuncAddr(callee) if !self.module.functions.is_valid(*callee) => {
+                callee.to_string()
+            }
             Op::CallIndirect(sig, ..) if !self.func.signatures.is_valid(*sig) => sig.to_string(),
             _ => return true,
         };

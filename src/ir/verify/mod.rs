@@ -38,7 +38,8 @@
 //! And of the module, as an object file can have it:
 //!
 //! 22. Where data holds the address of a function, the module defines that function, and 8 aligned bytes of the data are there.
-//! 23. A constructor is a function that the module defines, without parameters and result.
+//! 23. A constructor or a destructor is a function that the module defines, without parameters and result.
+//! 24. State is all zeros, and holds no address of a function.
 
 mod dominators;
 mod function;
@@ -51,7 +52,7 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Deref;
 
 use super::inst::{Block, FuncRef, Inst};
-use super::module::{Data, FuncDecl, Linkage, Module};
+use super::module::{Data, DataKind, FuncDecl, Linkage, Module};
 use super::types::{Extension, FuncSig, PointerFacts, Type};
 
 /// The verifier's rules, numbered as in the list at the head of its source and in this order.
@@ -102,8 +103,10 @@ pub enum Rule {
     Facts,
     /// Addresses in data are of functions of the module, imports among them, each in its 8 aligned bytes.
     Addresses,
-    /// Constructors are functions `()` defined here.
+    /// Constructors and destructors are functions `()` defined here.
     Constructors,
+    /// State is all zeros, without addresses.
+    State,
 }
 
 impl Rule {
@@ -137,7 +140,8 @@ impl Rule {
             Rule::DataOffsets => "an offset into data is at most its length",
             Rule::Facts => "facts are of pointer parameters, their alignments powers of two",
             Rule::Addresses => "addresses in data are of functions, in 8 aligned bytes each",
-            Rule::Constructors => "a constructor is defined here and takes and returns nothing",
+            Rule::Constructors => "a constructor or destructor is defined here and takes and returns nothing",
+            Rule::State => "state is all zeros, without addresses",
         }
     }
 }
@@ -313,13 +317,18 @@ pub fn verify(module: Module) -> Result<VerifiedModule, VerifyError> {
             report(Rule::Alignment, format!("the alignment is {}", data.align));
         }
         check_addresses(&module, data, &mut report);
+        if data.kind == DataKind::State && (!data.addresses.is_empty() || data.bytes.iter().any(|byte| *byte != 0)) {
+            report(Rule::State, "it has contents".into());
+        }
     }
-    for &func in &module.constructors {
+    let constructors = module.constructors.iter().map(|func| (*func, "a constructor"));
+    let destructors = module.destructors.iter().map(|func| (*func, "a destructor"));
+    for (func, what) in constructors.chain(destructors) {
         let decl = module.functions.get(func);
         let fits = |decl: &FuncDecl| decl.body.is_some() && decl.signature == FuncSig::default();
         if !decl.is_some_and(fits) {
             let symbol = decl.map_or_else(|| func.to_string(), |decl| decl.name.clone());
-            let (function, detail) = (decl.map(|_| func), "it is a constructor".to_owned());
+            let (function, detail) = (decl.map(|_| func), format!("it is {what}"));
             let (rule, place) = (Rule::Constructors, Place::Declaration);
             problems.push(Problem { rule, function, symbol, place, code: None, detail });
         }

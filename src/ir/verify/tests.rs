@@ -550,8 +550,10 @@ fn rule_22_addresses() {
 #[test]
 fn rule_23_constructors() {
     let with = |func: FuncRef| changed(|m, _| m.constructors = vec![func]);
-    for func in [0, 1, 9] {
-        assert_eq!(with(FuncRef::from_u32(func)), [Rule::Constructors]);
+    let with_destructor = |func: FuncRef| changed(|m, _| m.destructors = vec![func]);
+    for func in [0, 1, 9].map(FuncRef::from_u32) {
+        assert_eq!(with(func), [Rule::Constructors]);
+        assert_eq!(with_destructor(func), [Rule::Constructors]);
     }
     let good = changed(|m, _| {
         let start = m.declare("start", FuncSig::default(), Linkage::Local);
@@ -565,4 +567,16 @@ fn rule_23_constructors() {
         assert!(listing.contains("constructor @start\n") && listing.contains("data0 variable \"data\""), "{listing}");
     });
     assert_eq!(good, []);
+}
+
+#[test]
+fn rule_24_state() {
+    let with = |bytes: Vec<u8>| {
+        changed(|m, _| {
+            let state = m.add_state("state", bytes.len(), 8);
+            m.data[state].bytes = bytes;
+        })
+    };
+    assert_eq!(with(vec![0; 8]), []);
+    assert_eq!(with(vec![0, 0, 1, 0]), [Rule::State]);
 }

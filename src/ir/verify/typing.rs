@@ -102,6 +102,22 @@ pub(super) fn result_type(module: &Module, func: &Function, op: &Op) -> Result<O
             }
             Type::Ptr
         }
+        Op::FuncAddr(_) => Type::Ptr,
+        Op::LoadAcquire(ptr) => {
+            expect(*ptr, Type::Ptr)?;
+            Type::Ptr
+        }
+        Op::AtomicAdd(ptr, value) => {
+            expect(*ptr, Type::Ptr)?;
+            expect(*value, Type::I64)?;
+            Type::I64
+        }
+        Op::CompareExchange(ptr, expected, new) => {
+            for value in [ptr, expected, new] {
+                expect(*value, Type::Ptr)?;
+            }
+            Type::Ptr
+        }
         Op::Call(callee, args) => return call(func, &module.functions[*callee].signature, args),
         Op::CallIndirect(sig, callee, args) => {
             expect(*callee, Type::Ptr)?;
