@@ -20,6 +20,7 @@ mod convention;
 mod devices;
 mod encode;
 mod error;
+mod fast_path;
 mod ffi_call;
 mod kernel;
 mod library;

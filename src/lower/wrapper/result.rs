@@ -1,7 +1,5 @@
 //! Results: scalars, a tensor that the wrapper allocates, and what a kernel writes.
 
-use super::checks::Checks;
-use super::context::Context;
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields::{self, dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -10,6 +8,7 @@ use crate::lower::capi;
 use crate::lower::convention::TensorForm;
 use crate::lower::devices::SharedId;
 use crate::lower::encode;
+use crate::lower::fast_path::{Checks, Context};
 use crate::lower::ffi_call;
 use crate::lower::protocol::{self, Binding, helpers, offset};
 use crate::lower::unit::Pool;
@@ -45,7 +44,7 @@ pub(super) struct BoundScratch {
 }
 
 /// The sizes of a returned tensor, under the condition that none is negative and that their products fit.
-pub(super) fn sizes(cx: &mut Context<'_, '_>) -> Option<Vec<Value>> {
+pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Option<Vec<Value>> {
     let Some(ParamType::Tensor(tensor)) = cx.plan.signature.ret() else { return None };
     let c = &mut cx.checks;
     let dims = tensor.shape.dims().unwrap_or_default();
@@ -65,7 +64,7 @@ pub(super) fn sizes(cx: &mut Context<'_, '_>) -> Option<Vec<Value>> {
 
 /// Allocates the returned tensor by `TVMFFIEnvTensorAlloc` (extra/c_env_api.h).
 pub(super) fn allocate(
-    cx: &mut Context<'_, '_>,
+    cx: &mut Context<'_, '_, '_>,
     bound: Option<BoundScratch>,
     values: &[Vec<Value>],
     sizes: &[Value],
@@ -127,7 +126,7 @@ pub(super) fn allocate(
 
 /// The device of a returned tensor: the stated one, or that of the tensors that it shares one with.
 fn device(
-    cx: &mut Context<'_, '_>,
+    cx: &mut Context<'_, '_, '_>,
     bound: Option<BoundScratch>,
     tensor: &TensorType,
     named: &dyn Fn(&str) -> Option<Value>,
@@ -160,7 +159,7 @@ fn device(
     }
 }
 
-fn pass_allocated(cx: &mut Context<'_, '_>, tensor: &TensorType, object: Value, sizes: &[Value]) -> Vec<Value> {
+fn pass_allocated(cx: &mut Context<'_, '_, '_>, tensor: &TensorType, object: Value, sizes: &[Value]) -> Vec<Value> {
     let c = &mut cx.checks;
     let descriptor = c.b.ptr_add_imm(object, i64::from(HEADER));
     let form = match cx.plan.convention.form(tensor) {
@@ -183,7 +182,7 @@ fn pass_allocated(cx: &mut Context<'_, '_>, tensor: &TensorType, object: Value, 
 }
 
 /// A place for what the kernel writes, None at first.
-pub(super) fn owned_slot(c: &mut Checks<'_>) -> Value {
+pub(super) fn owned_slot(c: &mut Checks<'_, '_>) -> Value {
     let slot = c.b.slot(ANY_SIZE as u32, 8);
     let slot = c.b.stack_addr(slot);
     let zero = c.b.i64(0);
@@ -192,7 +191,7 @@ pub(super) fn owned_slot(c: &mut Checks<'_>) -> Value {
 }
 
 /// Returns a status. A status that is not 0 goes up untouched, and everything that is owned is released.
-pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool, signature: &Signature, code: Value, owned: Owned<'_>) {
+pub(super) fn status(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signature, code: Value, owned: Owned<'_>) {
     let Owned { allocated, written } = owned;
     if written.is_none() && allocated.is_none() {
         return c.b.ret(Some(code));
@@ -228,7 +227,7 @@ pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool, signature: &Signature,
 }
 
 /// Returns 0, and the tensor that was allocated.
-pub(super) fn success(c: &mut Checks<'_>, allocated: Option<Allocated>) {
+pub(super) fn success(c: &mut Checks<'_, '_>, allocated: Option<Allocated>) {
     if let Some(allocated) = allocated {
         let result = c.b.param(RESULT);
         store_any(&mut c.b, result, TypeIndex::TENSOR, allocated.object);
@@ -237,7 +236,7 @@ pub(super) fn success(c: &mut Checks<'_>, allocated: Option<Allocated>) {
 }
 
 /// Returns 0, and the C value that the kernel has returned.
-pub(super) fn value(c: &mut Checks<'_>, signature: &Signature, value: Value) {
+pub(super) fn value(c: &mut Checks<'_, '_>, signature: &Signature, value: Value) {
     let result = c.b.param(RESULT);
     match signature.ret() {
         Some(ParamType::Scalar(ScalarType::Bool)) => {
@@ -257,7 +256,7 @@ pub(super) fn value(c: &mut Checks<'_>, signature: &Signature, value: Value) {
 }
 
 /// Releases what a kernel has written before it failed, if that is an object.
-fn release_written(c: &mut Checks<'_>, slot: Value) {
+fn release_written(c: &mut Checks<'_, '_>, slot: Value) {
     let index = c.b.load(Type::I32, slot, TYPE_INDEX, MemFlags::ALIGNED);
     let payload = c.b.load(Type::Ptr, slot, PAYLOAD, MemFlags::ALIGNED);
     let is_object = c.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));

@@ -24,7 +24,7 @@ const BLOCK_RANK: usize = 4;
 const _: () = assert!(8 * crate::spec::MAX_RANK as u32 <= MAX_SAME_BYTES);
 
 /// The size or stride of dimension `d`.
-fn number(c: &mut Checks<'_>, base: Value, d: usize) -> Value {
+fn number(c: &mut Checks<'_, '_>, base: Value, d: usize) -> Value {
     c.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED)
 }
 
@@ -43,7 +43,7 @@ type Same = (Value, Value, usize);
 
 /// Checks tensor arguments, binds their symbols, and gives the values that the kernel takes for each. Each kind of check is made for all
 /// of them together, in an order that needs few registers.
-pub(super) fn lower(cx: &mut Context<'_, '_>, arguments: &[(AnyRef, &TensorType)]) -> Vec<Vec<Value>> {
+pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorType)]) -> Vec<Vec<Value>> {
     let c = &mut cx.checks;
     let tensors: Vec<_> = arguments.iter().map(|(arg, ty)| Tensor::argument(c, *arg, ty)).collect();
     let bases: Vec<_> = tensors.iter().map(|tensor| tensor.base).collect();
@@ -71,7 +71,7 @@ pub(super) fn lower(cx: &mut Context<'_, '_>, arguments: &[(AnyRef, &TensorType)
 
 impl<'a> Tensor<'a> {
     /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`. It may still be NULL.
-    fn argument(c: &mut Checks<'_>, arg: AnyRef, ty: &'a TensorType) -> Self {
+    fn argument(c: &mut Checks<'_, '_>, arg: AnyRef, ty: &'a TensorType) -> Self {
         let payload = arg.payload(c, Type::Ptr);
         let type_index = arg.type_index(c);
         let (other, join) = (c.b.cold_block(), c.b.block());
@@ -95,12 +95,12 @@ impl<'a> Tensor<'a> {
     }
 
     /// A field of the `DLTensor`.
-    fn load(&self, c: &mut Checks<'_>, ty: Type, offset: i32) -> Value {
+    fn load(&self, c: &mut Checks<'_, '_>, ty: Type, offset: i32) -> Value {
         c.b.load(ty, self.base, HEADER + offset, MemFlags::ALIGNED)
     }
 
     /// Checks ndim, dtype and device. The binder checks a rank or dtype that the signature leaves open.
-    fn header(&self, cx: &mut Context<'_, '_>) {
+    fn header(&self, cx: &mut Context<'_, '_, '_>) {
         let c = &mut cx.checks;
         match (self.ty.shape.rank(), self.ty.exact_dtype()) {
             (Some(rank), Some(dtype)) => {
@@ -126,7 +126,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// Checks the kind of device and its id in one comparison; of the first tensor in a slot the kind alone.
-    fn device(&self, cx: &mut Context<'_, '_>) {
+    fn device(&self, cx: &mut Context<'_, '_, '_>) {
         let Context { checks: c, devices, plan, .. } = cx;
         let (slot, id) = plan.devices.place(&self.ty.device);
         let kind = self.ty.device.kind().map(|kind| kind.0);
@@ -159,7 +159,7 @@ impl<'a> Tensor<'a> {
 
     /// Checks sizes and strides, and binds their symbols. Sizes have to fit and strides have to be present also where nothing is compared
     /// with them. Comparisons as blocks are left to the caller, in `same`.
-    fn extents(&self, cx: &mut Context<'_, '_>, same: &mut Vec<Same>) -> Extents {
+    fn extents(&self, cx: &mut Context<'_, '_, '_>, same: &mut Vec<Same>) -> Extents {
         let Context { checks: c, dims: symbols, plan, .. } = cx;
         let dims = self.ty.shape.dims().unwrap_or_default();
         if dims.is_empty() {
@@ -207,7 +207,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// Matches the sizes one by one.
-    fn sizes(&self, c: &mut Checks<'_>, symbols: &mut Dims, shape: Value) -> Vec<Value> {
+    fn sizes(&self, c: &mut Checks<'_, '_>, symbols: &mut Dims, shape: Value) -> Vec<Value> {
         let dims = self.ty.shape.dims().unwrap_or_default();
         let matched = dims.iter().enumerate().map(|(d, dim)| {
             let size = number(c, shape, d);
@@ -219,7 +219,7 @@ impl<'a> Tensor<'a> {
 
     /// The address of the first element, which is aligned, and the byte offset that is not in it. A kernel that gets the `DLTensor` gets
     /// it as it is, so that its offset has to be 0, unless data pointers are opaque handles.
-    fn data(&self, cx: &mut Context<'_, '_>, data: Value) -> (Value, Value) {
+    fn data(&self, cx: &mut Context<'_, '_, '_>, data: Value) -> (Value, Value) {
         let c = &mut cx.checks;
         let byte_offset = self.load(c, Type::I64, BYTE_OFFSET);
         if self.ty.is_opaque() {
@@ -243,7 +243,7 @@ impl<'a> Tensor<'a> {
     /// The values that the kernel takes.
     fn values(
         &self,
-        cx: &mut Context<'_, '_>,
+        cx: &mut Context<'_, '_, '_>,
         (start, byte_offset): (Value, Value),
         (sizes, strides): Extents,
     ) -> Vec<Value> {

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::ir::{BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Type, Value};
+use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
 
 /// Conditions that no branch has tested yet.
 #[derive(Default)]
@@ -66,17 +66,17 @@ fn none_of(b: &mut FunctionBuilder<'_>, bits: Value, mask: i64) -> Value {
 }
 
 /// A function under construction, and the place that failed conditions lead to.
-pub(super) struct Checks<'m> {
-    pub b: FunctionBuilder<'m>,
+pub(in crate::lower) struct Checks<'b, 'm> {
+    pub b: &'b mut FunctionBuilder<'m>,
     slow_path: Block,
     pending: Pending,
     /// The first look-up that could not fail and did, a bug.
     missing: Option<String>,
 }
 
-impl<'m> Checks<'m> {
+impl<'b, 'm> Checks<'b, 'm> {
     /// Checks that leave to `slow_path`, a block without parameters, where they fail.
-    pub(super) fn new(b: FunctionBuilder<'m>, slow_path: Block) -> Self {
+    pub(in crate::lower) fn new(b: &'b mut FunctionBuilder<'m>, slow_path: Block) -> Self {
         Checks { b, slow_path, pending: Pending::default(), missing: None }
     }
 
@@ -87,19 +87,21 @@ impl<'m> Checks<'m> {
 
     /// Notes that a look-up has failed that can't fail: lowering ends in [`LowerError::Internal`](crate::lower::LowerError). Gives a value to
     /// go on with.
-    pub(super) fn missing(&mut self, what: String, ty: Type) -> Value {
+    pub(in crate::lower) fn missing(&mut self, what: String, ty: Type) -> Value {
         self.missing.get_or_insert(what);
         zero(&mut self.b, ty)
     }
 
-    /// Ends the function; gives the first failed look-up instead, if there is one.
-    pub(super) fn finish(self) -> Result<FuncRef, String> {
-        let func = self.b.finish();
-        self.missing.map_or(Ok(func), Err)
+    /// Ends the checks.
+    ///
+    /// # Errors
+    /// The first look-up that has failed, in words.
+    pub(in crate::lower) fn finish(self) -> Result<(), String> {
+        self.missing.map_or(Ok(()), Err)
     }
 
     /// Goes on where all pending conditions hold.
-    pub(super) fn flush(&mut self) {
+    pub(in crate::lower) fn flush(&mut self) {
         self.flush_bits();
         self.flush_sizes();
     }
@@ -193,7 +195,7 @@ impl<'m> Checks<'m> {
     }
 
     /// Goes on where two integers of one type are equal.
-    pub(super) fn require_equal(&mut self, a: Value, b: Value) {
+    pub(in crate::lower) fn require_equal(&mut self, a: Value, b: Value) {
         let equal = self.b.icmp(IntCC::Eq, a, b);
         self.require(equal);
     }
@@ -211,7 +213,7 @@ impl<'m> Checks<'m> {
     }
 
     /// Goes on where a pointer is not NULL.
-    pub(super) fn require_non_null(&mut self, pointer: Value) {
+    pub(in crate::lower) fn require_non_null(&mut self, pointer: Value) {
         let there = self.b.icmp_imm(IntCC::Ne, pointer, 0);
         self.require(there);
     }
@@ -245,12 +247,12 @@ impl<'m> Checks<'m> {
     }
 
     /// An `I64` that must not be negative.
-    pub(super) fn require_non_negative(&mut self, value: Value) {
+    pub(in crate::lower) fn require_non_negative(&mut self, value: Value) {
         self.pending.sizes.push(value);
     }
 
     /// Products of trailing sizes: the strides of a compact tensor. The product of all must fit, if `checked` (C10.16).
-    pub(super) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
+    pub(in crate::lower) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
         let mut strides = vec![self.b.i64(1)];
         let mut factors = sizes.to_vec();
         for size in sizes.iter().skip(1).rev() {
