@@ -30,6 +30,9 @@ mod plan;
 mod protocol;
 mod prototype;
 mod unit;
+// bodies use it once they call functions
+#[allow(dead_code)]
+mod value;
 #[cfg(test)]
 mod worked_example;
 mod wrapper;

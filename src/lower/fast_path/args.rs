@@ -100,7 +100,7 @@ impl Args<'_, '_, '_, '_> {
         let c = &mut self.cx.checks;
         c.flush();
         if takes_values && let Outcome::Values(values) = outcome {
-            *outcome = Outcome::Saved(values.iter().map(|value| Saved::spill(&mut c.b, *value)).collect());
+            *outcome = Outcome::Saved(values.iter().map(|value| Saved::spill(c.b, *value)).collect());
         }
     }
 
@@ -108,7 +108,7 @@ impl Args<'_, '_, '_, '_> {
     fn finish(&mut self, outcome: Outcome<'_>) -> Vec<Value> {
         match outcome {
             Outcome::Values(values) => values,
-            Outcome::Saved(values) => values.into_iter().map(|saved| saved.reload(&mut self.cx.checks.b)).collect(),
+            Outcome::Saved(values) => values.into_iter().map(|saved| saved.reload(self.cx.checks.b)).collect(),
             Outcome::Items(items) => items.into_iter().flat_map(|item| self.finish(item)).collect(),
             Outcome::Late(inner, arg) => self.optional(inner, arg),
         }
@@ -141,7 +141,7 @@ impl Args<'_, '_, '_, '_> {
             .iter()
             .map(|value| {
                 let ty = c.b.type_of(*value);
-                zero(&mut c.b, ty)
+                zero(c.b, ty)
             })
             .collect();
         c.b.jump(join, &zeros);

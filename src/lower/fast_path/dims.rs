@@ -89,12 +89,12 @@ impl Dims {
 
     /// A symbol's value, if it has one.
     fn value_of(&self, c: &mut Checks<'_, '_>, name: &str) -> Option<Value> {
-        Some(self.binding(name)?.value.reload(&mut c.b))
+        Some(self.binding(name)?.value.reload(c.b))
     }
 
     /// Gives a symbol its value.
     pub(super) fn bind(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value, is_size: bool) {
-        let value = if self.spills { Saved::spill(&mut c.b, value) } else { Saved::Value(value) };
+        let value = if self.spills { Saved::spill(c.b, value) } else { Saved::Value(value) };
         self.push_binding(name, value, is_size);
     }
 
@@ -116,7 +116,7 @@ impl Dims {
             }
             Dim::Symbol(name) => match self.binding(name) {
                 Some(binding) => {
-                    let value = binding.value.reload(&mut c.b);
+                    let value = binding.value.reload(c.b);
                     c.require_equal(value, got);
                     binding.is_size
                 }
@@ -289,11 +289,11 @@ impl DimCode for CheckedCode<'_, '_, '_, '_> {
 
     fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value {
         match (op, divisor) {
-            (DimOp::FloorDiv | DimOp::Mod, Some(1..)) => division_by_positive(&mut self.c.b, op, x, y),
+            (DimOp::FloorDiv | DimOp::Mod, Some(1..)) => division_by_positive(self.c.b, op, x, y),
             // The binder has computed it before, so that no machine traps on it: the plan leaves other divisors to the binder.
-            (DimOp::FloorDiv | DimOp::Mod, _) => floor_division(&mut self.c.b, op, x, y),
+            (DimOp::FloorDiv | DimOp::Mod, _) => floor_division(self.c.b, op, x, y),
             (DimOp::Add | DimOp::Sub | DimOp::Mul, _) => {
-                let (value, overflow) = checked(&mut self.c.b, op, x, y);
+                let (value, overflow) = checked(self.c.b, op, x, y);
                 match overflow {
                     Overflow::Negative(sign) => self.c.require_non_negative(sign),
                     Overflow::Different(x, y) => self.c.require_equal(x, y),

@@ -51,8 +51,19 @@ pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorT
     let data: Vec<_> = tensors.iter().map(|tensor| tensor.load(c, Type::Ptr, DATA)).collect();
     c.require_all_non_null(&data);
     let data: Vec<_> = tensors.iter().zip(data).map(|(tensor, data)| tensor.data(cx, data)).collect();
+    let extents = match cx.checks.slow_path() {
+        Some(_) => shapes(cx, &tensors),
+        // a data pointer or a `DLTensor*` is all that convention `flat` passes
+        None => vec![Extents::default(); tensors.len()],
+    };
+    let values = tensors.iter().zip(data).zip(extents);
+    values.map(|((tensor, data), extents)| tensor.values(cx, data, extents)).collect()
+}
+
+/// Checks ranks, dtypes, devices, sizes and strides.
+fn shapes(cx: &mut Context<'_, '_, '_>, tensors: &[Tensor<'_>]) -> Vec<Extents> {
     cx.checks.flush_bits();
-    for tensor in &tensors {
+    for tensor in tensors {
         tensor.header(cx);
     }
     let mut same = Vec::new();
@@ -65,14 +76,15 @@ pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorT
             cx.checks.require_same_bytes(some.iter().map(|(x, y, _)| (*x, *y)).collect(), bytes);
         }
     }
-    let values = tensors.iter().zip(data).zip(extents);
-    values.map(|((tensor, data), extents)| tensor.values(cx, data, extents)).collect()
+    extents
 }
 
 impl<'a> Tensor<'a> {
     /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`. It may still be NULL.
     fn argument(c: &mut Checks<'_, '_>, arg: AnyRef, ty: &'a TensorType) -> Self {
         let payload = arg.payload(c, Type::Ptr);
+        // the binder makes objects of all tensors
+        let Some(slow_path) = c.slow_path() else { return Tensor { ty, base: payload } };
         let type_index = arg.type_index(c);
         let (other, join) = (c.b.cold_block(), c.b.block());
         let base = c.b.block_param(join, Type::Ptr);
@@ -82,12 +94,11 @@ impl<'a> Tensor<'a> {
         c.b.switch_to(other);
         // loaded again, and wider, so that the usual path compares in memory
         let both = c.b.load(Type::I64, arg.base, arg.offset + TYPE_INDEX, MemFlags::ALIGNED);
-        let type_index = fields::first(&mut c.b, both);
+        let type_index = fields::first(c.b, both);
         let non_null = c.b.icmp_imm(IntCC::Ne, payload, 0);
         let shifted = c.b.ptr_add_imm(payload, -i64::from(HEADER));
         let shifted = c.b.select(non_null, shifted, payload);
         let is_pointer = c.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
-        let slow_path = c.slow_path();
         c.b.branch_with(is_pointer, (join, &[shifted]), (slow_path, &[]), Hint::Likely);
 
         c.b.switch_to(join);
@@ -141,7 +152,7 @@ impl<'a> Tensor<'a> {
             (_, SharedId::OfSlot, Some(first)) => c.require_equal(first, device),
             (kind, id, _) => {
                 if let Some(kind) = kind {
-                    let device_type = fields::first(&mut c.b, device);
+                    let device_type = fields::first(c.b, device);
                     let kind = c.b.iconst(Type::I32, i64::from(kind));
                     c.require_equal(device_type, kind);
                 }

@@ -52,10 +52,10 @@ pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mu
 fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, name: &str) -> Value {
     let c = &mut cx.checks;
     let none = c.b.i64(0);
-    let device = cx.devices.first(&mut c.b, none, |seen| seen.has_stream);
+    let device = cx.devices.first(c.b, none, |seen| seen.has_stream);
     let present = c.b.icmp_imm(IntCC::Ne, device, 0);
     require_stream(c, pool, present, cx.plan.signature, name);
-    let parts = device_parts(&mut c.b, device);
+    let parts = device_parts(c.b, device);
     let get = capi::import(c.b.module(), capi::ENV_GET_STREAM);
     match c.b.call(get, &parts) {
         Some(stream) => stream,

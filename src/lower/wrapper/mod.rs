@@ -9,7 +9,7 @@ mod slow_path;
 
 use super::body::{self, Code};
 use super::convention::{Convention, KernelReturn, writes_result};
-use super::encode::{self, Options};
+use super::encode::{self, Options, Scratch};
 use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::kernel::{Kernel, KernelCode};
@@ -21,9 +21,6 @@ use crate::spec::{ParamType, Signature};
 
 use result::{BoundScratch, Owned};
 use slow_path::{Prologue, Route, SlowPath};
-
-/// The most memory that the binder may have in a wrapper's frame, in bytes. A thread may have as little stack as 512 KiB.
-const MOST_SCRATCH: u32 = 128 << 10;
 
 /// The prototype of a wrapper, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
 pub(super) fn safe_call_signature() -> FuncSig {
@@ -38,10 +35,10 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     let plan = Plan::new(signature, kernel.stated_convention());
     let options = Options { fold_all: plan.convention == Convention::DlTensor, forward_args: plan.forward_args };
     let descriptor = encode::encode(&mut into.pool.constants, signature, &plan.devices, options)?;
-    if descriptor.scratch.bytes > MOST_SCRATCH {
+    if descriptor.scratch.bytes > Scratch::MOST {
         let function = signature.name().to_owned();
         let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
-        return Err(LowerError::TooLarge { function, bytes, most: MOST_SCRATCH, largest });
+        return Err(LowerError::TooLarge { function, bytes, most: Scratch::MOST, largest });
     }
     let body = match &kernel.code {
         KernelCode::Body(build) => Some(body::lower(into, signature, &**build)?),
@@ -80,7 +77,7 @@ fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prolo
         fast_path::lower(cx, prologue.given.args, false);
     }
     let c = &mut cx.checks;
-    let given = prologue.join(&mut c.b);
+    let given = prologue.join(c.b);
     let args = vec![c.b.param(0), given.args, given.num_args];
     call_native(cx, pool, kernel, args, Owned::default());
 }

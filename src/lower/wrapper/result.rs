@@ -154,7 +154,7 @@ fn device(
             let present = c.b.icmp_imm(IntCC::Ne, device, 0);
             c.b.select(present, device, otherwise)
         }
-        SharedId::OfSlot => devices.first(&mut c.b, otherwise, |seen| seen.slot == Some(slot)),
+        SharedId::OfSlot => devices.first(c.b, otherwise, |seen| seen.slot == Some(slot)),
         SharedId::Fixed(_) | SharedId::Any => otherwise,
     }
 }
@@ -186,7 +186,7 @@ pub(super) fn owned_slot(c: &mut Checks<'_, '_>) -> Value {
     let slot = c.b.slot(ANY_SIZE as u32, 8);
     let slot = c.b.stack_addr(slot);
     let zero = c.b.i64(0);
-    store_any(&mut c.b, slot, TypeIndex::NONE, zero);
+    store_any(c.b, slot, TypeIndex::NONE, zero);
     slot
 }
 
@@ -201,7 +201,7 @@ pub(super) fn status(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signat
     c.b.branch(fine, ok, failed, Hint::Likely);
     c.b.switch_to(failed);
     if let Some(allocated) = &allocated {
-        ffi_call::release(&mut c.b, allocated.object);
+        ffi_call::release(c.b, allocated.object);
     }
     if let Some((_, slot)) = written {
         release_written(c, slot);
@@ -230,9 +230,9 @@ pub(super) fn status(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signat
 pub(super) fn success(c: &mut Checks<'_, '_>, allocated: Option<Allocated>) {
     if let Some(allocated) = allocated {
         let result = c.b.param(RESULT);
-        store_any(&mut c.b, result, TypeIndex::TENSOR, allocated.object);
+        store_any(c.b, result, TypeIndex::TENSOR, allocated.object);
     }
-    succeed(&mut c.b);
+    succeed(c.b);
 }
 
 /// Returns 0, and the C value that the kernel has returned.
@@ -241,18 +241,18 @@ pub(super) fn value(c: &mut Checks<'_, '_>, signature: &Signature, value: Value)
     match signature.ret() {
         Some(ParamType::Scalar(ScalarType::Bool)) => {
             let value = c.b.icmp_imm(IntCC::Ne, value, 0);
-            store_result(&mut c.b, result, ScalarType::Bool, value);
+            store_result(c.b, result, ScalarType::Bool, value);
         }
-        Some(ParamType::Scalar(ty)) => store_result(&mut c.b, result, *ty, value),
+        Some(ParamType::Scalar(ty)) => store_result(c.b, result, *ty, value),
         Some(ParamType::DType) => {
-            let value = fields::before_zeros(&mut c.b, value);
-            store_any(&mut c.b, result, TypeIndex::DATA_TYPE, value);
+            let value = fields::before_zeros(c.b, value);
+            store_any(c.b, result, TypeIndex::DATA_TYPE, value);
         }
-        Some(ParamType::Device) => store_any(&mut c.b, result, TypeIndex::DEVICE, value),
+        Some(ParamType::Device) => store_any(c.b, result, TypeIndex::DEVICE, value),
         // a kernel returns no other type as a C value
         _ => {}
     }
-    succeed(&mut c.b);
+    succeed(c.b);
 }
 
 /// Releases what a kernel has written before it failed, if that is an object.
@@ -265,7 +265,7 @@ fn release_written(c: &mut Checks<'_, '_>, slot: Value) {
     let (yes, no) = (c.b.cold_block(), c.b.cold_block());
     c.b.branch(owned, yes, no, Hint::None);
     c.b.switch_to(yes);
-    ffi_call::release(&mut c.b, payload);
+    ffi_call::release(c.b, payload);
     c.b.jump(no, &[]);
     c.b.switch_to(no);
 }
