@@ -20,6 +20,7 @@ mod convention;
 mod devices;
 mod encode;
 mod error;
+mod fast_path;
 mod ffi_call;
 mod kernel;
 mod library;
@@ -31,6 +32,9 @@ mod protocol;
 mod prototype;
 mod symbol_call;
 mod unit;
+// bodies use it once they call functions
+#[allow(dead_code)]
+mod value;
 #[cfg(test)]
 mod worked_example;
 mod wrapper;
