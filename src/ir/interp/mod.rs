@@ -22,7 +22,7 @@ use target_lexicon::Endianness;
 
 use self::memory::{FrameLayout, Region};
 use super::inst::{Block, BlockCall, DataRef, FuncRef, Op, Terminator, Value};
-use super::module::{Function, HOST_ENDIANNESS, Module};
+use super::module::{DataKind, Function, HOST_ENDIANNESS, Module};
 use super::print::DisplayInst;
 use super::types::{FuncSig, PointerFacts, Type};
 use super::verify::VerifiedModule;
@@ -321,6 +321,13 @@ impl<'a, H: Host> Interpreter<'a, H> {
     pub fn with_fuel(mut self, steps: u64) -> Self {
         self.fuel = steps;
         self
+    }
+
+    /// The address of a variable, which is good for as long as the interpreter lives.
+    pub fn variable(&self, name: &str) -> Option<u64> {
+        let mut variables = self.module.data.iter().filter(|(_, data)| data.kind == DataKind::Variable);
+        let (data, _) = variables.find(|(_, data)| data.name == name)?;
+        Some(self.data[data].address())
     }
 
     /// The host.
