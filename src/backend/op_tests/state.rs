@@ -151,7 +151,6 @@ fn state_and_variables_in_jits() {
 }
 
 #[test]
-#[ignore = "the interpreter has no addresses of own functions yet"]
 fn the_interpreter_has_state_and_variables() {
     let module = verify(module()).unwrap();
     let jit = Jit::builder().symbol("ext", ext as *const u8).build().unwrap();
