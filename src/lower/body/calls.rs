@@ -262,7 +262,8 @@ impl<'b> Owned<'b> {
             l.exits.loops() > self.loops
         });
         if repeated {
-            let problem = "the value is moved inside of a loop that was begun after it was made; each turn would move it again";
+            let problem =
+                "the value is moved inside of a loop that was begun after it was made; each turn would move it again";
             self.body.note(operation, problem.to_owned());
         }
     }
@@ -379,7 +380,7 @@ impl Body<'_> {
     /// use tvm_ffi_codegen::runtime::{self, Function};
     /// use tvm_ffi_codegen::{Engine, Kernel, ScalarType, Signature};
     ///
-    /// Function::from_typed(|a: i64, b: i64| a + b).register_global("doc.add")?;
+    /// runtime::registry::set_global("doc.add", Function::from_typed(|a: i64, b: i64| a + b), true)?;
     ///
     /// let signature: Signature = "twice(n: int64) -> int64".parse()?;
     /// let kernel = Kernel::body(|b| {

@@ -8,7 +8,7 @@ use super::expr::{Operand, Ops};
 use super::function::{BodyLowerer, Failure, FlatValues};
 use super::param::ParamRef;
 use super::views;
-use crate::ir::{BinaryOp, DataRef, FuncRef, FuncSig, Hint, IntCC, Linkage, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, DataRef, FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::fields::{before_zeros, dtype_word, pair};
 use crate::lower::abi::{
     ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, store_any, store_none, store_result,
@@ -273,7 +273,10 @@ impl BodyLowerer<'_> {
                 vec![(NOT_FOUND, format!("global function `{name}` is not registered, which `{caller}` calls"))]
             }
             Looked::Import(name) => vec![
-                (NOT_FOUND, format!("no module that the library imports has the function `{name}`, which `{caller}` calls")),
+                (
+                    NOT_FOUND,
+                    format!("no module that the library imports has the function `{name}`, which `{caller}` calls"),
+                ),
                 (
                     NO_CONTEXT,
                     format!(
@@ -376,9 +379,7 @@ fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Option<Packed
         ArgKind::Shape(sizes) => {
             let sizes: Vec<Packed> = sizes
                 .iter()
-                .map(|size| {
-                    Packed::Scalar(ScalarType::Int64, body.coerce(operation, ScalarType::Int64, *size).value)
-                })
+                .map(|size| Packed::Scalar(ScalarType::Int64, body.coerce(operation, ScalarType::Int64, *size).value))
                 .collect();
             emit(&mut |l| Packed::Copy(l.made_by("ffi.Shape", &sizes)))
         }
@@ -387,17 +388,21 @@ fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Option<Packed
             emit(&mut |l| Packed::Copy(l.made_by("ffi.Array", &values)))
         }
         ArgKind::Param(param) => evaluate_param(body, operation, *param),
-        ArgKind::Tensor(tensor) => views::evaluate(*tensor, operation).map(|(index, value)| match index {
-            Some(index) => Packed::Of(index, value),
-            None => Packed::Copy(value),
-        }).map(|packed| match (packed, tensor.known.map(|t| t.vars.origin)) {
-            // the caller may have passed it by an rvalue reference, which the callee must not take
-            (Packed::Copy(any), Some(Origin::Argument)) => body.emit(|l| {
-                let (first, second) = l.borrowed(any);
-                Some(Packed::Words(first, second))
-            }).unwrap_or(Packed::Copy(any)),
-            (packed, _) => packed,
-        }),
+        ArgKind::Tensor(tensor) => views::evaluate(*tensor, operation)
+            .map(|(index, value)| match index {
+                Some(index) => Packed::Of(index, value),
+                None => Packed::Copy(value),
+            })
+            .map(|packed| match (packed, tensor.known.map(|t| t.vars.origin)) {
+                // the caller may have passed it by an rvalue reference, which the callee must not take
+                (Packed::Copy(any), Some(Origin::Argument)) => body
+                    .emit(|l| {
+                        let (first, second) = l.borrowed(any);
+                        Some(Packed::Words(first, second))
+                    })
+                    .unwrap_or(Packed::Copy(any)),
+                (packed, _) => packed,
+            }),
         ArgKind::Owned(owned) => Some(Packed::Copy(owned.used(operation).any)),
         ArgKind::Moved(owned) => {
             owned.take(operation);
@@ -461,7 +466,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
         target => format!("result of `{}`", target.name()),
     };
     let known = match &ty {
-        Some(_) => KnownOwned::Nothing,
+        Some(ty) => KnownOwned::Type(body.arena().ty(ty.clone())),
         None => KnownOwned::Nothing,
     };
     let loops = body.emit(|l| Some(l.exits.loops())).unwrap_or_default();
@@ -675,7 +680,14 @@ impl BodyLowerer<'_> {
     }
 
     /// Gives a part its meaning: as of a parameter, with the symbols that it has bound.
-    fn bind_value(&mut self, path: &str, ty: &ParamType, values: Vec<Value>, bound: Vec<(String, Value)>, args: &mut Args) {
+    fn bind_value(
+        &mut self,
+        path: &str,
+        ty: &ParamType,
+        values: Vec<Value>,
+        bound: Vec<(String, Value)>,
+        args: &mut Args,
+    ) {
         let before: Vec<_> = bound.iter().map(|(name, _)| (name.clone(), self.symbol(name))).collect();
         for (name, value) in bound {
             self.set_symbol(&name, Some(value));
@@ -708,9 +720,4 @@ impl BodyLowerer<'_> {
         };
         names.into_iter().filter_map(known).collect()
     }
-}
-
-/// The prototype of a deleter: `void(void* self)`.
-pub(super) fn deleter_signature() -> FuncSig {
-    FuncSig::new([Type::Ptr], None)
 }
