@@ -9,10 +9,12 @@
 
 mod codegen;
 mod compile;
+mod debug;
 mod define;
 mod error;
 mod isa;
 mod object;
+mod recorder;
 mod translate;
 mod unwind;
 mod unwind_windows;

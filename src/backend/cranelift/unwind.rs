@@ -1,8 +1,8 @@
 //! Unwind tables of an object file: `.eh_frame` (ELF, and Mach-O's `__eh_frame`), `.pdata` and `.xdata` (COFF).
 
-use cranelift_codegen::gimli::write::{
-    Address, CieId, EhFrame, EndianVec, FrameTable, RelocateWriter, Relocation as FrameRelocation, RelocationTarget,
-};
+use super::recorder::{Recorder, endian_of};
+use super::unwind_windows::unwind_info;
+use cranelift_codegen::gimli::write::{Address, CieId, EhFrame, FrameTable, RelocationTarget};
 use cranelift_codegen::gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, DwEhPe, RunTimeEndian};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::{UnwindInfo, winx64};
@@ -11,9 +11,6 @@ use object::{
     BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, SectionKind, SymbolFlags, SymbolKind,
     SymbolScope, macho,
 };
-use target_lexicon::Endianness;
-
-use super::unwind_windows::unwind_info;
 
 /// Unwind information of an object's functions, until all of them are defined.
 pub(super) struct UnwindTables {
@@ -36,11 +33,7 @@ impl UnwindTables {
                 if macho { DW_EH_PE_pcrel } else { DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0) };
             frames.add_cie(cie)
         });
-        let endian = match isa.triple().endianness() {
-            Ok(Endianness::Big) => RunTimeEndian::Big,
-            _ => RunTimeEndian::Little,
-        };
-        UnwindTables { frames, cie, endian, symbols: Vec::new(), windows: Vec::new() }
+        UnwindTables { frames, cie, endian: endian_of(isa), symbols: Vec::new(), windows: Vec::new() }
     }
 
     /// Adds a function of `len` bytes. What the target has no tables for is left out.
@@ -68,10 +61,9 @@ impl UnwindTables {
     }
 
     fn write_frames(&self, object: &mut Object<'_>) -> Result<(), String> {
-        let writer = FrameWriter { bytes: EndianVec::new(self.endian), relocations: Vec::new() };
-        let mut frames = EhFrame(writer);
+        let mut frames = EhFrame(Recorder::new(self.endian));
         self.frames.write_eh_frame(&mut frames).map_err(|e| e.to_string())?;
-        let FrameWriter { bytes, relocations } = frames.0;
+        let Recorder { bytes, relocations } = frames.0;
         let section = object.section_id(StandardSection::EhFrame);
         object.append_section_data(section, bytes.slice(), 8);
         // Mach-O has no relative relocation of data, only differences of symbols.
@@ -134,27 +126,5 @@ impl UnwindTables {
             }
         }
         Ok(())
-    }
-}
-
-/// Takes what gimli writes, with its relocations.
-struct FrameWriter {
-    bytes: EndianVec<RunTimeEndian>,
-    relocations: Vec<FrameRelocation>,
-}
-
-impl RelocateWriter for FrameWriter {
-    type Writer = EndianVec<RunTimeEndian>;
-
-    fn writer(&self) -> &Self::Writer {
-        &self.bytes
-    }
-
-    fn writer_mut(&mut self) -> &mut Self::Writer {
-        &mut self.bytes
-    }
-
-    fn relocate(&mut self, relocation: FrameRelocation) {
-        self.relocations.push(relocation);
     }
 }
