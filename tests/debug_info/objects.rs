@@ -17,7 +17,20 @@ fn objects() -> Vec<(&'static str, Vec<u8>)> {
     let isa = host_isa(&IsaOptions { pic: true, ..IsaOptions::default() }).unwrap();
     let options = Options { unwind: true, ..Options::default() };
     let compiled = Compiler::new().compile(&program::module(), &*isa, options).unwrap();
-    vec![("cranelift", compiled.into_object(isa).unwrap())]
+    vec![
+        ("cranelift", compiled.into_object(isa).unwrap()),
+        #[cfg(feature = "_llvm")]
+        ("llvm", llvm()),
+    ]
+}
+
+#[cfg(feature = "_llvm")]
+fn llvm() -> Vec<u8> {
+    use tvm_ffi_codegen::backend::OptLevel;
+    use tvm_ffi_codegen::backend::llvm::{Compiler, Options, Target, TargetOptions};
+    let target = TargetOptions { opt_level: OptLevel::Full, ..TargetOptions::default() };
+    let options = Options { for_linker: true, ..Options::default() };
+    Compiler::new(Target::host(&target).unwrap()).compile(&program::module(), options).unwrap().object
 }
 
 /// What `addr2line` prints for each address: a function, and a file with a line.
