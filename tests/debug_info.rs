@@ -2,3 +2,4 @@
 
 mod objects;
 mod program;
+mod running;

@@ -4,6 +4,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "_engine")]
+use super::debug::Told;
+
 /// An owner of what code calls into or refers to, which lives as long as the code.
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
@@ -16,7 +19,9 @@ pub struct Code {
     functions: Box<[(Box<str>, usize)]>,
     code_size: usize,
     data_size: usize,
-    // Dropped in this order: first the code, then what it refers to.
+    // Dropped in this order: first what others know of the code, the code, then what it refers to.
+    #[cfg(feature = "_engine")]
+    _told: Told,
     memory: Box<dyn Memory>,
     keep_alive: Vec<KeepAlive>,
 }
@@ -33,11 +38,12 @@ impl Code {
         mut functions: Vec<(Box<str>, usize)>,
         sizes: (usize, usize),
         memory: Box<dyn Memory>,
+        told: Told,
         keep_alive: Vec<KeepAlive>,
     ) -> Self {
         functions.sort_unstable();
         let (code_size, data_size) = sizes;
-        Code { functions: functions.into_boxed_slice(), code_size, data_size, memory, keep_alive }
+        Code { functions: functions.into_boxed_slice(), code_size, data_size, _told: told, memory, keep_alive }
     }
 
     /// The address of an exported function.

@@ -7,6 +7,7 @@ use tvm_ffi_runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_runtime::{self as runtime, Function};
 
 use super::code::{Code, KeepAlive};
+use super::debug::Perf;
 use super::error::EngineError;
 use super::helpers::{Helpers, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
@@ -85,6 +86,20 @@ impl EngineBuilder {
     /// by LLVM, which crashes on what is malformed.
     pub fn verifier(mut self, yes: bool) -> Self {
         (self.jit, self.verifier) = (self.jit.verifier(yes), yes);
+        self
+    }
+
+    /// Whether debuggers, backtraces and unwinders are told of the code. By default they are told of modules whose bodies have source locations,
+    /// and unwinders of modules that call other functions, too. See [the guide](https://docs.rs/tvm-ffi-codegen/latest/tvm_ffi_codegen/#debugging).
+    pub fn debug_info(mut self, yes: bool) -> Self {
+        self.jit = self.jit.debug_info(yes);
+        self
+    }
+
+    /// Tells Linux' profiler `perf` of all code. Elsewhere it does nothing. Unless set, the environment variable `TVM_FFI_CODEGEN_PERF` says: `map`
+    /// or `jitdump`.
+    pub fn perf(mut self, perf: Perf) -> Self {
+        self.jit = self.jit.perf(perf);
         self
     }
 

@@ -8,6 +8,8 @@ mod code;
 mod compile;
 #[cfg(feature = "cranelift")]
 mod cranelift_jit;
+#[cfg(feature = "_engine")]
+mod debug;
 mod error;
 #[cfg(feature = "_engine")]
 mod helpers;
@@ -33,6 +35,8 @@ mod tests;
 pub use code::{Code, KeepAlive};
 #[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
+#[cfg(feature = "_engine")]
+pub use debug::Perf;
 pub use error::EngineError;
 #[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};

@@ -13,7 +13,7 @@ use cranelift_module::{DataDescription, Init, ModuleReloc, ModuleRelocTarget};
 use super::translate::{self, DataPlace, FUNCTIONS, Target};
 use super::worker::Worker;
 use super::{ByLoops, Error};
-use crate::backend::OptLevel;
+use crate::backend::{Lines, OptLevel};
 use crate::ir::{
     Data, DataKind, FuncDecl, FuncRef, Function, Linkage, LocationRef, Module, SourceLocation, VerifiedModule,
 };
@@ -53,22 +53,11 @@ pub struct CompiledFunction {
     /// Unwind information, if asked for.
     pub unwind: Option<UnwindInfo>,
     /// The code that was made from lines of a source, in the order of addresses.
-    pub(super) lines: Vec<Lines>,
+    pub lines: Vec<Lines>,
     /// The source location that comes first in the function.
-    pub(super) first_location: Option<LocationRef>,
+    pub first_location: Option<LocationRef>,
     /// Names are provisional: functions of the IR in namespace 0, the module's data in namespace 1.
     pub(super) relocs: Vec<ModuleReloc>,
-}
-
-/// Code of one source location.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lines {
-    /// Where it begins, in bytes from the function's start.
-    pub start: u32,
-    /// Where it ends.
-    pub end: u32,
-    /// The location, one of the module's.
-    pub location: LocationRef,
 }
 
 impl fmt::Debug for CompiledFunction {
@@ -119,7 +108,7 @@ pub struct CompiledModule {
     /// All static data. What code refers to is a place in one of these.
     pub(super) data: Vec<CompiledData>,
     /// The source locations that the code has.
-    pub(super) locations: PrimaryMap<LocationRef, SourceLocation>,
+    pub locations: PrimaryMap<LocationRef, SourceLocation>,
     /// Functions that run at start-up.
     pub(super) constructors: Vec<FuncRef>,
     /// What of it only an object file can have.

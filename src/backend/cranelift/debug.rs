@@ -19,8 +19,8 @@ use cranelift_entity::PrimaryMap;
 use object::write::{Object, Relocation, SectionId as ObjectSection, StandardSegment, SymbolId};
 use object::{BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, SectionKind, SymbolScope, macho};
 
-use super::compile::Lines;
 use super::recorder::Recorder;
+use crate::backend::Lines;
 use crate::ir::{LocationRef, SourceLocation};
 
 /// Version 4 is what every tool of today reads, and needs the fewest sections.
@@ -35,6 +35,13 @@ pub(super) struct Described {
     pub(super) lines: Vec<Lines>,
     /// The location that comes first in the IR.
     pub(super) first: LocationRef,
+}
+
+impl Described {
+    /// `None` for a function without lines.
+    pub(super) fn new(symbol: SymbolId, size: u32, lines: Vec<Lines>, first: LocationRef) -> Option<Self> {
+        (!lines.is_empty()).then_some(Described { symbol, size, lines, first })
+    }
 }
 
 /// Writes the sections. COFF gets none: the tools of its platform read another format, and its relocations here are for code alone.

@@ -12,6 +12,7 @@ mod compile;
 mod debug;
 mod define;
 mod error;
+mod in_memory;
 mod isa;
 mod object;
 mod recorder;

@@ -12,11 +12,11 @@ use object::{
 };
 use target_lexicon::{Architecture, Environment, Triple};
 
-use super::compile::Lines;
 use super::debug::{self, Described};
 use super::recorder::endian_of;
 use super::unwind::UnwindTables;
 use super::{Bindings, CompiledFunction, CompiledModule, Error};
+use crate::backend::Lines;
 use crate::ir::LocationRef;
 
 const COFF: target_lexicon::BinaryFormat = target_lexicon::BinaryFormat::Coff;
@@ -68,12 +68,10 @@ impl CompiledModule {
         let mut described = Vec::new();
         for (&id, Tables { unwind: info, size, lines, first }) in ids.iter().zip(tables) {
             if let Some(info) = info {
-                let symbol = product.function_symbol(id);
-                unwind.add(symbol, info, size);
+                unwind.add(product.function_symbol(id), info, size);
             }
-            if let Some(first) = first.filter(|_| !lines.is_empty()) {
-                let symbol = product.function_symbol(id);
-                described.push(Described { symbol, size, lines, first });
+            if let Some(first) = first {
+                described.extend(Described::new(product.function_symbol(id), size, lines, first));
             }
         }
         let object = &mut product.object;

@@ -2,7 +2,7 @@
 
 use super::recorder::{Recorder, endian_of};
 use super::unwind_windows::unwind_info;
-use cranelift_codegen::gimli::write::{Address, CieId, EhFrame, FrameTable, RelocationTarget};
+use cranelift_codegen::gimli::write::{Address, CieId, DebugFrame, EhFrame, FrameTable, RelocationTarget};
 use cranelift_codegen::gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, DwEhPe, RunTimeEndian};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::{UnwindInfo, winx64};
@@ -56,6 +56,26 @@ impl UnwindTables {
         }
         if !self.windows.is_empty() {
             self.write_windows(object)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `.debug_frame`, which no loader and no unwinder of a program looks at, only a debugger.
+    pub(super) fn write_for_debugger(&self, object: &mut Object<'_>) -> Result<(), String> {
+        let mut frames = DebugFrame(Recorder::new(self.endian));
+        self.frames.write_debug_frame(&mut frames).map_err(|e| e.to_string())?;
+        let Recorder { bytes, relocations } = frames.0;
+        let section = object.add_section(Vec::new(), b".debug_frame".to_vec(), SectionKind::Debug);
+        object.append_section_data(section, bytes.slice(), 8);
+        for relocation in relocations {
+            let (symbol, addend) = match relocation.target {
+                RelocationTarget::Symbol(index) => (self.symbols[index], relocation.addend),
+                RelocationTarget::Section(_) => (object.section_symbol(section), relocation.addend),
+            };
+            let (kind, encoding, size) = (RelocationKind::Absolute, RelocationEncoding::Generic, 8 * relocation.size);
+            let flags = RelocationFlags::Generic { kind, encoding, size };
+            let relocation = Relocation { offset: relocation.offset as u64, symbol, addend, flags };
+            object.add_relocation(section, relocation).map_err(|e| e.to_string())?;
         }
         Ok(())
     }

@@ -9,9 +9,9 @@ use cranelift_codegen::{Final, MachSrcLoc};
 use cranelift_module::{FuncId, ModuleReloc};
 
 use super::Error;
-use super::compile::{CompiledFunction, Lines, Options};
+use super::compile::{CompiledFunction, Options};
 use super::translate::{self, Scratch};
-use crate::backend::CACHE_LINE;
+use crate::backend::{CACHE_LINE, Lines};
 use crate::ir::{FuncDecl, FuncRef, Function, Linkage, LocationRef};
 
 /// A worker that has compiled functions of more instructions than this is not kept: it holds too much memory.
