@@ -4,6 +4,7 @@
 mod artifact;
 mod bodies;
 mod contract;
+mod debug_info;
 mod fixtures;
 mod growth;
 mod in_use;

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
+#[cfg(feature = "_engine")]
+use super::debug::Told;
+
 /// An owner of what code calls into or refers to, which lives as long as the code.
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 
@@ -25,7 +28,9 @@ pub struct Code {
     destroys: AtomicBool,
     code_size: usize,
     data_size: usize,
-    // Dropped in this order: first the code, then what it refers to. `Some` until then.
+    // Dropped in this order: first what others know of the code, the code (`Some` until then), then what it refers to.
+    #[cfg(feature = "_engine")]
+    told: Told,
     memory: Option<Box<dyn Memory>>,
     keep_alive: Vec<KeepAlive>,
 }
@@ -58,12 +63,13 @@ impl Code {
         mut symbols: Symbols,
         sizes: (usize, usize),
         memory: Box<dyn Memory>,
+        told: Told,
         keep_alive: Vec<KeepAlive>,
     ) -> Self {
         symbols.functions.sort_unstable();
         symbols.variables.sort_unstable();
         let (code_size, data_size) = sizes;
-        Code { symbols, destroys: AtomicBool::new(false), code_size, data_size, memory: Some(memory), keep_alive }
+        Code { symbols, destroys: AtomicBool::new(false), code_size, data_size, told, memory: Some(memory), keep_alive }
     }
 
     /// The address of an exported function.
@@ -133,6 +139,8 @@ impl Drop for Code {
             // SAFETY: a destructor has this signature by the verifier's rules, and is code that is alive. Whoever asked for it vouches for the call.
             unsafe { std::mem::transmute::<*const (), extern "C" fn()>(address)() }
         }
+        #[cfg(feature = "_engine")]
+        drop(std::mem::take(&mut self.told));
         self.memory = None;
         release(std::mem::take(&mut self.keep_alive));
     }

@@ -11,6 +11,7 @@ use tvm_ffi_runtime::{self as runtime, Function};
 
 use super::code::{Code, KeepAlive};
 use super::compiled::{Compiled, Owner};
+use super::debug::Perf;
 use super::error::EngineError;
 use super::helpers::{Helpers, Linked, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
@@ -108,6 +109,20 @@ impl EngineBuilder {
     /// by LLVM, which crashes on what is malformed.
     pub fn verifier(mut self, yes: bool) -> Self {
         (self.jit, self.verifier) = (self.jit.verifier(yes), yes);
+        self
+    }
+
+    /// Whether debuggers, backtraces and unwinders are told of the code. By default they are told of modules whose bodies have source locations,
+    /// and unwinders of modules that call other functions, too. See [the guide](https://docs.rs/tvm-ffi-codegen/latest/tvm_ffi_codegen/#debugging).
+    pub fn debug_info(mut self, yes: bool) -> Self {
+        self.jit = self.jit.debug_info(yes);
+        self
+    }
+
+    /// Tells Linux' profiler `perf` of all code. Elsewhere it does nothing. Unless set, the environment variable `TVM_FFI_CODEGEN_PERF` says: `map`
+    /// or `jitdump`.
+    pub fn perf(mut self, perf: Perf) -> Self {
+        self.jit = self.jit.perf(perf);
         self
     }
 

@@ -52,6 +52,25 @@ pub enum EngineError {
         /// What it is.
         what: String,
     },
+    /// An environment variable has a value that means nothing.
+    #[error("the environment variable {name} is `{value}`; it may be {expected}")]
+    Environment {
+        /// The variable.
+        name: &'static str,
+        /// The value.
+        value: String,
+        /// The values that it may have.
+        expected: &'static str,
+    },
+    /// A file for a profiler can't be written.
+    #[error("can't write `{}`", path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
     /// The system gives no memory for code.
     #[error("can't get {size} bytes of executable memory")]
     Memory {

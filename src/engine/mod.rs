@@ -10,6 +10,8 @@ mod compile;
 mod compiled;
 #[cfg(feature = "cranelift")]
 mod cranelift_jit;
+#[cfg(feature = "_engine")]
+mod debug;
 mod error;
 #[cfg(feature = "_engine")]
 mod helpers;
@@ -37,6 +39,8 @@ mod tests;
 pub use code::{Code, KeepAlive};
 #[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
+#[cfg(feature = "_engine")]
+pub use debug::Perf;
 pub use error::EngineError;
 #[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};

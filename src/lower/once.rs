@@ -12,7 +12,8 @@ use super::capi;
 use super::constants::ConstantPool;
 use super::protocol::{Directive, Field, Piece, helpers};
 use crate::ir::{
-    ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+    ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
+    Type, Value,
 };
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIByteArray, TypeIndex};
