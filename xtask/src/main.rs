@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
 
 mod byte_order;
+mod calls_cost;
 mod command;
 mod compiler;
 mod difference;

@@ -8,7 +8,7 @@ use crate::tools::{
     LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
     RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
 };
-use crate::{hosts, layers, payload, platforms, quickstart, runtime_cost, upstream};
+use crate::{calls_cost, hosts, layers, payload, platforms, quickstart, runtime_cost, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -175,6 +175,12 @@ pub const SOAK: &[Step] = &[
 pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
+    Step {
+        name: "calls-out",
+        about: "instructions of calls that generated code makes, beside C's",
+        needs: &[LLVM_22, CLANG_22, UPSTREAM, VALGRIND],
+        run: calls_cost::table,
+    },
     Step {
         name: "cold-start",
         about: "from the start of a process to its first call, each backend",
