@@ -366,5 +366,5 @@ fn tensor_paths<'a>(path: &str, tensor: &'a TensorType, each: &mut dyn FnMut(Str
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "_engine"))]
 mod tests;
