@@ -63,17 +63,19 @@ fn import_name(signature: &Signature) -> String {
 struct Wrappers {
     lowering: Lowering,
     symbols: Vec<String>,
+    signatures: Vec<Signature>,
 }
 
 impl Wrappers {
     fn new(endianness: Endianness) -> Self {
         let lowering = Lowering::for_endianness(RuntimeHelpers::Define, endianness);
-        Wrappers { lowering, symbols: Vec::new() }
+        Wrappers { lowering, symbols: Vec::new(), signatures: Vec::new() }
     }
 
     fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<(), LowerError> {
         self.lowering.add(signature, kernel)?;
         self.symbols.push(signature.symbol());
+        self.signatures.push(signature.clone());
         Ok(())
     }
 
@@ -85,6 +87,9 @@ impl Wrappers {
 
     /// The module, and the wrappers' symbols in order.
     fn finish(self) -> Result<(VerifiedModule, Vec<String>), EmbedError> {
+        if let Some(mistake) = self.lowering.check_calls(&self.signatures).into_iter().next() {
+            return Err(mistake.into());
+        }
         let module = ir::verify(self.lowering.finish()).map_err(CodegenError::from)?;
         Ok((module, self.symbols))
     }

@@ -321,12 +321,21 @@ impl Engine {
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Wrappers, EngineError> {
         let mut lowering = Lowering::new(RuntimeHelpers::Import);
+        let mut signatures = Vec::new();
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
+            signatures.push(signature);
         }
+        if let Some(mistake) = lowering.check_calls(signatures).into_iter().next() {
+            return Err(mistake.into());
+        }
+        let called = lowering.called_symbols();
         let needs = Needs { capabilities: lowering.capabilities(), always_binds: lowering.always_binds() };
         let module = verified(lowering.finish(), self.verifier)?;
-        let code = self.load_needing(&module, needs)?;
+        let code = self.load_needing(&module, needs).map_err(|error| match error {
+            EngineError::Unresolved { names, .. } => EngineError::Unresolved { names, callers: called },
+            other => other,
+        })?;
         // SAFETY: lowering makes them so that they only release what the module's functions have got from the runtime, and nothing is got
         // before a function is called.
         unsafe { code.run_destructors_on_drop() };

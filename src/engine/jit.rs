@@ -1,5 +1,6 @@
 //! The JIT: from a verified module to code in this process, with one backend or the other.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -234,6 +235,10 @@ impl Jit {
                 None => missing.push(name.clone()),
             }
         }
-        if missing.is_empty() { Ok(found) } else { Err(EngineError::Unresolved { names: missing }) }
+        if missing.is_empty() {
+            Ok(found)
+        } else {
+            Err(EngineError::Unresolved { names: missing, callers: BTreeMap::new() })
+        }
     }
 }

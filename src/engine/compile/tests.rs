@@ -213,7 +213,7 @@ fn symbols_of_an_engines_own_functions() {
         let engine = engine(backend).build().unwrap();
         let callee = signature("callee");
         let calls = caller("f", "callee");
-        let EngineError::Unresolved { names } = engine.load(&calls).unwrap_err() else { panic!() };
+        let EngineError::Unresolved { names, .. } = engine.load(&calls).unwrap_err() else { panic!() };
         assert_eq!(names, ["__tvm_ffi_callee"]);
         // SAFETY: the kernels take nothing and return nothing.
         let compile = |kernel: &str| unsafe { engine.compile(&callee, &Kernel::symbol(kernel)) }.unwrap();
