@@ -170,6 +170,8 @@ impl<'a> Model<'a> {
         self.decide_deferred()?;
         self.constraints()?;
         accepted.tensor = self.returned_tensor()?;
+        // streams first
+        environment.sort_by_key(|(param, _)| param.ty != ParamType::EnvStream);
         for (param, place) in environment {
             let word = match &param.ty {
                 // a kernel that takes the argument array gets no state
