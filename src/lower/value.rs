@@ -31,7 +31,7 @@ pub(super) struct Expected<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub name: &'a str,
-    /// The path of the value that the symbol is from, in messages: [`origin`] of the function's signature, or [`Bound::origin`].
+    /// The path of the value that the symbol is from, in messages: [`origin`] tells it.
     pub origin: &'a str,
     /// An `I64`.
     pub value: Value,
@@ -48,32 +48,8 @@ pub(super) struct Taken {
 /// A symbol that a value has bound. Where only optional values have it and all of them are None, it is 0.
 pub(super) struct Bound {
     pub name: String,
-    pub origin: String,
     /// An `I64`.
     pub value: Value,
-}
-
-impl Expected<'static> {
-    /// The result of a call of `callee` by a function.
-    pub(super) fn result(caller: &Signature, callee: &str, ty: ParamType) -> Self {
-        Expected {
-            values: vec![(format!("result of `{callee}`"), ty)],
-            place: format!("called by `{caller}`"),
-            dtype_policy: caller.dtype_policy(),
-            known: Vec::new(),
-        }
-    }
-
-    /// The values that a function has captured: their names, if they have any, and types.
-    pub(super) fn captured(function: &Signature, types: impl IntoIterator<Item = ParamType>) -> Self {
-        let named = |(number, ty): (usize, ParamType)| (format!("captured value #{number}"), ty);
-        Expected {
-            values: types.into_iter().enumerate().map(named).collect(),
-            place: format!("of `{function}`"),
-            dtype_policy: function.dtype_policy(),
-            known: Vec::new(),
-        }
-    }
 }
 
 impl<'a> Expected<'a> {
@@ -329,7 +305,6 @@ fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usi
     values.drain(..known);
     let symbols = plan.signature.symbols().into_iter().map(|name| Bound {
         name: name.to_owned(),
-        origin: origin(plan.signature, name),
         value: cx.dims.symbol(&mut cx.checks, name),
     });
     let symbols = symbols.collect();
@@ -377,5 +352,5 @@ fn tensor_paths<'a>(path: &str, tensor: &'a TensorType, each: &mut dyn FnMut(Str
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "_engine"))]
 mod tests;

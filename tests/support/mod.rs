@@ -11,6 +11,7 @@ pub mod model;
 pub mod names;
 pub mod recorder;
 pub mod show;
+pub mod states;
 pub mod streams;
 pub mod value;
 pub mod written;

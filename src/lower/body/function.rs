@@ -317,7 +317,8 @@ impl BodyLowerer<'_> {
             | ParamType::List(_)
             | ParamType::Map(..)
             | ParamType::Dict(..)
-            | ParamType::EnvStream => args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next())),
+            | ParamType::EnvStream
+            | ParamType::EnvState(_) => args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next())),
             ParamType::Optional(inner) if has_null(inner) => {
                 let given = self.b.icmp_imm(IntCC::Ne, params.peek(), 0);
                 args.given.insert(path.to_owned(), given);

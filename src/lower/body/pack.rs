@@ -433,7 +433,9 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
         ParamType::Scalar(ty) => return Some(Packed::Scalar(*ty, param.value().value)),
         ParamType::DType => return evaluate(body, operation, &CallArg(ArgKind::DTypeBits(param.value()))),
         ParamType::Device => return evaluate(body, operation, &CallArg(ArgKind::DeviceBits(param.value()))),
-        ParamType::EnvStream => return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().value)),
+        ParamType::EnvStream | ParamType::EnvState(_) => {
+            return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().value));
+        }
         _ => {}
     }
     let found = body.emit(|l| Some(address_of(l, param.args, &node.path)))?;
@@ -603,8 +605,8 @@ fn make_call(
 /// Checks an owned value by a stated type and gives its parts.
 fn take_apart<'b>(owned: Owned<'b>, path: &str, ty: ParamType) -> CallResult<'b> {
     let body = owned.body;
-    if ty == ParamType::EnvStream {
-        body.note("returns", "an EnvStream is no value".to_owned());
+    if !ty.is_passed() {
+        body.note("returns", format!("an {ty} is no value"));
         return placeholder(body, path, &ParamType::None, owned);
     }
     let args = body.emit(|l| Some(l.checked_value(owned, path, &ty)));
