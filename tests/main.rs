@@ -9,6 +9,8 @@ mod growth;
 mod in_use;
 mod link;
 #[cfg(target_os = "linux")]
+#[path = "../runtime/tests/live.rs"]
+#[allow(dead_code)] // no test of this crate registers symbols of a system library
 mod live;
 mod lower_errors;
 mod native;
