@@ -10,6 +10,7 @@ pub mod layout;
 pub mod model;
 pub mod names;
 pub mod recorder;
+pub mod recording;
 pub mod show;
 pub mod streams;
 pub mod value;
