@@ -1,23 +1,17 @@
 //! The wrapper of one function: the fast path, the way to the slow path, the call of the kernel, and the result.
 //!
-//! The files stand on one another: `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor` ← `args` ← `call` ← `result`; `slow_path`
-//! stands apart; this file puts them together.
+//! The files stand on one another: `call` ← `result`; `slow_path` stands apart; this file puts them together, with the
+//! [fast path](super::fast_path).
 
-mod args;
 mod call;
-mod checks;
-mod context;
-mod dims;
 mod result;
-mod scalar;
 mod slow_path;
-mod state;
-mod tensor;
 
 use super::body::{self, Code};
 use super::convention::{Convention, KernelReturn, writes_result};
-use super::encode::{self, Options};
+use super::encode::{self, Options, Scratch};
 use super::error::LowerError;
+use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::kernel::{Kernel, KernelCode};
 use super::plan::Plan;
 use super::protocol::helpers;
@@ -25,15 +19,8 @@ use super::unit::{Pool, Unit};
 use crate::ir::{AbiParam, FuncRef, FuncSig, FunctionBuilder, Linkage, Type, Value};
 use crate::spec::{ParamType, Signature};
 
-use checks::Checks;
-use context::Context;
-use dims::Dims;
 use result::{BoundScratch, Owned};
 use slow_path::{Prologue, Route, SlowPath};
-use state::SeenDevices;
-
-/// The most memory that the binder may have in a wrapper's frame, in bytes. A thread may have as little stack as 512 KiB.
-const MOST_SCRATCH: u32 = 128 << 10;
 
 /// The prototype of a wrapper, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
 pub(super) fn safe_call_signature() -> FuncSig {
@@ -48,10 +35,10 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     let plan = Plan::new(signature, kernel.stated_convention());
     let options = Options { fold_all: plan.convention == Convention::DlTensor, forward_args: plan.forward_args };
     let descriptor = encode::encode(&mut into.pool.constants, signature, &plan.devices, options)?;
-    if descriptor.scratch.bytes > MOST_SCRATCH {
+    if descriptor.scratch.bytes > Scratch::MOST {
         let function = signature.name().to_owned();
         let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
-        return Err(LowerError::TooLarge { function, bytes, most: MOST_SCRATCH, largest });
+        return Err(LowerError::TooLarge { function, bytes, most: Scratch::MOST, largest });
     }
     let body = match &kernel.code {
         KernelCode::Body(build) => Some(body::lower(into, signature, &**build)?),
@@ -67,7 +54,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     let mut b = FunctionBuilder::new(module, func);
     let prologue = Prologue::new(&mut b, &slow_path, route);
     let mut cx = Context {
-        checks: Checks::new(b, prologue.slow_path),
+        checks: Checks::new(&mut b, prologue.slow_path),
         dims: Dims::new(&plan),
         devices: SeenDevices::default(),
         headers: Vec::new(),
@@ -77,25 +64,27 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
         true => forward(&mut cx, pool, kernel, &prologue),
         false => unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size),
     }
-    cx.checks.finish().map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
+    let finished = cx.checks.finish();
+    b.finish();
+    finished.map(|()| func).map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
 }
 
 /// A wrapper whose kernel takes the argument array.
-fn forward(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, prologue: &Prologue) {
+fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prologue: &Prologue) {
     // where the binder has made the checks, nobody needs the values of the arguments
     if prologue.bound.is_none() {
         require_arity(cx, prologue);
-        args::lower(cx, prologue.given.args, false);
+        fast_path::lower(cx, prologue.given.args, false);
     }
     let c = &mut cx.checks;
-    let given = prologue.join(&mut c.b);
+    let given = prologue.join(c.b);
     let args = vec![c.b.param(0), given.args, given.num_args];
     call_native(cx, pool, kernel, args, Owned::default());
 }
 
 /// A wrapper that takes the arguments apart.
 fn unpack(
-    cx: &mut Context<'_, '_>,
+    cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
     kernel: &Kernel,
     body: Option<Code>,
@@ -112,7 +101,7 @@ fn unpack(
         None => require_arity(cx, prologue),
         Some(BoundScratch { slot, binding_size }) => cx.dims.preload(&mut cx.checks, cx.plan, slot, binding_size),
     }
-    let mut values = args::lower(cx, prologue.given.args, takes_values);
+    let mut values = fast_path::lower(cx, prologue.given.args, takes_values);
     let sizes = result::sizes(cx);
     call::streams(cx, pool, &mut values);
     let allocated = sizes.and_then(|sizes| result::allocate(cx, bound, &values, &sizes));
@@ -130,7 +119,7 @@ fn unpack(
 }
 
 /// Requires as many arguments as there are once defaults are filled in, and an array that has them.
-fn require_arity(cx: &mut Context<'_, '_>, prologue: &Prologue) {
+fn require_arity(cx: &mut Context<'_, '_, '_>, prologue: &Prologue) {
     let (c, passed) = (&mut cx.checks, cx.plan.passed);
     let count = c.b.iconst(Type::I32, passed as i64);
     c.require_equal(prologue.given.num_args, count);
@@ -140,7 +129,7 @@ fn require_arity(cx: &mut Context<'_, '_>, prologue: &Prologue) {
 }
 
 /// Calls a native kernel and passes its result on.
-fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
+fn call_native(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
     let (c, signature) = (&mut cx.checks, cx.plan.signature);
     let packed = cx.plan.forward_args;
     let ret = signature.ret().or(packed.then_some(&ParamType::None));
@@ -157,7 +146,7 @@ fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, mut a
 }
 
 /// Calls a body, which writes a scalar result itself, and passes its status up.
-fn call_body(cx: &mut Context<'_, '_>, pool: &mut Pool, body: Code, mut args: Vec<Value>, owned: Owned<'_>) {
+fn call_body(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, body: Code, mut args: Vec<Value>, owned: Owned<'_>) {
     let (c, signature) = (&mut cx.checks, cx.plan.signature);
     if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) {
         args.push(c.b.param(3));
