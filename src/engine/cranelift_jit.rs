@@ -8,7 +8,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::default_libcall_names;
 use target_lexicon::Triple;
 
-use super::code::{Code, KeepAlive};
+use super::code::{Code, KeepAlive, Symbols};
 use super::error::EngineError;
 use super::jit::{Loader, Resolve};
 use super::memory::Arena;
@@ -67,27 +67,32 @@ impl CraneliftJit {
         let names: Vec<String> = compiled.imports().map(|f| f.name.clone()).chain(libcalls).collect();
         let addresses = resolve(&names)?;
 
-        let size = compiled.loaded_size();
-        let memory = |source| EngineError::Memory { size, source };
-        let (arena, finished) = Arena::new(size).map_err(memory)?;
+        let (size, state) = (compiled.loaded_size(), compiled.writable_size());
+        let memory = |source| EngineError::Memory { size: size.saturating_add(state), source };
+        let (arena, finished) = Arena::new(size, state).map_err(memory)?;
 
         // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
-        let functions = catch_unwind(AssertUnwindSafe(|| {
+        let symbols = catch_unwind(AssertUnwindSafe(|| {
             let mut builder = JITBuilder::with_isa(Arc::clone(&self.isas.straight), default_libcall_names());
             builder.symbols(names.into_iter().zip(addresses));
             builder.memory_provider(Box::new(arena));
             let mut module = JITModule::new(builder);
-            let defined = compiled.add_to(&mut module, &Bindings::new()).map_err(CodegenError::from)?;
+            let placed = compiled.place(&mut module, &Bindings::new(), false).map_err(CodegenError::from)?;
             module.finalize_definitions().map_err(|e| CodegenError::Cranelift(e.into()))?;
             let address = |id| module.get_finalized_function(id).expose_provenance();
-            Ok::<_, EngineError>(defined.functions().map(|(name, id)| (name.into(), address(id))).collect::<Vec<_>>())
+            let variable = |id| module.get_finalized_data(id).0.expose_provenance();
+            Ok::<_, EngineError>(Symbols {
+                functions: placed.defined.functions().map(|(name, id)| (name.into(), address(id))).collect(),
+                variables: placed.defined.variables().map(|(name, id)| (name.into(), variable(id))).collect(),
+                destructors: placed.destructors.into_iter().map(address).collect(),
+            })
             // The module's tables go here; the code itself stays in the mapping, which is `finished`'s by now.
         }))
         .map_err(|_| EngineError::internal("Cranelift's JIT panicked while linking"))??;
 
         let mapping = finished.take().ok_or_else(|| EngineError::internal("the code was not finalized"))?;
         let sizes = (compiled.code_size(), compiled.data_size());
-        Ok(Code::new(functions, sizes, Box::new(mapping), keep_alive))
+        Ok(Code::new(symbols, sizes, Box::new(mapping), keep_alive))
     }
 }
 

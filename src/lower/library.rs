@@ -3,6 +3,7 @@
 
 use std::mem::offset_of;
 
+use super::at_exit::register_destructors;
 use super::capi;
 use super::error::LowerError;
 use super::kernel::{Kernel, Target};
@@ -28,6 +29,8 @@ pub struct LibraryLowering {
     carries_modules: bool,
     /// Whether functions carry their metadata.
     metadata: bool,
+    /// Whether destructors are registered by a constructor.
+    at_exit: bool,
     /// Texts that functions return, and the data that they will be: of each function its metadata, and its doc behind that.
     texts: Vec<u8>,
     data: DataRef,
@@ -67,6 +70,7 @@ impl LibraryLowering {
             system: prefix.is_some(),
             carries_modules: false,
             metadata: true,
+            at_exit: false,
             texts,
             data,
             string: None,
@@ -77,6 +81,11 @@ impl LibraryLowering {
     /// Leaves the metadata of functions out: their docs, if they have any, are all that hosts then read of them.
     pub fn without_metadata(&mut self) {
         self.metadata = false;
+    }
+
+    /// Lets a constructor register the destructors by `atexit`, for a target whose object format has no place for them: COFF.
+    pub fn destructors_by_at_exit(&mut self) {
+        self.at_exit = true;
     }
 
     /// Lets a system library register `<prefix>__tvm_ffi__library_bin` too, which another object has to define then. Any other library is
@@ -160,7 +169,11 @@ impl LibraryLowering {
             let constructor = self.define_registration(context);
             self.lowering.unit.module.constructors.push(constructor);
         }
-        self.lowering.finish()
+        let mut module = self.lowering.finish();
+        if self.at_exit {
+            register_destructors(&mut module);
+        }
+        module
     }
 
     /// Defines a function that registers the context and all of `exported`.

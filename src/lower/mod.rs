@@ -12,6 +12,7 @@
 
 mod abi;
 mod arithmetic;
+mod at_exit;
 mod binder;
 mod body;
 mod capi;
