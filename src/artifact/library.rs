@@ -214,6 +214,9 @@ impl LibraryBuilder {
         for Function { signature, kernel, doc } in &self.functions {
             mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
         }
+        if mistakes.is_empty() {
+            mistakes = lowering.check_calls(self.functions.iter().map(|function| &function.signature));
+        }
         if !mistakes.is_empty() {
             return Err(EmitError::Functions(mistakes));
         }

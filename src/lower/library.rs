@@ -9,6 +9,7 @@ use super::error::LowerError;
 use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
 use super::module::{Lowering, RuntimeHelpers};
+use super::unit::Unit;
 use crate::ir::{
     AbiParam, BinaryOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     Module, Type,
@@ -16,7 +17,7 @@ use crate::ir::{
 use crate::spec::Signature;
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::TVMFFIByteArray;
-use tvm_ffi_runtime::abi::symbol::{DOC, LIBRARY_BIN, LIBRARY_CTX, METADATA};
+use tvm_ffi_runtime::abi::symbol::{DOC, LIBRARY_BIN, METADATA};
 
 /// What a function's name may not begin with, as its symbol would then be one of those that say something else of a library.
 const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc_"];
@@ -148,18 +149,18 @@ impl LibraryLowering {
         self.exported.push(b.finish());
     }
 
+    /// The mistakes of calls by symbol: see [`Lowering::check_calls`].
+    pub fn check_calls<'s>(&self, signatures: impl IntoIterator<Item = &'s Signature>) -> Vec<LowerError> {
+        self.lowering.check_calls(signatures)
+    }
+
     /// The module, complete.
     pub fn finish(mut self) -> Module {
         // exists from the start, and only now is as long as the code says
         self.lowering.unit.module.data[self.data].bytes = std::mem::take(&mut self.texts);
-        let prefix = if self.system { self.lowering.unit.prefix.as_str() } else { "" };
-        let context = self.lowering.unit.module.data.push(Data {
-            name: format!("{prefix}{LIBRARY_CTX}"),
-            bytes: vec![0; 8],
-            align: 8,
-            kind: DataKind::Variable,
-            addresses: Vec::new(),
-        });
+        let prefix = if self.system { self.lowering.unit.prefix.clone() } else { String::new() };
+        let Unit { module, handles, .. } = &mut self.lowering.unit;
+        let context = handles.context(module, &prefix);
         if self.system {
             if self.carries_modules {
                 let module = &mut self.lowering.unit.module;

@@ -16,18 +16,18 @@ use tvm_ffi_runtime::abi::TypeIndex;
 
 /// The error that a handler of [`Body::try_`] has caught. The handler owns it: it is released where the handler's text ends, unless it is raised again.
 #[derive(Clone, Copy)]
-pub struct Caught<'b> {
-    body: &'b Body<'b>,
+pub struct Caught<'b, 'a> {
+    body: &'b Body<'a>,
     owned: Owned<'b>,
     code: Value,
 }
 
-impl Body<'_> {
+impl<'a> Body<'a> {
     /// Runs `attempt`; where an error leaves it, `handler` takes the error and the function goes on behind both.
     ///
     /// It catches the errors of callees and of the body's own checks. An error of the environment (code -2), such as a signal that Python has
     /// received, and a code without an error object are not caught.
-    pub fn try_<'b>(&'b self, attempt: impl FnOnce(), handler: impl FnOnce(Caught<'b>)) {
+    pub fn try_<'b>(&'b self, attempt: impl FnOnce(), handler: impl FnOnce(Caught<'b, 'a>)) {
         let blocks = self.emit(|l| {
             let (caught, join) = (l.b.cold_block(), l.b.block());
             let code = l.b.block_param(caught, Type::I32);
@@ -71,7 +71,7 @@ impl Body<'_> {
     }
 }
 
-impl<'b> Caught<'b> {
+impl<'b> Caught<'b, '_> {
     /// Whether the error is of that kind, such as `ValueError`.
     pub fn is_kind(self, kind: &str) -> Expr<'b> {
         self.owned.used("is_kind");
@@ -146,7 +146,7 @@ impl Owned<'_> {
     }
 }
 
-impl fmt::Debug for Caught<'_> {
+impl fmt::Debug for Caught<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Caught({:?})", self.owned)
     }

@@ -32,9 +32,10 @@ pub use tensor::TensorRef;
 use std::cell::RefCell;
 
 use super::error::{BodyMistake, LowerError};
+use super::convention::writes_result;
 use super::unit::Unit;
 use crate::ir::{self, FuncRef};
-use crate::spec::{ParamType, Signature};
+use crate::spec::Signature;
 
 use arena::Arena;
 use args::Args;
@@ -44,7 +45,11 @@ use function::BodyLowerer;
 /// What a body has become.
 pub(super) enum Code {
     /// A function of the module.
-    Function(FuncRef),
+    Function {
+        func: FuncRef,
+        /// Whether it takes the address of the caller's own arguments, as its last parameter.
+        takes_originals: bool,
+    },
     /// Code without branches, which the wrapper takes in.
     Straight(ir::Function),
 }
@@ -69,7 +74,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, build: &dyn Fn(&Body
             into.module.truncate_functions(declared);
             Ok(Code::Straight(body))
         }
-        _ => Ok(Code::Function(func)),
+        _ => Ok(Code::Function { func, takes_originals: built.takes_originals }),
     }
 }
 
@@ -86,7 +91,7 @@ fn fill(
     build(&body);
     let mut mistakes = body.state.into_inner().mistakes;
     if !l.b.is_terminated() {
-        match signature.ret().and_then(ParamType::as_scalar) {
+        match signature.ret().filter(|ret| ret.as_scalar().is_some() || writes_result(ret)) {
             None => l.succeed(),
             Some(ty) if l.b.is_reachable() => mistakes.push(BodyMistake {
                 operation: "ret".to_owned(),

@@ -445,7 +445,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
     let Call { body, target, args, kwargs } = call;
     let operation = format!("call of `{}`", target.name());
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
-    let any = body.value(BodyLowerer::any_slot);
+    let any = body.value(|l| l.any_slot());
     let made = make_call(body, &operation, &target, &args, &kwargs, any);
     let moved: Vec<Value> = args.iter().chain(kwargs.iter().map(|(_, arg)| arg)).filter_map(moved_slot).collect();
     body.run(&mut |l| {

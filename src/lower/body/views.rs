@@ -3,7 +3,7 @@
 use super::args::{Arg, Origin, TensorVars, View};
 use super::builder::Body;
 use super::calls::KnownOwned;
-use super::expr::{Expr, Operand, Ops};
+use super::expr::{Expr, Operand};
 use super::function::{BodyLowerer, Failure};
 use super::pack::{self};
 use super::tensor::{Known, TensorRef};

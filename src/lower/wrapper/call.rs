@@ -34,7 +34,7 @@ pub(super) fn returns(signature: &Signature, kernel: &Kernel) -> KernelReturn {
 /// Calls a body, or inlines a straight one; gives its status.
 pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option<Value> {
     match body {
-        Code::Function(body) => c.b.call(body, args),
+        Code::Function { func, .. } => c.b.call(func, args),
         Code::Straight(body) => c.b.inline(&body, args),
     }
 }

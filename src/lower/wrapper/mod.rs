@@ -4,6 +4,7 @@
 //! [fast path](super::fast_path).
 
 mod call;
+mod originals;
 mod result;
 mod slow_path;
 
@@ -16,19 +17,13 @@ use super::kernel::{Kernel, KernelCode};
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
-use crate::ir::{AbiParam, FuncRef, FuncSig, FunctionBuilder, Linkage, Type, Value};
+use super::ffi_call;
+use crate::ir::{FuncRef, FunctionBuilder, Type, Value};
 use crate::spec::{ParamType, Signature};
 
 use result::{BoundScratch, Owned};
+use originals::Originals;
 use slow_path::{Prologue, Route, SlowPath};
-
-/// The prototype of a wrapper, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
-pub(super) fn safe_call_signature() -> FuncSig {
-    FuncSig {
-        ret: Some(AbiParam::signed(Type::I32)),
-        ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
-    }
-}
 
 /// Lowers a wrapper into the unit.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
@@ -45,11 +40,22 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
         _ => None,
     };
     into.always_binds |= plan.binds_first;
-    let func = into.module.declare(into.symbol(signature), safe_call_signature(), Linkage::Export);
+    let func = into.module.export(into.symbol(signature), ffi_call::safe_call_signature());
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
+    let originals = match &body {
+        Some(Code::Function { takes_originals: true, .. }) => Some(Originals::new(signature, pool)),
+        _ => None,
+    };
     let bind = helpers::bind(module);
-    let slow_path = SlowPath { descriptor, table: pool.data, bind, passed: plan.passed, has_result: plan.has_result };
+    let slow_path = SlowPath {
+        descriptor,
+        table: pool.data,
+        bind,
+        passed: plan.passed,
+        has_result: plan.has_result,
+        originals: originals.as_ref(),
+    };
     let route = Route::new(&slow_path, &plan, module, func);
     let mut b = FunctionBuilder::new(module, func);
     let prologue = Prologue::new(&mut b, &slow_path, route);
@@ -62,7 +68,10 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     };
     match plan.forward_args {
         true => forward(&mut cx, pool, kernel, &prologue),
-        false => unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size),
+        false => {
+            let body = body.map(|code| BodyCall { code, originals: originals.as_ref() });
+            unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size);
+        }
     }
     let finished = cx.checks.finish();
     b.finish();
@@ -87,13 +96,13 @@ fn unpack(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
     kernel: &Kernel,
-    body: Option<Code>,
+    body: Option<BodyCall<'_>>,
     prologue: &Prologue,
     binding_size: i64,
 ) {
-    let takes_values = match &body {
+    let takes_values = match body.as_ref().map(|body| &body.code) {
         Some(Code::Straight(body)) => body.has_effects(),
-        Some(Code::Function(_)) => true,
+        Some(Code::Function { .. }) => true,
         None => !matches!(kernel.code, KernelCode::CheckOnly),
     };
     let bound = prologue.bound.map(|slot| BoundScratch { slot, binding_size });
@@ -113,7 +122,7 @@ fn unpack(
     let owned = Owned { allocated, written: None };
     match (kernel.target(), body) {
         (Some(_), _) => call_native(cx, pool, kernel, args, owned),
-        (None, Some(body)) => call_body(cx, pool, body, args, owned),
+        (None, Some(body)) => call_body(cx, pool, body, args, owned, prologue),
         (None, None) => result::success(&mut cx.checks, owned.allocated),
     }
 }
@@ -145,15 +154,40 @@ fn call_native(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, m
     }
 }
 
-/// Calls a body, which writes a scalar result itself, and passes its status up.
-fn call_body(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, body: Code, mut args: Vec<Value>, owned: Owned<'_>) {
-    let (c, signature) = (&mut cx.checks, cx.plan.signature);
-    if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) {
-        args.push(c.b.param(3));
+/// A body, and the caller's own arguments if it takes them.
+struct BodyCall<'a> {
+    code: Code,
+    originals: Option<&'a Originals>,
+}
+
+/// Calls a body and passes its status up. It writes a scalar result itself; any other that it writes is checked.
+fn call_body(
+    cx: &mut Context<'_, '_, '_>,
+    pool: &mut Pool,
+    body: BodyCall<'_>,
+    mut args: Vec<Value>,
+    owned: Owned<'_>,
+    prologue: &Prologue,
+) {
+    let (c, signature, has_result) = (&mut cx.checks, cx.plan.signature, cx.plan.has_result);
+    let written = signature.ret().filter(|ret| writes_result(ret));
+    let written = written.map(|ret| (ret, result::owned_slot(c)));
+    match written {
+        Some((_, slot)) => args.push(slot),
+        None if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) => args.push(c.b.param(3)),
+        None => {}
     }
-    let Some(code) = call::body(c, body, &args) else { return };
-    match owned.allocated {
-        Some(_) => result::status(c, pool, signature, code, owned),
-        None => c.b.ret(Some(code)),
+    if let Some(originals) = body.originals {
+        let (caller, count) = (c.b.param(1), c.b.param(2));
+        args.push(match prologue.bound {
+            Some(_) => originals.array(c.b, caller, count),
+            None => originals::of_this_call(c.b, has_result),
+        });
+    }
+    let owned = Owned { written, ..owned };
+    let Some(code) = call::body(c, body.code, &args) else { return };
+    match (&owned.allocated, &owned.written) {
+        (None, None) => c.b.ret(Some(code)),
+        _ => result::status(c, pool, signature, code, owned),
     }
 }
