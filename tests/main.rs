@@ -3,6 +3,7 @@
 
 mod artifact;
 mod bodies;
+mod calls;
 mod contract;
 mod fixtures;
 mod growth;

@@ -150,7 +150,8 @@ impl Module {
     /// Declares a function that is exported from here. An import of that name becomes it.
     pub fn export(&mut self, name: impl Into<String>, signature: FuncSig) -> FuncRef {
         let name = name.into();
-        let known = self.function_named(&name).filter(|(_, f)| f.linkage == Linkage::Import && f.signature == signature);
+        let known =
+            self.function_named(&name).filter(|(_, f)| f.linkage == Linkage::Import && f.signature == signature);
         match known.map(|(func, _)| func) {
             Some(func) => {
                 self.functions[func].linkage = Linkage::Export;

@@ -7,6 +7,7 @@ pub mod element;
 pub mod exec;
 pub mod kernels;
 pub mod layout;
+pub mod library;
 pub mod model;
 pub mod names;
 pub mod recorder;

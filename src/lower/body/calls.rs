@@ -262,7 +262,8 @@ impl<'b> Owned<'b> {
             l.exits.loops() > self.loops
         });
         if repeated {
-            let problem = "the value is moved inside of a loop that was begun after it was made; each turn would move it again";
+            let problem =
+                "the value is moved inside of a loop that was begun after it was made; each turn would move it again";
             self.body.note(operation, problem.to_owned());
         }
     }

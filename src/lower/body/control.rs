@@ -3,10 +3,10 @@
 use std::array;
 
 use super::builder::Body;
-use super::pack::return_value;
 use super::calls::CallArg;
 use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
+use super::pack::return_value;
 use super::types::ir_type;
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
 use crate::lower::convention::writes_result;

@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 
 use super::function::BodyLowerer;
-use crate::ir::{Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, LocationRef, MemFlags, Type, Value};
+use crate::ir::{
+    Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, LocationRef, MemFlags, Type, Value,
+};
 use crate::lower::abi::error::{APPEND, UPDATE_BACKTRACE};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::{capi, ffi_call};
@@ -94,7 +96,8 @@ impl BodyLowerer<'_> {
 
     /// Releases what is held above a depth on the present way; other ways still hold it.
     pub(super) fn release_above(&mut self, depth: usize) {
-        let held: Vec<Held> = self.exits.stack[depth.min(self.exits.stack.len())..].iter().map(|entry| entry.held).collect();
+        let held: Vec<Held> =
+            self.exits.stack[depth.min(self.exits.stack.len())..].iter().map(|entry| entry.held).collect();
         for held in held.into_iter().rev() {
             self.release(held);
         }

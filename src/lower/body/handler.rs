@@ -61,7 +61,13 @@ impl<'a> Body<'a> {
         let Some(any) = owned else { return };
         self.inside(|| {
             self.emit(|l| l.hold(Held::Value(any)));
-            let owned = Owned { body: self, any, scope: super::expr::Ops::scope(self), known: KnownOwned::Nothing, loops: Owned::VARIABLE };
+            let owned = Owned {
+                body: self,
+                any,
+                scope: super::expr::Ops::scope(self),
+                known: KnownOwned::Nothing,
+                loops: Owned::VARIABLE,
+            };
             handler(Caught { body: self, owned, code });
         });
         self.emit(|l| {
@@ -224,7 +230,9 @@ impl Body<'_> {
     /// Raises a `RecursionError` where more than `most` calls of this function are under way, in all threads together. It is stated at the beginning
     /// of a body that may call itself without end, so that the error comes before the stack is gone.
     pub fn limit_recursion(&self, most: u32) {
-        let text = self.emit(|l| format!("`{}` is called again and again by itself: more than {most} calls are under way", l.signature));
+        let text = self.emit(|l| {
+            format!("`{}` is called again and again by itself: more than {most} calls are under way", l.signature)
+        });
         self.emit(|l| {
             let cell = l.handles.cell(l.b.module(), "depth", 8);
             let address = l.b.data_addr(cell, 0);

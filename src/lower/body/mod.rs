@@ -23,16 +23,16 @@ mod views;
 
 pub use builder::Body;
 pub use calls::{Call, CallArg, CallArgs, CallResult, Callee, Owned, Variable};
-pub use handler::Caught;
-pub use views::OnDevice;
 pub use expr::{Expr, Operand};
+pub use handler::Caught;
 pub use param::ParamRef;
 pub use tensor::TensorRef;
+pub use views::OnDevice;
 
 use std::cell::RefCell;
 
-use super::error::{BodyMistake, LowerError};
 use super::convention::writes_result;
+use super::error::{BodyMistake, LowerError};
 use super::unit::Unit;
 use crate::ir::{self, FuncRef};
 use crate::spec::Signature;

@@ -273,7 +273,10 @@ impl BodyLowerer<'_> {
                 vec![(NOT_FOUND, format!("global function `{name}` is not registered, which `{caller}` calls"))]
             }
             Looked::Import(name) => vec![
-                (NOT_FOUND, format!("no module that the library imports has the function `{name}`, which `{caller}` calls")),
+                (
+                    NOT_FOUND,
+                    format!("no module that the library imports has the function `{name}`, which `{caller}` calls"),
+                ),
                 (
                     NO_CONTEXT,
                     format!(
@@ -376,9 +379,7 @@ fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Option<Packed
         ArgKind::Shape(sizes) => {
             let sizes: Vec<Packed> = sizes
                 .iter()
-                .map(|size| {
-                    Packed::Scalar(ScalarType::Int64, body.coerce(operation, ScalarType::Int64, *size).value)
-                })
+                .map(|size| Packed::Scalar(ScalarType::Int64, body.coerce(operation, ScalarType::Int64, *size).value))
                 .collect();
             emit(&mut |l| Packed::Copy(l.made_by("ffi.Shape", &sizes)))
         }
@@ -387,17 +388,21 @@ fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Option<Packed
             emit(&mut |l| Packed::Copy(l.made_by("ffi.Array", &values)))
         }
         ArgKind::Param(param) => evaluate_param(body, operation, *param),
-        ArgKind::Tensor(tensor) => views::evaluate(*tensor, operation).map(|(index, value)| match index {
-            Some(index) => Packed::Of(index, value),
-            None => Packed::Copy(value),
-        }).map(|packed| match (packed, tensor.known.map(|t| t.vars.origin)) {
-            // the caller may have passed it by an rvalue reference, which the callee must not take
-            (Packed::Copy(any), Some(Origin::Argument)) => body.emit(|l| {
-                let (first, second) = l.borrowed(any);
-                Some(Packed::Words(first, second))
-            }).unwrap_or(Packed::Copy(any)),
-            (packed, _) => packed,
-        }),
+        ArgKind::Tensor(tensor) => views::evaluate(*tensor, operation)
+            .map(|(index, value)| match index {
+                Some(index) => Packed::Of(index, value),
+                None => Packed::Copy(value),
+            })
+            .map(|packed| match (packed, tensor.known.map(|t| t.vars.origin)) {
+                // the caller may have passed it by an rvalue reference, which the callee must not take
+                (Packed::Copy(any), Some(Origin::Argument)) => body
+                    .emit(|l| {
+                        let (first, second) = l.borrowed(any);
+                        Some(Packed::Words(first, second))
+                    })
+                    .unwrap_or(Packed::Copy(any)),
+                (packed, _) => packed,
+            }),
         ArgKind::Owned(owned) => Some(Packed::Copy(owned.used(operation).any)),
         ArgKind::Moved(owned) => {
             owned.take(operation);
@@ -675,7 +680,14 @@ impl BodyLowerer<'_> {
     }
 
     /// Gives a part its meaning: as of a parameter, with the symbols that it has bound.
-    fn bind_value(&mut self, path: &str, ty: &ParamType, values: Vec<Value>, bound: Vec<(String, Value)>, args: &mut Args) {
+    fn bind_value(
+        &mut self,
+        path: &str,
+        ty: &ParamType,
+        values: Vec<Value>,
+        bound: Vec<(String, Value)>,
+        args: &mut Args,
+    ) {
         let before: Vec<_> = bound.iter().map(|(name, _)| (name.clone(), self.symbol(name))).collect();
         for (name, value) in bound {
             self.set_symbol(&name, Some(value));

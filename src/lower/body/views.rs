@@ -86,7 +86,10 @@ impl Body<'_> {
             l.scratch_bytes
         });
         if taken > MOST_SCRATCH {
-            self.mistake("scratch", format!("the body takes {taken} bytes of its frame, of {MOST_SCRATCH} that it may"));
+            self.mistake(
+                "scratch",
+                format!("the body takes {taken} bytes of its frame, of {MOST_SCRATCH} that it may"),
+            );
             return self.placeholder(ScalarType::Handle);
         }
         let address = self.value(|l| {
@@ -111,7 +114,11 @@ impl Body<'_> {
         let order = self.emit(|l| Some(l.b.module().endianness));
         let (on, kind) = match device {
             OnDevice::Stated(device) => {
-                let bits = pair(order.unwrap_or(crate::ir::HOST_ENDIANNESS), device.device_type.0 as u32, device.device_id as u32);
+                let bits = pair(
+                    order.unwrap_or(crate::ir::HOST_ENDIANNESS),
+                    device.device_type.0 as u32,
+                    device.device_id as u32,
+                );
                 (self.value(|l| l.b.i64(bits)), Device::numbered(device.device_type, device.device_id))
             }
             OnDevice::Of(tensor) => match (device_of(tensor, OPERATION), tensor.known) {
@@ -278,27 +285,32 @@ impl BodyLowerer<'_> {
 /// The device of a tensor, an `I64` as a load of the `DLDevice` gives it; a mistake is noted where it isn't known.
 fn device_of(tensor: TensorRef<'_>, operation: &str) -> Option<Value> {
     let (body, known) = (tensor.body, tensor.known?);
-    let found = body.emit(|l| {
-        Some(match known.vars.origin {
-            Origin::View(view) => Ok(view.device),
-            Origin::Object(any) => {
-                let object = l.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-                Ok(l.b.load(Type::I64, object, HEADER + DEVICE, MemFlags::ALIGNED))
-            }
-            Origin::Argument => l.original(known.name).map(|any| {
-                let descriptor = l.descriptor_of(any);
-                l.b.load(Type::I64, descriptor, DEVICE, MemFlags::ALIGNED)
-            }),
-            Origin::Result => match known.vars.ty.device {
-                Device::Kind(kind, id) if kind == tvm_ffi_runtime::abi::DLDeviceType::CPU || matches!(id, crate::spec::DeviceId::Fixed(_)) => {
-                    let number = if let crate::spec::DeviceId::Fixed(id) = id { id } else { 0 };
-                    let order = l.b.module().endianness;
-                    Ok(l.b.i64(pair(order, kind.0 as u32, number as u32)))
+    let found =
+        body.emit(|l| {
+            Some(match known.vars.origin {
+                Origin::View(view) => Ok(view.device),
+                Origin::Object(any) => {
+                    let object = l.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+                    Ok(l.b.load(Type::I64, object, HEADER + DEVICE, MemFlags::ALIGNED))
                 }
-                _ => Err("the number of the result's device isn't known to the body; state it in the signature".to_owned()),
-            },
-        })
-    })?;
+                Origin::Argument => l.original(known.name).map(|any| {
+                    let descriptor = l.descriptor_of(any);
+                    l.b.load(Type::I64, descriptor, DEVICE, MemFlags::ALIGNED)
+                }),
+                Origin::Result => match known.vars.ty.device {
+                    Device::Kind(kind, id)
+                        if kind == tvm_ffi_runtime::abi::DLDeviceType::CPU
+                            || matches!(id, crate::spec::DeviceId::Fixed(_)) =>
+                    {
+                        let number = if let crate::spec::DeviceId::Fixed(id) = id { id } else { 0 };
+                        let order = l.b.module().endianness;
+                        Ok(l.b.i64(pair(order, kind.0 as u32, number as u32)))
+                    }
+                    _ => Err("the number of the result's device isn't known to the body; state it in the signature"
+                        .to_owned()),
+                },
+            })
+        })?;
     match found {
         Ok(device) => Some(device),
         Err(problem) => {
@@ -346,11 +358,7 @@ impl<'b> TensorRef<'b> {
     pub(super) fn known_arg(self) -> KnownArg {
         let Some(Known { vars, .. }) = self.known else { return KnownArg::Unknown };
         let ty = &vars.ty;
-        KnownArg::Tensor(KnownTensor {
-            rank: ty.shape.rank(),
-            dtype: ty.exact_dtype(),
-            device: ty.device.kind(),
-        })
+        KnownArg::Tensor(KnownTensor { rank: ty.shape.rank(), dtype: ty.exact_dtype(), device: ty.device.kind() })
     }
 
     /// A view of the indices from `start` on, `len` of them, of dimension `d`. Where the tensor has fewer, the function raises an `IndexError`.
@@ -360,7 +368,8 @@ impl<'b> TensorRef<'b> {
     pub fn slice(self, d: usize, start: impl Into<Operand<'b>>, len: impl Into<Operand<'b>>) -> TensorRef<'b> {
         const OPERATION: &str = "slice";
         let Some(Known { name, vars }) = self.known else { return self };
-        let [start, len] = [start.into(), len.into()].map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size).value);
+        let [start, len] =
+            [start.into(), len.into()].map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size).value);
         let Some(&size) = vars.shape.get(d) else {
             self.body.note(OPERATION, format!("{name} has no dimension {d}: {}", vars.ty));
             return TensorRef::missing(self.body);
@@ -406,7 +415,8 @@ impl<'b> TensorRef<'b> {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..vars.shape.len()) {
-            self.body.note(OPERATION, format!("{order:?} is no order of the {} dimensions of {name}", vars.shape.len()));
+            self.body
+                .note(OPERATION, format!("{order:?} is no order of the {} dimensions of {name}", vars.shape.len()));
             return TensorRef::missing(self.body);
         }
         self.view(OPERATION, |l, strides| {

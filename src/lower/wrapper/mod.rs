@@ -13,16 +13,16 @@ use super::convention::{Convention, KernelReturn, writes_result};
 use super::encode::{self, Options, Scratch};
 use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
+use super::ffi_call;
 use super::kernel::{Kernel, KernelCode};
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
-use super::ffi_call;
 use crate::ir::{FuncRef, FunctionBuilder, Type, Value};
 use crate::spec::{ParamType, Signature};
 
-use result::{BoundScratch, Owned};
 use originals::Originals;
+use result::{BoundScratch, Owned};
 use slow_path::{Prologue, Route, SlowPath};
 
 /// Lowers a wrapper into the unit.

@@ -40,9 +40,7 @@ impl Originals {
                 DefaultValue::Bool(value) => Default::Plain(TypeIndex::BOOL, i64::from(*value)),
                 DefaultValue::Int(value) => Default::Plain(TypeIndex::INT, *value),
                 DefaultValue::Float(value) => Default::Plain(TypeIndex::FLOAT, value.to_bits() as i64),
-                DefaultValue::Str(text) if is_bytes => {
-                    Default::Bytes(pool.constants.text(text), text.len() as i64)
-                }
+                DefaultValue::Str(text) if is_bytes => Default::Bytes(pool.constants.text(text), text.len() as i64),
                 DefaultValue::Str(text) => Default::Text(pool.constants.text(text)),
                 DefaultValue::DType(dtype) => {
                     Default::Plain(TypeIndex::DATA_TYPE, pair(order, dtype_word(order, *dtype), 0))

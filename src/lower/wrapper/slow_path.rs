@@ -1,11 +1,11 @@
 //! The slow path: the binder raises the first check that fails, or makes arguments that the fast path accepts.
 
+use super::originals::{MARK, Originals};
 use crate::ir::{
     BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot,
     Type, UnaryOp, Value,
 };
 use crate::lower::abi::{ANY_SIZE, TYPE_INDEX};
-use super::originals::{MARK, Originals};
 use crate::lower::encode::Encoded;
 use crate::lower::plan::Plan;
 use tvm_ffi_runtime::abi::TypeIndex;

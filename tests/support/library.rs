@@ -1,0 +1,227 @@
+//! Libraries of several functions on every executor, whose calls of the runtime are recorded.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use tvm_ffi_codegen::engine::{Code, NativeHost};
+use tvm_ffi_codegen::ir::interp::{Datum, Interpreter};
+use tvm_ffi_codegen::ir::{self, VerifiedModule};
+use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
+use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
+use tvm_ffi_codegen::runtime::error::take_raised;
+use tvm_ffi_codegen::runtime::object::live_objects_of_thread;
+use tvm_ffi_codegen::runtime::{Any, AnyView, AsObject, Error, Function, Module};
+use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
+
+use super::{recording, show, sig};
+use crate::calls::callees::SYMBOLS;
+
+/// The name of a module's own variable for its context.
+const CONTEXT: &str = "__tvm_ffi__library_ctx";
+
+/// Functions that are compiled together.
+pub struct Library {
+    functions: Vec<(Signature, Kernel)>,
+    module: VerifiedModule,
+}
+
+impl Library {
+    /// # Errors
+    /// Lowering refuses a function, or the module as a whole.
+    pub fn new(functions: Vec<(Signature, Kernel)>) -> Result<Self, String> {
+        let mut lowering = Lowering::new(RuntimeHelpers::Define);
+        for (signature, kernel) in &functions {
+            lowering.add(signature, kernel).map_err(|e| e.to_string())?;
+        }
+        if let Some(error) = lowering.check_calls(functions.iter().map(|(signature, _)| signature)).first() {
+            return Err(error.to_string());
+        }
+        let module = ir::verify(lowering.finish()).map_err(|e| e.to_string())?;
+        Ok(Library { functions, module })
+    }
+
+    /// A library of one body.
+    pub fn of(signature: &str, body: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
+        Self::new(vec![(sig(signature), Kernel::body(body))]).unwrap_or_else(|e| panic!("{signature}\n{e}"))
+    }
+}
+
+/// Where a library runs.
+pub struct Executor {
+    pub name: &'static str,
+    /// The engine, which the interpreter has for the way out.
+    engine: fn() -> &'static Engine,
+    interprets: bool,
+}
+
+/// Every executor; the first is the oracle.
+pub const EXECUTORS: &[Executor] = &[
+    Executor { name: "interpreter", engine: || &UNOPTIMISED, interprets: true },
+    Executor { name: "cranelift", engine: || &UNOPTIMISED, interprets: false },
+    Executor { name: "cranelift, optimised", engine: || &OPTIMISED, interprets: false },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm", engine: || &LLVM_UNOPTIMISED, interprets: false },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm, optimised", engine: || &LLVM_OPTIMISED, interprets: false },
+];
+
+fn build(backend: Backend, level: OptLevel) -> Engine {
+    let mut builder = Engine::builder().backend(backend).opt_level(level);
+    for (name, address) in SYMBOLS {
+        // SAFETY: functions of the tests of calls, which follow the convention.
+        builder = unsafe { builder.symbol(*name, address()) };
+    }
+    // SAFETY: the functions are the bundled runtime's, with the same prototypes.
+    unsafe { builder.foreign_runtime(recording::symbols()) }.build().unwrap()
+}
+
+static UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::None));
+static OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::Speed));
+#[cfg(feature = "_llvm")]
+static LLVM_UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::None));
+#[cfg(feature = "_llvm")]
+static LLVM_OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::Speed));
+
+thread_local! {
+    /// What the interpreters of a thread share: its trampolines.
+    static HOST: NativeHost = NativeHost::new(UNOPTIMISED.jit().clone());
+}
+
+/// A library on one executor, with state of its own.
+pub struct Loaded<'a> {
+    how: How<'a>,
+}
+
+enum How<'a> {
+    Interpreted(Interpreter<'a, NativeHost>),
+    Native(Arc<Code>),
+}
+
+/// What a call leaves to be seen.
+pub struct Reply {
+    /// The return code; `Err` where the executor trapped.
+    pub code: Result<i32, String>,
+    pub value: Any,
+    pub error: Option<Error>,
+}
+
+impl Reply {
+    /// The error of a call that fails.
+    pub fn failure(self) -> Error {
+        self.error.unwrap_or_else(|| panic!("no error, code {:?}", self.code))
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.code {
+            Ok(0) => write!(f, "{}", show::value(&self.value))?,
+            Ok(code) => write!(f, "code {code}")?,
+            Err(trap) => write!(f, "{trap}")?,
+        }
+        let errors = std::iter::successors(self.error.clone(), Error::cause);
+        errors.into_iter().try_for_each(|error| write!(f, "; {error}"))
+    }
+}
+
+impl Executor {
+    /// A library that has not run yet.
+    pub fn load<'a>(&self, library: &'a Library) -> Loaded<'a> {
+        let how = if self.interprets {
+            let host = HOST.with(NativeHost::clone);
+            let interpreter = Interpreter::new(&library.module, host).unwrap_or_else(|e| panic!("{e}"));
+            How::Interpreted(interpreter.with_fuel(100_000_000))
+        } else {
+            let functions = library.functions.iter().map(|(signature, kernel)| (signature, kernel));
+            How::Native((self.engine)().compile_code(functions).unwrap_or_else(|e| panic!("{}: {e}", self.name)))
+        };
+        Loaded { how }
+    }
+}
+
+impl Loaded<'_> {
+    /// Calls a function by its name.
+    pub fn call(&mut self, name: &str, args: &[AnyView<'_>]) -> Reply {
+        let args: Vec<TVMFFIAny> = args.iter().map(AnyView::as_raw).collect();
+        self.call_raw(name, &args)
+    }
+
+    /// The same, with arguments of the C API.
+    pub fn call_raw(&mut self, name: &str, args: &[TVMFFIAny]) -> Reply {
+        drop(take_raised());
+        let mut result = TVMFFIAny::none();
+        let code = match &mut self.how {
+            How::Interpreted(interpreter) => {
+                let args = [
+                    Datum::Ptr(0),
+                    Datum::Ptr(args.as_ptr().expose_provenance() as u64),
+                    Datum::I32(args.len() as u32),
+                    Datum::Ptr((&raw mut result).expose_provenance() as u64),
+                ];
+                // SAFETY: these are the arguments of a packed call.
+                match unsafe { interpreter.run(&format!("__tvm_ffi_{name}"), &args) } {
+                    Ok(Some(Datum::I32(code))) => Ok(code as i32),
+                    other => Err(format!("{other:?}")),
+                }
+            }
+            // SAFETY: as above.
+            How::Native(_) => Ok(unsafe {
+                self.safe_call(name)(std::ptr::null_mut(), args.as_ptr(), args.len() as i32, &raw mut result)
+            }),
+        };
+        // SAFETY: a result is owned by the caller.
+        Reply { code, value: unsafe { Any::from_raw(result) }, error: take_raised() }
+    }
+
+    fn safe_call(&self, name: &str) -> TVMFFISafeCallType {
+        let symbol = format!("__tvm_ffi_{name}");
+        let address = match &self.how {
+            How::Interpreted(interpreter) => interpreter.function(&symbol).unwrap_or_else(|e| panic!("{e}")) as usize,
+            How::Native(code) => code.function(&symbol).unwrap_or_else(|| panic!("no {symbol}")).expose_provenance(),
+        };
+        let address: *const c_void = std::ptr::with_exposed_provenance(address);
+        // SAFETY: that is the type of every function of a library.
+        unsafe { std::mem::transmute::<*const c_void, TVMFFISafeCallType>(address) }
+    }
+
+    /// A function as an object, to be released before the library.
+    pub fn function(&self, name: &str) -> Function {
+        // SAFETY: the test keeps the library for as long.
+        unsafe { Function::from_extern_c(std::ptr::null_mut(), self.safe_call(name), None) }
+    }
+
+    /// Lets the library find functions that a module imports. The test keeps the module for as long.
+    pub fn set_context(&self, module: &Module) {
+        let variable = match &self.how {
+            How::Interpreted(interpreter) => interpreter.variable(CONTEXT).map(|address| address as usize),
+            How::Native(code) => code.variable(CONTEXT).map(<*mut u8>::expose_provenance),
+        };
+        let variable: *mut *mut c_void =
+            std::ptr::with_exposed_provenance_mut(variable.unwrap_or_else(|| panic!("no {CONTEXT}")));
+        // SAFETY: the variable is a pointer, which no other thread uses.
+        unsafe { variable.write(module.as_object().as_ptr().cast()) };
+    }
+}
+
+/// Runs something on a library by each executor, each time loaded anew; all give the same, which is the result, and leave nothing alive.
+pub fn on_all<T: PartialEq + fmt::Debug>(library: &Library, mut run: impl FnMut(&mut Loaded<'_>) -> T) -> T {
+    let mut agreed: Option<T> = None;
+    for executor in EXECUTORS {
+        let before = live_objects_of_thread();
+        let mut loaded = executor.load(library);
+        let result = run(&mut loaded);
+        drop(loaded);
+        assert_eq!(live_objects_of_thread(), before, "live objects after a run by {}: {result:#?}", executor.name);
+        match &agreed {
+            None => agreed = Some(result),
+            Some(agreed) => assert!(
+                *agreed == result,
+                "executors differ\n{}: {agreed:#?}\n{}: {result:#?}",
+                EXECUTORS[0].name,
+                executor.name
+            ),
+        }
+    }
+    agreed.unwrap_or_else(|| panic!("no executor"))
+}
