@@ -380,7 +380,7 @@ impl Body<'_> {
     /// use tvm_ffi_codegen::runtime::{self, Function};
     /// use tvm_ffi_codegen::{Engine, Kernel, ScalarType, Signature};
     ///
-    /// Function::from_typed(|a: i64, b: i64| a + b).register_global("doc.add")?;
+    /// runtime::registry::set_global("doc.add", Function::from_typed(|a: i64, b: i64| a + b), true)?;
     ///
     /// let signature: Signature = "twice(n: int64) -> int64".parse()?;
     /// let kernel = Kernel::body(|b| {

@@ -8,7 +8,7 @@ use super::expr::{Operand, Ops};
 use super::function::{BodyLowerer, Failure, FlatValues};
 use super::param::ParamRef;
 use super::views;
-use crate::ir::{BinaryOp, DataRef, FuncRef, FuncSig, Hint, IntCC, Linkage, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, DataRef, FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::fields::{before_zeros, dtype_word, pair};
 use crate::lower::abi::{
     ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, store_any, store_none, store_result,
@@ -466,7 +466,7 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
         target => format!("result of `{}`", target.name()),
     };
     let known = match &ty {
-        Some(_) => KnownOwned::Nothing,
+        Some(ty) => KnownOwned::Type(body.arena().ty(ty.clone())),
         None => KnownOwned::Nothing,
     };
     let loops = body.emit(|l| Some(l.exits.loops())).unwrap_or_default();
@@ -720,9 +720,4 @@ impl BodyLowerer<'_> {
         };
         names.into_iter().filter_map(known).collect()
     }
-}
-
-/// The prototype of a deleter: `void(void* self)`.
-pub(super) fn deleter_signature() -> FuncSig {
-    FuncSig::new([Type::Ptr], None)
 }
