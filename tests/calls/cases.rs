@@ -1,8 +1,9 @@
 //! Bodies with one use of the API each.
 
+use tvm_ffi_codegen::lower::CallArg;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::runtime::{Any, Array, Function, Tensor};
-use tvm_ffi_codegen::{Body, CallArg, DLDataType, DLDeviceType, Kernel, ParamType, ScalarType};
+use tvm_ffi_codegen::{Body, DLDataType, DLDeviceType, Kernel, ParamType, ScalarType};
 
 use super::callees;
 use crate::support::library::Library;
@@ -55,7 +56,7 @@ const RESULTS: &[(&str, &str, &str)] = &[
     ("result_map", "calls.map", "Map[str, int64]"),
     ("result_dict", "calls.dict", "Dict[str, int64]"),
     ("result_module", "calls.module", "Module"),
-    ("result_object", "calls.shape", "Object"),
+    ("result_object", "calls.shape", "Object(\"ffi.Shape\")"),
     ("result_any", "calls.tensor", "Any"),
     ("result_optional", "calls.none", "Optional[Tensor([n], float32)]"),
     // the wrong type

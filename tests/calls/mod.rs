@@ -29,10 +29,18 @@ fn traced(run: impl FnOnce() -> Reply) -> (String, Trace) {
     (reply.to_string(), trace)
 }
 
+/// Tries something on all cases, and tells of every one that fails.
+fn on_each_case(test: impl Fn(&Case) -> Result<(), String>) {
+    let problems: Vec<String> =
+        cases::all().iter().filter_map(|case| test(case).err().map(|e| format!("{}: {e}", case.name))).collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
 #[test]
 fn every_case_runs_alike_on_every_executor() {
-    for case in cases::all() {
-        let (text, trace) = on_all(&case.library, |loaded| traced(|| case.call(loaded)));
+    on_each_case(|case| {
+        let (text, trace) = on_all(&case.library, |loaded| traced(|| case.call(loaded)))?;
         println!("{}: {text}\n{trace}", case.name);
-    }
+        Ok(())
+    });
 }

@@ -205,23 +205,29 @@ impl Loaded<'_> {
 }
 
 /// Runs something on a library by each executor, each time loaded anew; all give the same, which is the result, and leave nothing alive.
-pub fn on_all<T: PartialEq + fmt::Debug>(library: &Library, mut run: impl FnMut(&mut Loaded<'_>) -> T) -> T {
+///
+/// # Errors
+/// How executors differ, or how many objects are left.
+pub fn on_all<T: PartialEq + fmt::Debug>(
+    library: &Library,
+    mut run: impl FnMut(&mut Loaded<'_>) -> T,
+) -> Result<T, String> {
     let mut agreed: Option<T> = None;
     for executor in EXECUTORS {
-        let before = live_objects_of_thread();
-        let mut loaded = executor.load(library);
-        let result = run(&mut loaded);
-        drop(loaded);
-        assert_eq!(live_objects_of_thread(), before, "live objects after a run by {}: {result:#?}", executor.name);
+        let (name, before) = (executor.name, live_objects_of_thread());
+        let result = run(&mut executor.load(library));
+        let after = live_objects_of_thread();
+        if after != before {
+            return Err(format!("{name}: {before:?} live objects before, {after:?} after: {result:#?}"));
+        }
         match &agreed {
             None => agreed = Some(result),
-            Some(agreed) => assert!(
-                *agreed == result,
-                "executors differ\n{}: {agreed:#?}\n{}: {result:#?}",
-                EXECUTORS[0].name,
-                executor.name
-            ),
+            Some(agreed) if *agreed == result => {}
+            Some(agreed) => {
+                let first = EXECUTORS[0].name;
+                return Err(format!("executors differ\n{first}: {agreed:#?}\n{name}: {result:#?}"));
+            }
         }
     }
-    agreed.unwrap_or_else(|| panic!("no executor"))
+    agreed.ok_or_else(|| "no executor".to_owned())
 }
