@@ -1,6 +1,8 @@
 //! Bodies with one use of the API each.
 
+use std::sync::LazyLock;
 use tvm_ffi_codegen::lower::CallArg;
+
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::runtime::{Any, Array, Function, Tensor};
 use tvm_ffi_codegen::{Body, DLDataType, DLDeviceType, Kernel, ParamType, ScalarType};
@@ -16,8 +18,34 @@ pub struct Case {
     pub args: fn() -> Vec<Any>,
     /// It looks for functions in the library's imports.
     pub imports: bool,
-    /// The code itself goes on after an error.
+    /// The code itself goes on after an error, or raises another.
     pub catches: bool,
+    /// References come and go by moves and variables, and not the last one first.
+    pub moves: bool,
+    /// It succeeds unless it is made to fail.
+    pub succeeds: bool,
+}
+
+impl Case {
+    fn new(name: &'static str, library: Library, args: fn() -> Vec<Any>) -> Self {
+        Case { name, library, args, imports: false, catches: false, moves: false, succeeds: true }
+    }
+
+    fn imports(self) -> Self {
+        Case { imports: true, ..self }
+    }
+
+    fn catches(self) -> Self {
+        Case { catches: true, ..self }
+    }
+
+    fn moves(self) -> Self {
+        Case { moves: true, ..self }
+    }
+
+    fn fails(self) -> Self {
+        Case { succeeds: false, ..self }
+    }
 }
 
 fn case(
@@ -27,7 +55,7 @@ fn case(
     body: impl Fn(&Body<'_>) + Send + Sync + 'static,
 ) -> Case {
     let library = Library::of(&format!("{name}{signature}"), body);
-    Case { name, library, args, imports: false, catches: false }
+    Case::new(name, library, args)
 }
 
 fn ty(text: &str) -> ParamType {
@@ -67,15 +95,24 @@ const RESULTS: &[(&str, &str, &str)] = &[
     ("wrong_item", "calls.array", "Tuple[int64, str]"),
 ];
 
-pub fn all() -> Vec<Case> {
+/// All of them, made once.
+pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(all);
+
+fn all() -> Vec<Case> {
     callees::register();
     let mut all = arguments();
     all.extend(RESULTS.iter().map(|(name, callee, result)| {
-        case(name, "()", Vec::new, move |b| {
+        let made = case(name, "()", Vec::new, move |b| {
             b.call_global("calls.text", ()).returns(ParamType::Str);
             let value = b.call_global(callee, ()).returns(ty(result));
             b.call_global("calls.int", (value,)).run();
-        })
+        });
+        match *name {
+            // the helpers release what walks through it earlier
+            "result_map" | "result_dict" => made.moves(),
+            name if name.starts_with("wrong") => made.fails(),
+            _ => made,
+        }
     }));
     all.extend(callee_kinds());
     all.extend(ownership());
@@ -198,7 +235,7 @@ fn callee_kinds() -> Vec<Case> {
     ];
     let library = Library::new(two).unwrap_or_else(|e| panic!("{e}"));
     vec![
-        Case { name: "by_symbol", library, args: || vec![21.into()], imports: false, catches: false },
+        Case::new("by_symbol", library, || vec![21.into()]).moves(),
         case(
             "by_value",
             "(f: Function) -> int64",
@@ -213,28 +250,27 @@ fn callee_kinds() -> Vec<Case> {
             let one = b.call_global("calls.int", ()).each_time().returns(ScalarType::Int64).value();
             b.ret(one + b.call_global("calls.int", ()).each_time().returns(ScalarType::Int64).value());
         }),
-        Case {
-            imports: true,
-            ..case(
-                "by_import",
-                "(n: int64) -> int64",
-                || vec![1.into()],
-                |b| {
-                    let text = b.call_import("echo", ("a string that is not small",)).returns(ParamType::Str);
-                    // not of the imports, but global
-                    b.call_import("calls.echo", (text,)).run();
-                    b.ret(b.call_import("echo", (b.arg("n"),)).returns(ScalarType::Int64).value());
-                },
-            )
-        },
-        Case { imports: true, ..case("by_import_that_fails", "()", Vec::new, |b| b.call_import("fail", ()).run()) },
-        Case { imports: true, ..case("missing_import", "()", Vec::new, |b| b.call_import("calls.nowhere", ()).run()) },
-        case("missing_context", "()", Vec::new, |b| b.call_import("echo", (1,)).run()),
+        case(
+            "by_import",
+            "(n: int64) -> int64",
+            || vec![1.into()],
+            |b| {
+                let text = b.call_import("echo", ("a string that is not small",)).returns(ParamType::Str);
+                // not of the imports, but global
+                b.call_import("calls.echo", (text,)).run();
+                b.ret(b.call_import("echo", (b.arg("n"),)).returns(ScalarType::Int64).value());
+            },
+        )
+        .imports(),
+        case("by_import_that_fails", "()", Vec::new, |b| b.call_import("fail", ()).run()).imports().fails(),
+        case("missing_import", "()", Vec::new, |b| b.call_import("calls.nowhere", ()).run()).imports().fails(),
+        case("missing_context", "()", Vec::new, |b| b.call_import("echo", (1,)).run()).fails(),
         case("missing_global", "()", Vec::new, |b| {
             b.call_global("calls.text", ()).returns(ParamType::Str);
             b.call_global("calls.nowhere", ()).run();
-        }),
-        case("no_function", "(x: Any)", || vec![1.into()], |b| b.call(b.param(0), ()).run()),
+        })
+        .fails(),
+        case("no_function", "(x: Any)", || vec![1.into()], |b| b.call(b.param(0), ()).run()).fails(),
     ]
 }
 
@@ -250,7 +286,8 @@ fn ownership() -> Vec<Case> {
                 let array = b.call_global("calls.array", ()).returns(ty("Array[Any]"));
                 b.ret_value(array.moved());
             },
-        ),
+        )
+        .moves(),
         case(
             "returned_parameter",
             "(x: Tensor([m, n], float32)) -> Any",
@@ -259,7 +296,8 @@ fn ownership() -> Vec<Case> {
                 b.call_global("calls.text", ()).returns(ParamType::Str);
                 b.ret_value(b.param(0));
             },
-        ),
+        )
+        .moves(),
         case("moved", "()", Vec::new, |b| {
             let one = b.call_global("calls.tensor", ()).returns(ParamType::Any);
             let other = b.call_global("calls.text", ()).returns(ParamType::Str);
@@ -267,7 +305,8 @@ fn ownership() -> Vec<Case> {
             // left where it is
             let third = b.call_global("calls.text", ()).returns(ParamType::Str);
             b.call_global("calls.int", (third.moved(),)).run();
-        }),
+        })
+        .moves(),
         case(
             "variables",
             "(n: int64) -> Any",
@@ -283,7 +322,8 @@ fn ownership() -> Vec<Case> {
                 one.cast(ParamType::Str);
                 b.ret_value(other.get());
             },
-        ),
+        )
+        .moves(),
         case(
             "tensors_of_its_own",
             "(n: int64) -> Tensor([n], float32)",
@@ -299,13 +339,13 @@ fn ownership() -> Vec<Case> {
                 b.call_global("calls.int", (t, strided, t.slice(0, 1, 2))).run();
                 b.call_global("calls.take", (t.owned().moved(),)).run();
             },
-        ),
+        )
+        .moves(),
     ]
 }
 
 /// Loops, conditions, errors.
 fn flow() -> Vec<Case> {
-    let catching = |case: Case| Case { catches: true, ..case };
     vec![
         case(
             "left_early",
@@ -364,12 +404,14 @@ fn flow() -> Vec<Case> {
                 b.call_global("calls.array", ()).returns(ParamType::Any);
                 b.raise("KernelError", "no {}", &[b.arg("n")]);
             },
-        ),
+        )
+        .fails(),
         case("failing_callee", "()", Vec::new, |b| {
             b.call_global("calls.text", ()).returns(ParamType::Str);
             b.call_global("calls.fail", ()).run();
             b.call_global("calls.int", ()).run();
-        }),
+        })
+        .fails(),
         case("signals", "()", Vec::new, |b| {
             b.call_global("calls.text", ()).returns(ParamType::Str);
             b.for_range(0, 6, |i| {
@@ -377,7 +419,7 @@ fn flow() -> Vec<Case> {
                 b.call_global("calls.echo", (i,)).run();
             });
         }),
-        catching(case("caught", "() -> int64", Vec::new, |b| {
+        case("caught", "() -> int64", Vec::new, |b| {
             let outer = b.variable();
             b.try_(
                 || {
@@ -390,8 +432,10 @@ fn flow() -> Vec<Case> {
                 },
             );
             b.ret(b.call_global("calls.int", (outer.get(),)).returns(ScalarType::Int64).value());
-        })),
-        catching(case("raised_again", "()", Vec::new, |b| {
+        })
+        .catches()
+        .moves(),
+        case("raised_again", "()", Vec::new, |b| {
             b.call_global("calls.text", ()).returns(ParamType::Str);
             b.try_(
                 || {
@@ -400,8 +444,10 @@ fn flow() -> Vec<Case> {
                 },
                 |error| error.raise_again(),
             );
-        })),
-        catching(case(
+        })
+        .catches()
+        .fails(),
+        case(
             "raised_from",
             "(n: int64)",
             || vec![1.into()],
@@ -414,8 +460,11 @@ fn flow() -> Vec<Case> {
                     |error| error.raise_from("KernelError", "turn {}", &[b.arg("n")]),
                 );
             },
-        )),
-        catching(case("returned_from_try", "() -> int64", Vec::new, |b| {
+        )
+        .catches()
+        .fails()
+        .moves(),
+        case("returned_from_try", "() -> int64", Vec::new, |b| {
             b.call_global("calls.text", ()).returns(ParamType::Str);
             b.try_(
                 || {
@@ -428,6 +477,7 @@ fn flow() -> Vec<Case> {
                 },
             );
             b.ret(-2);
-        })),
+        })
+        .catches(),
     ]
 }

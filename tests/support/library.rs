@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use tvm_ffi_codegen::engine::{Code, NativeHost};
 use tvm_ffi_codegen::ir::interp::{Datum, Interpreter};
-use tvm_ffi_codegen::ir::{self, VerifiedModule};
+use tvm_ffi_codegen::ir::{self, Linkage, VerifiedModule};
 use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
@@ -22,23 +22,34 @@ const CONTEXT: &str = "__tvm_ffi__library_ctx";
 
 /// Functions that are compiled together.
 pub struct Library {
-    functions: Vec<(Signature, Kernel)>,
+    /// With the runtime helpers, for the interpreter, which has none.
+    whole: VerifiedModule,
     module: VerifiedModule,
+    /// The module's destructors, by name.
+    destructors: Vec<String>,
 }
 
 impl Library {
     /// # Errors
     /// Lowering refuses a function, or the module as a whole.
     pub fn new(functions: Vec<(Signature, Kernel)>) -> Result<Self, String> {
-        let mut lowering = Lowering::new(RuntimeHelpers::Define);
-        for (signature, kernel) in &functions {
-            lowering.add(signature, kernel).map_err(|e| e.to_string())?;
-        }
-        if let Some(error) = lowering.check_calls(functions.iter().map(|(signature, _)| signature)).first() {
-            return Err(error.to_string());
-        }
-        let module = ir::verify(lowering.finish()).map_err(|e| e.to_string())?;
-        Ok(Library { functions, module })
+        let lowered = |helpers| {
+            let mut lowering = Lowering::new(helpers);
+            for (signature, kernel) in &functions {
+                lowering.add(signature, kernel).map_err(|e| e.to_string())?;
+            }
+            if let Some(error) = lowering.check_calls(functions.iter().map(|(signature, _)| signature)).first() {
+                return Err(error.to_string());
+            }
+            Ok(lowering.finish())
+        };
+        let mut module = lowered(RuntimeHelpers::Import)?;
+        // so that they can be called, and the module's state is new again
+        let destructors = std::mem::take(&mut module.destructors);
+        destructors.iter().for_each(|&func| module.functions[func].linkage = Linkage::Export);
+        let destructors = destructors.iter().map(|&func| module.functions[func].name.clone()).collect();
+        let verified = |module| ir::verify(module).map_err(|e| e.to_string());
+        Ok(Library { whole: verified(lowered(RuntimeHelpers::Define)?)?, module: verified(module)?, destructors })
     }
 
     /// A library of one body.
@@ -91,6 +102,8 @@ thread_local! {
 /// A library on one executor, with state of its own.
 pub struct Loaded<'a> {
     how: How<'a>,
+    destructors: &'a [String],
+    context: Option<Module>,
 }
 
 enum How<'a> {
@@ -126,17 +139,15 @@ impl fmt::Display for Reply {
 }
 
 impl Executor {
-    /// A library that has not run yet.
-    pub fn load<'a>(&self, library: &'a Library) -> Loaded<'a> {
+    fn load<'a>(&self, library: &'a Library) -> Result<Loaded<'a>, String> {
         let how = if self.interprets {
             let host = HOST.with(NativeHost::clone);
-            let interpreter = Interpreter::new(&library.module, host).unwrap_or_else(|e| panic!("{e}"));
+            let interpreter = Interpreter::new(&library.whole, host).map_err(|e| e.to_string())?;
             How::Interpreted(interpreter.with_fuel(100_000_000))
         } else {
-            let functions = library.functions.iter().map(|(signature, kernel)| (signature, kernel));
-            How::Native((self.engine)().compile_code(functions).unwrap_or_else(|e| panic!("{}: {e}", self.name)))
+            How::Native((self.engine)().load(&library.module).map_err(|e| e.to_string())?)
         };
-        Loaded { how }
+        Ok(Loaded { how, destructors: &library.destructors, context: None })
     }
 }
 
@@ -185,14 +196,32 @@ impl Loaded<'_> {
         unsafe { std::mem::transmute::<*const c_void, TVMFFISafeCallType>(address) }
     }
 
+    /// Runs the destructors, as when the library goes. Its state is as new then.
+    pub fn unload(&mut self) {
+        for name in self.destructors.iter().rev() {
+            match &mut self.how {
+                // SAFETY: a destructor may be called when nothing else runs.
+                How::Interpreted(interpreter) => {
+                    drop(unsafe { interpreter.run(name, &[]) }.unwrap_or_else(|e| panic!("{e}")))
+                }
+                How::Native(code) => {
+                    let address = code.function(name).unwrap_or_else(|| panic!("no {name}"));
+                    // SAFETY: a destructor takes and returns nothing; as above.
+                    unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(address)() }
+                }
+            }
+        }
+        self.context = None;
+    }
+
     /// A function as an object, to be released before the library.
     pub fn function(&self, name: &str) -> Function {
         // SAFETY: the test keeps the library for as long.
         unsafe { Function::from_extern_c(std::ptr::null_mut(), self.safe_call(name), None) }
     }
 
-    /// Lets the library find functions that a module imports. The test keeps the module for as long.
-    pub fn set_context(&self, module: &Module) {
+    /// Lets the library find functions that a module imports.
+    pub fn set_context(&mut self, module: Module) {
         let variable = match &self.how {
             How::Interpreted(interpreter) => interpreter.variable(CONTEXT).map(|address| address as usize),
             How::Native(code) => code.variable(CONTEXT).map(<*mut u8>::expose_provenance),
@@ -201,33 +230,46 @@ impl Loaded<'_> {
             std::ptr::with_exposed_provenance_mut(variable.unwrap_or_else(|| panic!("no {CONTEXT}")));
         // SAFETY: the variable is a pointer, which no other thread uses.
         unsafe { variable.write(module.as_object().as_ptr().cast()) };
+        self.context = Some(module);
     }
 }
 
-/// Runs something on a library by each executor, each time loaded anew; all give the same, which is the result, and leave nothing alive.
-///
-/// # Errors
-/// How executors differ, or how many objects are left.
-pub fn on_all<T: PartialEq + fmt::Debug>(
-    library: &Library,
-    mut run: impl FnMut(&mut Loaded<'_>) -> T,
-) -> Result<T, String> {
-    let mut agreed: Option<T> = None;
-    for executor in EXECUTORS {
-        let (name, before) = (executor.name, live_objects_of_thread());
-        let result = run(&mut executor.load(library));
-        let after = live_objects_of_thread();
-        if after != before {
-            return Err(format!("{name}: {before:?} live objects before, {after:?} after: {result:#?}"));
-        }
-        match &agreed {
-            None => agreed = Some(result),
-            Some(agreed) if *agreed == result => {}
-            Some(agreed) => {
-                let first = EXECUTORS[0].name;
-                return Err(format!("executors differ\n{first}: {agreed:#?}\n{name}: {result:#?}"));
+/// A library on every executor.
+pub struct Prepared<'a>(Vec<(&'static str, Loaded<'a>)>);
+
+impl<'a> Prepared<'a> {
+    /// # Errors
+    /// An executor refuses the library.
+    pub fn new(library: &'a Library) -> Result<Self, String> {
+        let load = |executor: &Executor| match executor.load(library) {
+            Ok(loaded) => Ok((executor.name, loaded)),
+            Err(problem) => Err(format!("{}: {problem}", executor.name)),
+        };
+        Ok(Prepared(EXECUTORS.iter().map(load).collect::<Result<_, _>>()?))
+    }
+
+    /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is the result, and leave
+    /// nothing alive.
+    ///
+    /// # Errors
+    /// How executors differ, or how many objects are left.
+    pub fn run<T: PartialEq + fmt::Debug>(&mut self, mut run: impl FnMut(&mut Loaded<'_>) -> T) -> Result<T, String> {
+        let mut agreed: Option<(&str, T)> = None;
+        for (name, loaded) in &mut self.0 {
+            let before = live_objects_of_thread();
+            let result = run(loaded);
+            let after = live_objects_of_thread();
+            if after != before {
+                return Err(format!("{name}: {before:?} live objects before, {after:?} after: {result:#?}"));
+            }
+            match &agreed {
+                None => agreed = Some((name, result)),
+                Some((_, agreed)) if *agreed == result => {}
+                Some((first, agreed)) => {
+                    return Err(format!("executors differ\n{first}: {agreed:#?}\n{name}: {result:#?}"));
+                }
             }
         }
+        agreed.map(|(_, result)| result).ok_or_else(|| "no executor".to_owned())
     }
-    agreed.ok_or_else(|| "no executor".to_owned())
 }

@@ -84,10 +84,22 @@ impl Recorder {
     pub(super) unsafe fn got_error(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         unsafe {
+            // no library keeps an error
             let number = self.number_of(handle);
             self.trace.changes.extend(number.map(Change::Got));
             self.error(handle)
         }
+    }
+
+    /// Notes a new reference to an object, whose number is the result.
+    ///
+    /// # Safety
+    /// As [`object`](Self::object).
+    unsafe fn gets_object(&mut self, handle: *mut c_void) -> Option<usize> {
+        // SAFETY: the caller's promise.
+        let number = unsafe { self.number_of(handle) };
+        number.into_iter().for_each(|number| self.gets(number));
+        number
     }
 
     /// An object that generated code has a new reference to.
@@ -97,8 +109,7 @@ impl Recorder {
     pub(super) unsafe fn got(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
         unsafe {
-            let number = self.number_of(handle);
-            self.trace.changes.extend(number.map(Change::Got));
+            self.gets_object(handle);
             self.object(handle)
         }
     }
@@ -109,8 +120,7 @@ impl Recorder {
     /// As [`object`](Self::object).
     pub(super) unsafe fn allocated(&mut self, handle: *mut c_void) -> String {
         // SAFETY: the caller's promise.
-        let number = unsafe { self.number_of(handle) };
-        self.trace.changes.extend(number.map(Change::Got));
+        let number = unsafe { self.gets_object(handle) };
         number.map_or("NULL".to_owned(), |number| format!("Tensor#{number}"))
     }
 

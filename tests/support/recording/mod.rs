@@ -7,6 +7,7 @@ mod describe;
 mod table;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::fmt;
 
@@ -19,6 +20,8 @@ pub use table::symbols;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     Got(usize),
+    /// Got by the initialisation of a one-time handle, for the library to keep.
+    Kept(usize),
     Released(usize),
 }
 
@@ -56,17 +59,41 @@ impl fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Whether every reference that was got is given up once, the last one first; else the reference that isn't.
+    /// Whether every reference that was got is given up once, the last one first but for those that the library keeps; else the reference that
+    /// isn't. The library's end is part of the trace.
     pub fn mirrors(&self) -> Result<(), String> {
-        let mut held = Vec::new();
-        for change in &self.changes {
+        let (mut held, mut kept) = (Vec::new(), Vec::new());
+        for &change in &self.changes {
             match change {
-                Change::Got(number) => held.push(*number),
-                Change::Released(number) if held.last() == Some(number) => drop(held.pop()),
-                Change::Released(number) => return Err(format!("#{number} is released while {held:?} are held")),
+                Change::Got(number) => held.push(number),
+                Change::Kept(number) => kept.push(number),
+                Change::Released(number) if held.last() == Some(&number) => drop(held.pop()),
+                Change::Released(number) => match kept.iter().position(|kept| *kept == number) {
+                    Some(at) if held.is_empty() => drop(kept.remove(at)),
+                    _ => return Err(format!("#{number} is released while {held:?} are held and {kept:?} kept")),
+                },
             }
         }
-        if held.is_empty() { Ok(()) } else { Err(format!("{held:?} are held at the end")) }
+        match held.is_empty() && kept.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{held:?} are held and {kept:?} kept at the end")),
+        }
+    }
+
+    /// Whether every reference that was got is given up as often, in any order, but for those that callees or the caller have taken; else the
+    /// object.
+    pub fn releases_no_more_than_it_got(&self) -> Result<(), String> {
+        let mut counts: BTreeMap<usize, i32> = BTreeMap::new();
+        for &change in &self.changes {
+            match change {
+                Change::Got(number) | Change::Kept(number) => *counts.entry(number).or_default() += 1,
+                Change::Released(number) => *counts.entry(number).or_default() -= 1,
+            }
+            if let Some((number, _)) = counts.iter().find(|(_, count)| **count < 0) {
+                return Err(format!("#{number} is released once too often"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -85,6 +112,8 @@ struct Recorder {
     depth: usize,
     /// Objects by their numbers. A weak reference keeps the address from being another's, and no object alive.
     objects: Vec<(usize, WeakRef)>,
+    /// The initialisations of handles under way.
+    initialisations: usize,
     fault: Option<Fault>,
 }
 
@@ -156,6 +185,12 @@ impl Recorder {
             self.objects.push((address, object.downgrade()));
             self.objects.len() - 1
         })
+    }
+
+    /// Notes a new reference of generated code.
+    fn gets(&mut self, number: usize) {
+        let change = if self.initialisations > 0 { Change::Kept(number) } else { Change::Got(number) };
+        self.trace.changes.push(change);
     }
 
     fn is_gone(&self, number: usize) -> bool {

@@ -7,7 +7,7 @@ use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFI
 use tvm_ffi_codegen::runtime::capi;
 
 use super::describe::{bytes, c_text, descriptor};
-use super::{Change, fallible, noted};
+use super::{Change, fallible, noted, with};
 
 /// The table of the bundled runtime, as `EngineBuilder::foreign_runtime` takes it.
 pub fn symbols() -> Vec<(&'static str, *const u8)> {
@@ -120,7 +120,12 @@ wrapped! {
     fn TVMFFIHandleInitOnce(handle: *mut *mut c_void, init: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>) -> c_int {
         fallible(
             |_| "init once".to_owned(),
-            || capi::TVMFFIHandleInitOnce(handle, init),
+            || {
+                with(|r| r.initialisations += 1);
+                let code = capi::TVMFFIHandleInitOnce(handle, init);
+                with(|r| r.initialisations -= 1);
+                code
+            },
             |_| "done".to_owned(),
         )
     }
