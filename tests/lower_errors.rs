@@ -248,7 +248,7 @@ fn unresolved_symbols_are_all_named() {
     let (a, b) = (sig("f(a: int32)"), sig("g(b: int64)"));
     let (first, second) = (Kernel::symbol("no_such_kernel"), Kernel::symbol("none_such_either"));
     let Err(error) = Engine::new().unwrap().compile_code([(&a, &first), (&b, &second)]) else { panic!() };
-    let EngineError::Unresolved { names } = &error else { panic!("{error}") };
+    let EngineError::Unresolved { names, .. } = &error else { panic!("{error}") };
     assert_eq!(names, &["no_such_kernel", "none_such_either"]);
     assert!(error.to_string().contains("`symbol(name, address)`"), "{error}");
 }

@@ -5,6 +5,7 @@ mod artifact;
 mod bodies;
 mod calls;
 mod contract;
+mod debug_info;
 mod fixtures;
 mod growth;
 mod in_use;

@@ -21,12 +21,26 @@ mod op_tests;
 pub(crate) use codegen::{Codegen, Listing, ObjectOptions};
 pub use error::CodegenError;
 
+#[cfg(feature = "_engine")]
+use crate::ir::LocationRef;
 use crate::ir::{FuncDecl, Function, Module};
 use crate::names::{self, UnknownName};
 
 /// Where exported functions begin: at a cache line, so that how fast a short one is doesn't depend on what stands before it.
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
 const CACHE_LINE: u32 = 64;
+
+#[cfg(feature = "_engine")]
+/// Code of one source location.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lines {
+    /// Where it begins, in bytes from the function's start.
+    pub start: u32,
+    /// Where it ends.
+    pub end: u32,
+    /// The location, one of the module's.
+    pub location: LocationRef,
+}
 
 /// The code generator. Its variants are those that the crate's features say.
 #[cfg(feature = "_engine")]

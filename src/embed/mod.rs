@@ -10,7 +10,16 @@
 //! - The kernels that were given by [`Kernel::symbol`], under their names.
 //! - Functions of the C library's math, such as `expf`, where a [body](crate::Body) calls them, or rounds and the CPU has no instruction for it.
 //!   [`SymbolResolver`](crate::engine::SymbolResolver) finds them.
+//! - Where code calls functions of imported modules: the variable `__tvm_ffi__library_ctx`, in which it looks for the module that has them. It is
+//!   defined with the first such wrapper, unless the module has it already. Whoever runs the code stores the module's handle there, as loaders of
+//!   libraries do; until then such calls fail. In objects the variable is weak, so that several may be linked together; in COFF it is not,
+//!   and one module has to define it and others to import it.
 //! - With LLVM, whatever the caller's own passes make of loops: `memcpy`, `memset` and the like.
+//!
+//! # State
+//!
+//! Code may keep things between calls, such as the global functions that it has looked up. Nobody tells the code when a module of the caller's
+//! goes, so what it keeps it keeps for good. [Objects](crate::artifact) and an [`Engine`](crate::Engine)'s code release it.
 
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
@@ -54,17 +63,19 @@ fn import_name(signature: &Signature) -> String {
 struct Wrappers {
     lowering: Lowering,
     symbols: Vec<String>,
+    signatures: Vec<Signature>,
 }
 
 impl Wrappers {
     fn new(endianness: Endianness) -> Self {
         let lowering = Lowering::for_endianness(RuntimeHelpers::Define, endianness);
-        Wrappers { lowering, symbols: Vec::new() }
+        Wrappers { lowering, symbols: Vec::new(), signatures: Vec::new() }
     }
 
     fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<(), LowerError> {
         self.lowering.add(signature, kernel)?;
         self.symbols.push(signature.symbol());
+        self.signatures.push(signature.clone());
         Ok(())
     }
 
@@ -76,6 +87,9 @@ impl Wrappers {
 
     /// The module, and the wrappers' symbols in order.
     fn finish(self) -> Result<(VerifiedModule, Vec<String>), EmbedError> {
+        if let Some(mistake) = self.lowering.check_calls(&self.signatures).into_iter().next() {
+            return Err(mistake.into());
+        }
         let module = ir::verify(self.lowering.finish()).map_err(CodegenError::from)?;
         Ok((module, self.symbols))
     }

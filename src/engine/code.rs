@@ -1,9 +1,16 @@
 //! Loaded machine code and its lifetime.
 
 use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
+
+#[cfg(feature = "_engine")]
+use super::debug::Told;
 
 /// An owner of what code calls into or refers to, which lives as long as the code.
 pub type KeepAlive = Arc<dyn Any + Send + Sync>;
@@ -21,8 +28,10 @@ pub struct Code {
     destroys: AtomicBool,
     code_size: usize,
     data_size: usize,
-    // Dropped in this order: first the code, then what it refers to.
-    memory: Box<dyn Memory>,
+    // Dropped in this order: first what others know of the code, the code (`Some` until then), then what it refers to.
+    #[cfg(feature = "_engine")]
+    told: Told,
+    memory: Option<Box<dyn Memory>>,
     keep_alive: Vec<KeepAlive>,
 }
 
@@ -54,12 +63,13 @@ impl Code {
         mut symbols: Symbols,
         sizes: (usize, usize),
         memory: Box<dyn Memory>,
+        told: Told,
         keep_alive: Vec<KeepAlive>,
     ) -> Self {
         symbols.functions.sort_unstable();
         symbols.variables.sort_unstable();
         let (code_size, data_size) = sizes;
-        Code { symbols, destroys: AtomicBool::new(false), code_size, data_size, memory, keep_alive }
+        Code { symbols, destroys: AtomicBool::new(false), code_size, data_size, told, memory: Some(memory), keep_alive }
     }
 
     /// The address of an exported function.
@@ -70,6 +80,19 @@ impl Code {
     /// The address of an exported variable. Code reads and writes it on any thread.
     pub fn variable(&self, name: &str) -> Option<*mut u8> {
         address_of(&self.symbols.variables, name).map(<*const u8>::cast_mut)
+    }
+
+    /// Sets the module in whose imports the code looks functions up, by its handle (`__tvm_ffi__library_ctx`); null, as at first, for none.
+    /// `false` where the code doesn't look at it. An engine does it for the functions and modules of the bundled runtime.
+    ///
+    /// # Safety
+    /// The handle is null or that of a module of the runtime that the code is bound to, and the module lives for as long as the code runs and
+    /// has this handle.
+    pub unsafe fn set_library_context(&self, module: *mut c_void) -> bool {
+        let Some(variable) = self.variable(LIBRARY_CTX) else { return false };
+        // SAFETY: lowering makes it a pointer, which code that may run meanwhile only reads.
+        unsafe { AtomicPtr::from_ptr(variable.cast()) }.store(module, Ordering::Release);
+        true
     }
 
     /// Lets the module's destructors run when the code is dropped, before its memory and its owners go. Without this they don't run. An
@@ -98,7 +121,7 @@ impl Code {
 
     /// Whether an address lies in this code or its data; of LLVM's data it is not known.
     pub fn contains(&self, address: *const u8) -> bool {
-        self.memory.contains(address.addr())
+        self.memory.as_ref().is_some_and(|memory| memory.contains(address.addr()))
     }
 
     /// The owners that this code keeps alive.
@@ -109,16 +132,49 @@ impl Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        if !*self.destroys.get_mut() {
-            return;
-        }
         // as a library's: the last first
-        for &address in self.symbols.destructors.iter().rev() {
+        let destructors = self.symbols.destructors.iter().rev();
+        for &address in destructors.take_while(|_| self.destroys.load(Ordering::Acquire)) {
             let address: *const () = std::ptr::with_exposed_provenance(address);
             // SAFETY: a destructor has this signature by the verifier's rules, and is code that is alive. Whoever asked for it vouches for the call.
             unsafe { std::mem::transmute::<*const (), extern "C" fn()>(address)() }
         }
+        #[cfg(feature = "_engine")]
+        drop(std::mem::take(&mut self.told));
+        self.memory = None;
+        release(std::mem::take(&mut self.keep_alive));
     }
+}
+
+/// Drops owners, however long a chain of code that keeps other code is: those that go meanwhile wait for their turn.
+fn release(owners: Vec<KeepAlive>) {
+    thread_local! {
+        /// Owners that wait, while others are being dropped.
+        static WAITING: RefCell<Option<Vec<KeepAlive>>> = const { RefCell::new(None) };
+    }
+    if owners.is_empty() {
+        return;
+    }
+    let mut owners = Some(owners);
+    // At the end of a thread there is no list any more; then they are dropped at once.
+    let first = WAITING.try_with(|waiting| match &mut *waiting.borrow_mut() {
+        Some(waiting) => {
+            waiting.extend(owners.take().unwrap_or_default());
+            false
+        }
+        none => {
+            *none = owners.take();
+            true
+        }
+    });
+    if first != Ok(true) {
+        return;
+    }
+    // Nothing is borrowed while an owner is dropped.
+    while let Ok(Some(owner)) = WAITING.try_with(|waiting| waiting.borrow_mut().as_mut().and_then(Vec::pop)) {
+        drop(owner);
+    }
+    let _ = WAITING.try_with(|waiting| waiting.take());
 }
 
 impl fmt::Debug for Code {
@@ -128,5 +184,46 @@ impl fmt::Debug for Code {
             .field("code_size", &self.code_size)
             .field("data_size", &self.data_size)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "_engine"))]
+pub(super) mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    struct Nowhere;
+
+    impl Memory for Nowhere {
+        fn contains(&self, _: usize) -> bool {
+            false
+        }
+    }
+
+    /// Code without functions.
+    pub(in crate::engine) fn empty(keep_alive: Vec<KeepAlive>) -> Arc<Code> {
+        Arc::new(Code::new(Symbols::default(), (0, 0), Box::new(Nowhere), Told::default(), keep_alive))
+    }
+
+    struct Counts(Arc<AtomicUsize>);
+
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_long_chain_of_code_goes_without_a_deep_stack() {
+        let gone = Arc::new(AtomicUsize::new(0));
+        let mut last: Option<KeepAlive> = None;
+        for _ in 0..200_000 {
+            let counts: KeepAlive = Arc::new(Counts(Arc::clone(&gone)));
+            last = Some(empty(last.into_iter().chain([counts]).collect()));
+        }
+        assert_eq!(gone.load(Ordering::SeqCst), 0);
+        drop(last);
+        assert_eq!(gone.load(Ordering::SeqCst), 200_000);
     }
 }

@@ -4,24 +4,27 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::default_libcall_names;
+use cranelift_module::{DataDescription, DataId, Module as _, ModuleError, default_libcall_names};
 use target_lexicon::Triple;
 
 use super::code::{Code, KeepAlive, Symbols};
+use super::debug::{Debugging, Described, Frames, Told, Wanted, placed};
 use super::error::EngineError;
 use super::jit::{Loader, Resolve};
 use super::memory::Arena;
 use super::pool::Pool;
 use crate::backend::cranelift::{Bindings, ByLoops, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
 use crate::backend::{CodegenError, OptLevel};
-use crate::ir::VerifiedModule;
+use crate::ir::{Linkage, VerifiedModule};
 
 /// Compiles with Cranelift and loads.
 pub(super) struct CraneliftJit {
     isas: ByLoops,
     threads: Option<NonZeroUsize>,
     pool: Pool<Box<Compiler>>,
+    debugging: Debugging,
 }
 
 impl CraneliftJit {
@@ -31,6 +34,7 @@ impl CraneliftJit {
         verifier: Option<bool>,
         threads: Option<NonZeroUsize>,
         baseline: bool,
+        debugging: Debugging,
     ) -> Result<Self, EngineError> {
         // nobody counts the bytes
         let mut options = IsaOptions { single_pass: true, ..IsaOptions::default() };
@@ -40,7 +44,7 @@ impl CraneliftJit {
             false => host_isa(options),
         })
         .map_err(CodegenError::from)?;
-        Ok(CraneliftJit { isas, threads, pool: Pool::default() })
+        Ok(CraneliftJit { isas, threads, pool: Pool::default(), debugging })
     }
 
     /// Compiles a module without loading it, with a compiler of the pool. A frame of its own, so that a tool that
@@ -61,39 +65,142 @@ impl CraneliftJit {
         compiled: &CompiledModule,
         resolve: Resolve<'_>,
         keep_alive: Vec<KeepAlive>,
+        wanted: Wanted,
     ) -> Result<Code, EngineError> {
         let libcall_name = default_libcall_names();
         let libcalls = compiled.libcalls().iter().map(|&call| libcall_name(call));
         let names: Vec<String> = compiled.imports().map(|f| f.name.clone()).chain(libcalls).collect();
         let addresses = resolve(&names)?;
 
-        let (size, state) = (compiled.loaded_size(), compiled.writable_size());
+        // Windows wants them near the code
+        let infos = if wanted.frames { compiled.unwind_infos() } else { Vec::new() };
+        let size =
+            compiled.loaded_size() + infos.iter().map(|(_, info)| info.len() + INFO_ALIGN as usize).sum::<usize>();
+        let state = compiled.writable_size();
         let memory = |source| EngineError::Memory { size: size.saturating_add(state), source };
         let (arena, finished) = Arena::new(size, state).map_err(memory)?;
 
         // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
-        let symbols = catch_unwind(AssertUnwindSafe(|| {
+        let (symbols, places) = catch_unwind(AssertUnwindSafe(|| {
             let mut builder = JITBuilder::with_isa(Arc::clone(&self.isas.straight), default_libcall_names());
             builder.symbols(names.into_iter().zip(addresses));
             builder.memory_provider(Box::new(arena));
             let mut module = JITModule::new(builder);
             let placed = compiled.place(&mut module, &Bindings::new(), false).map_err(CodegenError::from)?;
+            let infos = place_infos(&mut module, infos)?;
             module.finalize_definitions().map_err(|e| CodegenError::Cranelift(e.into()))?;
             let address = |id| module.get_finalized_function(id).expose_provenance();
-            let variable = |id| module.get_finalized_data(id).0.expose_provenance();
-            Ok::<_, EngineError>(Symbols {
+            let data = |id| module.get_finalized_data(id).0.expose_provenance();
+            let all = compiled.functions().iter().zip(placed.ids).filter(|_| wanted.any());
+            let all = all.map(|(function, id)| (function.linkage != Linkage::Import).then(|| address(id)));
+            let info = |(index, id)| (index, data(id));
+            let places = Places { functions: all.collect(), infos: infos.into_iter().map(info).collect() };
+            let symbols = Symbols {
                 functions: placed.defined.functions().map(|(name, id)| (name.into(), address(id))).collect(),
-                variables: placed.defined.variables().map(|(name, id)| (name.into(), variable(id))).collect(),
+                variables: placed.defined.variables().map(|(name, id)| (name.into(), data(id))).collect(),
                 destructors: placed.destructors.into_iter().map(address).collect(),
-            })
+            };
+            Ok::<_, EngineError>((symbols, places))
             // The module's tables go here; the code itself stays in the mapping, which is `finished`'s by now.
         }))
         .map_err(|_| EngineError::internal("Cranelift's JIT panicked while linking"))??;
 
         let mapping = finished.take().ok_or_else(|| EngineError::internal("the code was not finalized"))?;
         let sizes = (compiled.code_size(), compiled.data_size());
-        Ok(Code::new(symbols, sizes, Box::new(mapping), keep_alive))
+        let told = match wanted.any() {
+            true => self.tell(wanted, compiled, mapping.bytes(), &places)?,
+            false => Told::default(),
+        };
+        Ok(Code::new(symbols, sizes, Box::new(mapping), told, keep_alive))
     }
+
+    /// Tells of code that is loaded.
+    fn tell(
+        &self,
+        wanted: Wanted,
+        compiled: &CompiledModule,
+        mapping: &[u8],
+        places: &Places,
+    ) -> Result<Told, EngineError> {
+        let addresses = &places.functions[..];
+        let isa = &*self.isas.straight;
+        let functions = compiled.functions().iter().zip(addresses);
+        let described = functions.filter_map(|(function, address)| {
+            Some(Described {
+                name: function.name.clone(),
+                address: (*address)?,
+                size: function.code.len(),
+                first: function.first_location,
+                lines: function.lines.clone(),
+            })
+        });
+        let base = mapping.as_ptr().addr();
+        let image = || {
+            let image = compiled.image(isa, base, mapping, addresses).map_err(CodegenError::from)?;
+            placed(image, |name| (name == ".text").then_some((base, true)))
+        };
+        let frames = match wanted.frames {
+            true => register_frames(compiled, isa, base, places),
+            false => None,
+        };
+        Told::new(wanted, &described.collect::<Vec<_>>(), &compiled.locations, image, frames)
+    }
+}
+
+/// The alignment of an `UNWIND_INFO`.
+const INFO_ALIGN: u64 = 4;
+
+/// Where the parts of loaded code are.
+struct Places {
+    /// The functions that are defined, in the order of [`CompiledModule::functions`].
+    functions: Vec<Option<usize>>,
+    /// The `UNWIND_INFO`s of Windows, with the functions' indices.
+    infos: Vec<(usize, usize)>,
+}
+
+/// Puts `UNWIND_INFO`s beside the code.
+fn place_infos(module: &mut JITModule, infos: Vec<(usize, Vec<u8>)>) -> Result<Vec<(usize, DataId)>, EngineError> {
+    let failed = |e: ModuleError| CodegenError::Cranelift(e.into());
+    let mut ids = Vec::with_capacity(infos.len());
+    for (index, bytes) in infos {
+        let mut description = DataDescription::new();
+        description.define(bytes.into_boxed_slice());
+        description.set_align(INFO_ALIGN);
+        let id = module.declare_anonymous_data(false, false).map_err(failed)?;
+        module.define_data(id, &description).map_err(failed)?;
+        ids.push((index, id));
+    }
+    Ok(ids)
+}
+
+/// Tells the unwinder of functions: by the offsets of their `UNWIND_INFO`s.
+#[cfg(all(windows, target_arch = "x86_64"))]
+fn register_frames(compiled: &CompiledModule, _: &dyn TargetIsa, base: usize, places: &Places) -> Option<Frames> {
+    let offset = |address: usize| u32::try_from(address.checked_sub(base)?).ok();
+    let functions: Option<Vec<[u32; 3]>> = places
+        .infos
+        .iter()
+        .map(|&(index, info)| {
+            let begin = offset(places.functions[index]?)?;
+            Some([begin, begin + u32::try_from(compiled.functions()[index].code.len()).ok()?, offset(info)?])
+        })
+        .collect();
+    // SAFETY: the `UNWIND_INFO`s are in the mapping of the code, and `Code` drops the table before that.
+    unsafe { Frames::register(base, &functions?) }
+}
+
+/// Tells nobody: there are no tables for this platform.
+#[cfg(not(any(unix, all(windows, target_arch = "x86_64"))))]
+fn register_frames(_: &CompiledModule, _: &dyn TargetIsa, _: usize, _: &Places) -> Option<Frames> {
+    None
+}
+
+/// Tells the unwinder of functions.
+#[cfg(unix)]
+fn register_frames(compiled: &CompiledModule, isa: &dyn TargetIsa, _: usize, places: &Places) -> Option<Frames> {
+    let table = compiled.eh_frame(isa, &places.functions)?;
+    // SAFETY: the table is gimli's, of functions at their addresses, and `Code` drops it before them.
+    Some(unsafe { Frames::register(&table) })
 }
 
 impl Loader for CraneliftJit {
@@ -103,7 +210,9 @@ impl Loader for CraneliftJit {
         resolve: Resolve<'_>,
         keep_alive: Vec<KeepAlive>,
     ) -> Result<Code, EngineError> {
-        let compiled = self.compile(module, Options { threads: self.threads, ..Options::default() })?;
-        self.link(&compiled, resolve, keep_alive)
+        let wanted = self.debugging.of(module);
+        let options = Options { threads: self.threads, unwind: wanted.frames, ..Options::default() };
+        let compiled = self.compile(module, options)?;
+        self.link(&compiled, resolve, keep_alive, wanted)
     }
 }

@@ -1,5 +1,7 @@
 //! What can go wrong when code is loaded.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use thiserror::Error;
 
 /// The end of the advice about missing symbols.
@@ -8,6 +10,17 @@ const SEARCH: &str = if cfg!(all(target_env = "musl", target_feature = "crt-stat
 } else {
     ", or let `search_process()` find what this process exports"
 };
+
+/// A missing symbol, with the functions that call it.
+fn with_callers(name: &str, callers: &BTreeMap<String, BTreeSet<String>>) -> String {
+    match callers.get(name) {
+        None => format!("`{name}`"),
+        Some(callers) => {
+            let callers: Vec<_> = callers.iter().map(|caller| format!("`{caller}`")).collect();
+            format!("`{name}` (called by {})", callers.join(", "))
+        }
+    }
+}
 
 /// An error of the engine.
 #[derive(Debug, Error)]
@@ -18,11 +31,13 @@ pub enum EngineError {
         "unresolved symbol{s}: {list}; give each an address with `symbol(name, address)`, add the runtime's table \
          with `symbols(...)`{SEARCH}",
         s = if names.len() == 1 { "" } else { "s" },
-        list = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+        list = names.iter().map(|name| with_callers(name, callers)).collect::<Vec<_>>().join(", ")
     )]
     Unresolved {
         /// The names, in the order of the module's imports.
         names: Vec<String>,
+        /// Of the names that bodies call as functions by their symbols: the functions whose bodies do.
+        callers: BTreeMap<String, BTreeSet<String>>,
     },
     /// The kernel doesn't fit the signature, or a body has mistakes.
     #[error(transparent)]
@@ -51,6 +66,25 @@ pub enum EngineError {
     OnlyInObjects {
         /// What it is.
         what: String,
+    },
+    /// An environment variable has a value that means nothing.
+    #[error("the environment variable {name} is `{value}`; it may be {expected}")]
+    Environment {
+        /// The variable.
+        name: &'static str,
+        /// The value.
+        value: String,
+        /// The values that it may have.
+        expected: &'static str,
+    },
+    /// A file for a profiler can't be written.
+    #[error("can't write `{}`", path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
     },
     /// The system gives no memory for code.
     #[error("can't get {size} bytes of executable memory")]

@@ -9,6 +9,7 @@
 //! few of them that the memory they take is bounded. Where a wrapper asks for more than any set of its runtime has, the next set
 //! has all that was asked for so far, and the last one has everything.
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -138,7 +139,10 @@ impl Helpers {
         let found = IMPORTS.map(|name| jit.symbols().resolve(name));
         let names = || IMPORTS.iter().zip(found).filter(|(_, address)| address.is_none());
         if names().next().is_some() {
-            return Err(EngineError::Unresolved { names: names().map(|(name, _)| (*name).to_owned()).collect() });
+            return Err(EngineError::Unresolved {
+                names: names().map(|(name, _)| (*name).to_owned()).collect(),
+                callers: BTreeMap::new(),
+            });
         }
         let addresses = found.map(|address| address.map_or(0, <*const u8>::expose_provenance));
         let runtime = Runtime { backend: jit.backend(), addresses, bundled };

@@ -1,5 +1,6 @@
 //! The JIT: from a verified module to code in this process, with one backend or the other.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use super::code::{Code, KeepAlive};
 #[cfg(feature = "cranelift")]
 use super::cranelift_jit::CraneliftJit;
+use super::debug::{Debugging, Perf};
 use super::error::EngineError;
 #[cfg(feature = "_llvm")]
 use super::llvm_jit::LlvmJit;
@@ -79,6 +81,7 @@ pub struct JitBuilder {
     verifier: Option<bool>,
     threads: Option<NonZeroUsize>,
     baseline: bool,
+    debugging: Debugging,
     symbols: SymbolResolver,
     keep_alive: Vec<KeepAlive>,
 }
@@ -150,18 +153,33 @@ impl JitBuilder {
         self
     }
 
+    /// Whether debuggers, unwinders and backtraces are told of modules. By default they are told of modules with source locations, and unwinders
+    /// of modules with state, too.
+    pub fn debug_info(mut self, yes: bool) -> Self {
+        self.debugging.info = Some(yes);
+        self
+    }
+
+    /// Tells Linux' profiler of all code. Elsewhere it does nothing. Unless set, the environment variable `TVM_FFI_CODEGEN_PERF` says: `map` or
+    /// `jitdump`.
+    pub fn perf(mut self, perf: Perf) -> Self {
+        self.debugging.perf = Some(perf);
+        self
+    }
+
     /// Builds the JIT.
     ///
     /// # Errors
-    /// The backend has no code generator for this machine.
+    /// The backend has no code generator for this machine, or `TVM_FFI_CODEGEN_PERF` has an unknown value.
     pub fn build(self) -> Result<Jit, EngineError> {
+        let debugging = self.debugging.or_environment()?;
         let loader: Box<dyn Loader> = match self.backend {
             #[cfg(feature = "cranelift")]
             Backend::Cranelift => {
-                Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.threads, self.baseline)?)
+                Box::new(CraneliftJit::new(self.opt_level, self.verifier, self.threads, self.baseline, debugging)?)
             }
             #[cfg(feature = "_llvm")]
-            Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline)?),
+            Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline, debugging)?),
         };
         let JitBuilder { backend, symbols, keep_alive, .. } = self;
         Ok(Jit { inner: Arc::new(Inner { loader, backend, symbols, keep_alive }) })
@@ -217,6 +235,10 @@ impl Jit {
                 None => missing.push(name.clone()),
             }
         }
-        if missing.is_empty() { Ok(found) } else { Err(EngineError::Unresolved { names: missing }) }
+        if missing.is_empty() {
+            Ok(found)
+        } else {
+            Err(EngineError::Unresolved { names: missing, callers: BTreeMap::new() })
+        }
     }
 }

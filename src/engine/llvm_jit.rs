@@ -7,6 +7,9 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use target_lexicon::Triple;
 
 use super::code::{Code, KeepAlive, Symbols};
+#[cfg(target_os = "linux")]
+use super::debug::{self, placed};
+use super::debug::{Debugging, Told, Wanted};
 use super::error::EngineError;
 use super::jit::{Loader, Resolve};
 use super::orc::Session;
@@ -20,15 +23,16 @@ pub(super) struct LlvmJit {
     target: Target,
     pool: Pool<Compiler>,
     session: Session,
+    debugging: Debugging,
 }
 
 impl LlvmJit {
     /// `baseline`: for any CPU of the architecture.
-    pub(super) fn new(opt_level: OptLevel, baseline: bool) -> Result<Self, EngineError> {
+    pub(super) fn new(opt_level: OptLevel, baseline: bool, debugging: Debugging) -> Result<Self, EngineError> {
         let options = TargetOptions { opt_level, ..TargetOptions::default() };
         let target = if baseline { Target::new(&Triple::host(), &options) } else { Target::host(&options) };
         let target = target.map_err(CodegenError::from)?;
-        Ok(LlvmJit { target, pool: Pool::default(), session: Session::of_process()? })
+        Ok(LlvmJit { target, pool: Pool::default(), session: Session::of_process()?, debugging })
     }
 }
 
@@ -40,7 +44,8 @@ impl Loader for LlvmJit {
         keep_alive: Vec<KeepAlive>,
     ) -> Result<Code, EngineError> {
         let mut compiler = self.pool.take().unwrap_or_else(|| Compiler::new(self.target.clone()));
-        let compiled = compiler.compile(module, Options::default());
+        let wanted = self.debugging.of(module);
+        let compiled = compiler.compile(module, Options { one_section: wanted.any(), ..Options::default() });
         self.pool.give(compiler);
         let CompiledModule { object, destructors, .. } = compiled.map_err(CodegenError::from)?;
 
@@ -64,9 +69,33 @@ impl Loader for LlvmJit {
             variables: named(functions..variables),
             destructors: loaded.addresses[variables..].to_vec(),
         };
+        let told = if wanted.any() { tell(wanted, object, module, &symbols.functions)? } else { Told::default() };
         let memory = loaded.memory(contents.sections_of(&symbols.functions));
-        Ok(Code::new(symbols, (contents.code_size, contents.data_size), Box::new(memory), keep_alive))
+        Ok(Code::new(symbols, (contents.code_size, contents.data_size), Box::new(memory), told, keep_alive))
     }
+}
+
+/// Tells of code that ORC has linked. ORC has told the unwinder itself.
+#[cfg(target_os = "linux")]
+fn tell(
+    wanted: Wanted,
+    object: Vec<u8>,
+    module: &VerifiedModule,
+    functions: &[(Box<str>, usize)],
+) -> Result<Told, EngineError> {
+    let Some(contents) = debug::object::contents(&object, &module.locations, functions) else {
+        return Ok(Told::default());
+    };
+    // What isn't code is read from the object. Its unwind table has distances to the code, of 32 bits.
+    let end = contents.start + contents.size.next_multiple_of(64);
+    let image = || placed(object, |name| Some(if name == ".text" { (contents.start, true) } else { (end, false) }));
+    Told::new(wanted, &contents.functions, &module.locations, image, None)
+}
+
+/// Tells nobody: who would want to know takes other formats here.
+#[cfg(not(target_os = "linux"))]
+fn tell(_: Wanted, _: Vec<u8>, _: &VerifiedModule, _: &[(Box<str>, usize)]) -> Result<Told, EngineError> {
+    Ok(Told::default())
 }
 
 /// What an object file is seen to hold.

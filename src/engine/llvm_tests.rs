@@ -43,7 +43,7 @@ fn missing_symbols_are_all_named() {
     let other = Signature::builder("g").build().unwrap();
     let kernels = (Kernel::symbol("no_such_kernel"), Kernel::symbol("nor_this_one"));
     let error = engine(OptLevel::Speed).compile_code([(&signature, &kernels.0), (&other, &kernels.1)]).unwrap_err();
-    let EngineError::Unresolved { names } = error else { panic!("{error}") };
+    let EngineError::Unresolved { names, .. } = error else { panic!("{error}") };
     assert_eq!(names, ["no_such_kernel", "nor_this_one"]);
 }
 

@@ -25,6 +25,16 @@ pub(super) enum Mapping {
     CodeAndState(MmapMut),
 }
 
+impl Mapping {
+    /// The bytes of the mapping. Code that runs may change those of its state: they are read before it does.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Mapping::Code(mapping) => mapping,
+            Mapping::CodeAndState(mapping) => mapping,
+        }
+    }
+}
+
 impl Memory for Mapping {
     fn contains(&self, address: usize) -> bool {
         let (start, len) = match self {

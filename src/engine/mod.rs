@@ -6,13 +6,19 @@
 mod code;
 #[cfg(feature = "_engine")]
 mod compile;
+#[cfg(feature = "_engine")]
+mod compiled;
 #[cfg(feature = "cranelift")]
 mod cranelift_jit;
+#[cfg(feature = "_engine")]
+mod debug;
 mod error;
 #[cfg(feature = "_engine")]
 mod helpers;
 #[cfg(feature = "_engine")]
 mod jit;
+#[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
+mod jit_module;
 #[cfg(feature = "_llvm")]
 mod llvm_jit;
 #[cfg(feature = "cranelift")]
@@ -33,6 +39,8 @@ mod tests;
 pub use code::{Code, KeepAlive};
 #[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
+#[cfg(feature = "_engine")]
+pub use debug::Perf;
 pub use error::EngineError;
 #[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};

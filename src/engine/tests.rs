@@ -108,7 +108,7 @@ fn protection_is(address: *const u8, expected: &str) -> bool {
 fn missing_symbols_are_all_named_at_once(backend: Backend) {
     let jit = Jit::builder().backend(backend).build().unwrap();
     let e = jit.load(&calls(&["first_missing", "exp", "second_missing"])).unwrap_err();
-    let EngineError::Unresolved { names } = &e else { panic!("{e}") };
+    let EngineError::Unresolved { names, .. } = &e else { panic!("{e}") };
     assert_eq!(names, &["first_missing", "second_missing"]);
     let text = e.to_string();
     assert!(text.contains("symbols: `first_missing`, `second_missing`; give each"), "{text}");

@@ -294,6 +294,12 @@ impl Function {
         self.values[value].ty
     }
 
+    /// The source location of the first instruction, in order of blocks, that has one.
+    pub fn first_location(&self) -> Option<LocationRef> {
+        let mut insts = self.blocks.values().flat_map(|block| &block.insts);
+        insts.find_map(|&inst| self.locations[inst].expand())
+    }
+
     /// Whether any block can be reached from itself on the usual path: cold blocks are not entered.
     pub fn has_loop(&self) -> bool {
         // Depth first; a block is on the path while it is entered and not left.

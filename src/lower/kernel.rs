@@ -4,15 +4,13 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-use super::body::Body;
+use super::body::{Body, BodyFn};
 use super::convention::{self, Convention, KernelReturn, returns_value, writes_result};
 use super::error::LowerError;
 use super::unit::{self, import_conflict};
 use crate::ir::{self, FuncSig};
 use crate::spec::{ParamType, Signature, TensorType};
 use tvm_ffi_runtime::abi::symbol;
-
-type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
 
 /// The code behind a wrapper.
 ///
@@ -70,6 +68,11 @@ impl Kernel {
     /// A body, written by `build` into the module of the wrapper each time that it is lowered.
     pub fn body(build: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
         Self::new(KernelCode::Body(Arc::new(build)))
+    }
+
+    /// A body that is shared.
+    pub(super) fn of_body(build: BodyFn) -> Self {
+        Self::new(KernelCode::Body(build))
     }
 
     /// A C function by its symbol, found when the module is linked or loaded.

@@ -7,13 +7,16 @@
 use std::collections::HashMap;
 use std::mem::offset_of;
 
-use super::abi::store_none;
+use super::abi::{PAYLOAD, TYPE_INDEX, store_none};
 use super::capi;
+use super::constants::ConstantPool;
+use super::protocol::{Directive, Field, Piece, helpers};
 use crate::ir::{
-    Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+    ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
+    Type, Value,
 };
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
-use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIByteArray};
+use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIByteArray, TypeIndex};
 
 /// A function that code looks up once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -31,6 +34,14 @@ pub(super) struct Handle {
     pub initialiser: FuncRef,
 }
 
+/// The pointer to a compiler's own state, which a global function gives: its cell, and the function that fills it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    pub cell: DataRef,
+    /// `int32_t fetch(const char* caller)`, which raises an error that names the caller where there is no such pointer.
+    pub fetch: FuncRef,
+}
+
 /// The code of an initialiser that has found nothing under the name, and has raised nothing.
 pub(super) const NOT_FOUND: i64 = 1;
 /// The code of an initialiser that needs the library's context, which nobody has set.
@@ -40,6 +51,8 @@ pub(super) const NO_CONTEXT: i64 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     known: HashMap<Looked, Handle>,
+    /// By the names of the global functions that give them.
+    states: HashMap<String, State>,
     /// In order of their first use.
     order: Vec<Looked>,
     /// `__tvm_ffi__library_ctx`, once something needs it.
@@ -76,6 +89,34 @@ impl Handles {
         handle
     }
 
+    /// The pointer that a global function gives, fetched once for the library. `constants` is the module's pool, which `pool` will hold.
+    ///
+    /// The global function is called outside of the one-time initialiser, whose lock it might otherwise wait for. Of threads that come first
+    /// at once each calls it, and all get the pointer of one of them.
+    pub(super) fn state(
+        &mut self,
+        module: &mut Module,
+        prefix: &str,
+        name: &str,
+        constants: &mut ConstantPool,
+        pool: DataRef,
+    ) -> State {
+        if let Some(known) = self.states.get(name) {
+            return *known;
+        }
+        let handle = self.get(module, prefix, &Looked::Global(name.to_owned()));
+        let cell = self.cell(module, "state", 8);
+        let sig = FuncSig { ret: Some(crate::ir::AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
+        let fetch = module.declare(format!("__tvm_ffi_codegen_fetch_{}", self.cells), sig, Linkage::Local);
+        module.functions[fetch].cold = true;
+        let mut b = FunctionBuilder::new(module, fetch);
+        fetch_state(&mut b, name, handle, cell, constants, pool);
+        b.finish();
+        let state = State { cell, fetch };
+        self.states.insert(name.to_owned(), state);
+        state
+    }
+
     /// A cell of zeros that the library has for itself.
     pub(super) fn cell(&mut self, module: &mut Module, what: &str, bytes: usize) -> DataRef {
         self.cells += 1;
@@ -99,6 +140,7 @@ impl Handles {
     pub(super) fn truncate(&mut self, count: usize) {
         self.known.retain(|_, handle| (handle.initialiser.as_u32() as usize) < count);
         self.order.retain(|looked| self.known.contains_key(looked));
+        self.states.retain(|_, state| (state.fetch.as_u32() as usize) < count);
     }
 
     /// Defines the destructor that gives up all references, if there are any.
@@ -127,6 +169,89 @@ impl Handles {
         b.finish();
         module.destructors.push(func);
     }
+}
+
+/// The code of a [`State::fetch`].
+fn fetch_state(
+    b: &mut FunctionBuilder<'_>,
+    name: &str,
+    handle: Handle,
+    cell: DataRef,
+    constants: &mut ConstantPool,
+    pool: DataRef,
+) {
+    let caller = b.param(0);
+    let mut raise = |b: &mut FunctionBuilder<'_>, kind: &str, before: &str, after: &[Piece<'_>], got: [Value; 2]| {
+        let pieces = [&[Piece::Text(before), Piece::Value(Directive::String, 2)], after].concat();
+        let template = constants.template(kind, &pieces);
+        let slot = b.slot(24, 8);
+        let context = b.stack_addr(slot);
+        for (at, value) in [(0, got[0]), (8, got[1]), (16, caller)] {
+            b.store(value, context, at, MemFlags::ALIGNED);
+        }
+        let (table, template) = (b.data_addr(pool, 0), b.iconst(Type::I32, i64::from(template)));
+        let report = helpers::report(b.module());
+        b.call(report, &[table, template, context])
+    };
+    let mut refused = None;
+    let function = load(b, handle, |b, code| refused = Some((b.current(), code)));
+    if let Some((block, code)) = refused {
+        let here = b.current();
+        b.switch_to(block);
+        let (missing, other) = (b.block(), b.block());
+        let not_found = b.icmp_imm(IntCC::Eq, code, NOT_FOUND);
+        b.branch(not_found, missing, other, Hint::None);
+        b.switch_to(other);
+        b.ret(Some(code));
+        b.switch_to(missing);
+        let zero = b.i64(0);
+        let text = format!("global function `{name}` is not registered, which gives the state of `");
+        let code = raise(b, "RuntimeError", &text, &[Piece::Text("`")], [zero, zero]);
+        b.ret(code);
+        b.switch_to(here);
+    }
+    let any = b.slot(size_of::<TVMFFIAny>() as u32, 8);
+    let any = b.stack_addr(any);
+    store_none(b, any);
+    let (none, count) = (b.ptr_const(0), b.iconst(Type::I32, 0));
+    let call = capi::import(b.module(), capi::FUNCTION_CALL);
+    let (called, failed) = (b.block(), b.block());
+    if let Some(code) = b.call(call, &[function, none, count, any]) {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, called, failed, Hint::Likely);
+        b.switch_to(failed);
+        b.ret(Some(code));
+    }
+    b.switch_to(called);
+    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let pointer = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+    let (right, wrong, there) = (b.block(), b.block(), b.block());
+    let is = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OPAQUE_PTR.0));
+    b.branch(is, right, wrong, Hint::Likely);
+    b.switch_to(right);
+    let filled = b.icmp_imm(IntCC::Ne, pointer, 0);
+    b.branch(filled, there, wrong, Hint::Likely);
+    b.switch_to(wrong);
+    // the message is made before its subject is released
+    let got = b.convert(ConvertOp::SExt, Type::I64, index);
+    let payload = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
+    let before = format!("Mismatched type of result of `{name}`, which gives the state of `");
+    let after =
+        [Piece::Text("`, expected a handle that is not NULL, got "), Piece::Value(Directive::Type, Field::Got as u32)];
+    let code = raise(b, "TypeError", &before, &after, [got, payload]);
+    let (object, plain) = (b.block(), b.block());
+    let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
+    b.branch(is_object, object, plain, Hint::None);
+    b.switch_to(object);
+    let dec_ref = capi::import(b.module(), capi::OBJECT_DEC_REF);
+    b.call(dec_ref, &[pointer]);
+    b.jump(plain, &[]);
+    b.switch_to(plain);
+    b.ret(code);
+    b.switch_to(there);
+    let cell = b.data_addr(cell, 0);
+    b.compare_exchange(cell, none, pointer);
+    leave(b, 0);
 }
 
 fn leave(b: &mut FunctionBuilder<'_>, code: i64) {
@@ -243,4 +368,33 @@ pub(super) fn load(
     b.jump(go_on, &[filled]);
     b.switch_to(go_on);
     function
+}
+
+/// The pointer of a state, once it is fetched for `caller`, a C string. Where it can't be, `failed` is called with the code in a cold block,
+/// which it ends.
+pub(super) fn load_state(
+    b: &mut FunctionBuilder<'_>,
+    state: State,
+    caller: impl FnOnce(&mut FunctionBuilder<'_>) -> Value,
+    failed: impl FnOnce(&mut FunctionBuilder<'_>, Value),
+) -> Value {
+    let cell = b.data_addr(state.cell, 0);
+    let first = b.load_acquire(cell);
+    let (go_on, empty, done, refused) = (b.block(), b.cold_block(), b.cold_block(), b.cold_block());
+    let pointer = b.block_param(go_on, Type::Ptr);
+    let filled = b.icmp_imm(IntCC::Ne, first, 0);
+    b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
+    b.switch_to(empty);
+    let caller = caller(b);
+    if let Some(code) = b.call(state.fetch, &[caller]) {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, done, refused, Hint::Likely);
+        b.switch_to(refused);
+        failed(b, code);
+    }
+    b.switch_to(done);
+    let filled = b.load_acquire(cell);
+    b.jump(go_on, &[filled]);
+    b.switch_to(go_on);
+    pointer
 }

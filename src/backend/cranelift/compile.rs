@@ -7,13 +7,16 @@ use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir as clif;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::UnwindInfo;
+use cranelift_entity::PrimaryMap;
 use cranelift_module::{DataDescription, Init, ModuleReloc, ModuleRelocTarget};
 
 use super::translate::{self, DataPlace, FUNCTIONS, Target};
 use super::worker::Worker;
 use super::{ByLoops, Error};
-use crate::backend::OptLevel;
-use crate::ir::{Data, DataKind, FuncDecl, FuncRef, Function, Linkage, Module, VerifiedModule};
+use crate::backend::{Lines, OptLevel};
+use crate::ir::{
+    Data, DataKind, FuncDecl, FuncRef, Function, Linkage, LocationRef, Module, SourceLocation, VerifiedModule,
+};
 use crate::parallel;
 
 /// The further outputs of [`Compiler::compile`], and its limits.
@@ -49,6 +52,10 @@ pub struct CompiledFunction {
     pub disasm: Option<String>,
     /// Unwind information, if asked for.
     pub unwind: Option<UnwindInfo>,
+    /// The code that was made from lines of a source, in the order of addresses.
+    pub lines: Vec<Lines>,
+    /// The source location that comes first in the function.
+    pub first_location: Option<LocationRef>,
     /// Names are provisional: functions of the IR in namespace 0, the module's data in namespace 1.
     pub(super) relocs: Vec<ModuleReloc>,
 }
@@ -110,6 +117,8 @@ pub struct CompiledModule {
     pub(super) functions: Vec<CompiledFunction>,
     /// All static data. What code refers to is a place in one of these.
     pub(super) data: Vec<CompiledData>,
+    /// The source locations that the code has.
+    pub locations: PrimaryMap<LocationRef, SourceLocation>,
     /// Functions that run at start-up.
     pub(super) constructors: Vec<FuncRef>,
     /// Functions that run when the code goes.
@@ -276,6 +285,7 @@ impl Compiler {
         let mut out = CompiledModule {
             functions: Vec::new(),
             data: self.lay_out_data(module)?,
+            locations: module.locations.clone(),
             constructors: module.constructors.clone(),
             destructors: module.destructors.clone(),
             only_in_objects: module.only_in_objects(),

@@ -59,7 +59,7 @@ impl Defined {
 pub(crate) struct Placed {
     pub(crate) defined: Defined,
     /// Each function's id, that of an import only if it is used.
-    pub(super) ids: Vec<FuncId>,
+    pub(crate) ids: Vec<FuncId>,
     /// The functions that run when the code goes.
     pub(crate) destructors: Vec<FuncId>,
 }
@@ -100,9 +100,22 @@ impl CompiledModule {
     /// A name that the module declares as its own (not `Linkage::Import`) counts as defined, since a
     /// `cranelift_module::Module` doesn't tell.
     pub fn add_to<M: Module + ?Sized>(&self, module: &mut M, bindings: &Bindings) -> Result<Defined, Error> {
+        Ok(self.add_all_to(module, bindings)?.0)
+    }
+
+    /// As [`add_to`](Self::add_to); also gives each function's id, in the order of [`functions`](Self::functions), that of an import only if it
+    /// is used.
+    pub(crate) fn add_all_to<M: Module + ?Sized>(
+        &self,
+        module: &mut M,
+        bindings: &Bindings,
+    ) -> Result<(Defined, Vec<FuncId>), Error> {
         match &self.only_in_objects {
             Some(what) => Err(Error::OnlyInObjects { what: what.clone() }),
-            None => Ok(self.place(module, bindings, false)?.defined),
+            None => {
+                let placed = self.place(module, bindings, false)?;
+                Ok((placed.defined, placed.ids))
+            }
         }
     }
 

@@ -9,10 +9,13 @@
 
 mod codegen;
 mod compile;
+mod debug;
 mod define;
 mod error;
+mod in_memory;
 mod isa;
 mod object;
+mod recorder;
 mod translate;
 mod unwind;
 mod unwind_windows;

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::unwind::UnwindInfo;
 use cranelift_module::default_libcall_names;
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use object::write::{Object, Relocation, SymbolId, SymbolSection};
@@ -11,9 +12,12 @@ use object::{
 };
 use target_lexicon::{Architecture, Environment, Triple};
 
+use super::debug::{self, Described};
+use super::recorder::endian_of;
 use super::unwind::UnwindTables;
-use super::{Bindings, CompiledModule, Error};
-use crate::ir::FuncRef;
+use super::{Bindings, CompiledFunction, CompiledModule, Error};
+use crate::backend::Lines;
+use crate::ir::{FuncRef, LocationRef};
 
 const COFF: target_lexicon::BinaryFormat = target_lexicon::BinaryFormat::Coff;
 
@@ -49,7 +53,8 @@ impl CompiledModule {
         let mut module = ObjectModule::new(builder);
         let ids = self.place(&mut module, &Bindings::new(), true)?.ids;
         let mut unwind = UnwindTables::new(&*isa);
-        let tables: Vec<_> = self.functions.iter_mut().map(|f| (f.unwind.take(), f.code.len() as u32)).collect();
+        let tables: Vec<_> = self.functions.iter_mut().map(Tables::take).collect();
+        let locations = std::mem::take(&mut self.locations);
         let constructors = std::mem::take(&mut self.constructors);
         let destructors = std::mem::take(&mut self.destructors);
         let variables = if triple.binary_format == COFF { self.zeros(&triple)? } else { Vec::new() };
@@ -61,13 +66,17 @@ impl CompiledModule {
         drop(self);
 
         let mut product = module.finish();
-        for (&id, (info, len)) in ids.iter().zip(tables) {
+        let mut described = Vec::new();
+        for (&id, Tables { unwind: info, size, lines, first }) in ids.iter().zip(tables) {
             if let Some(info) = info {
-                let symbol = product.function_symbol(id);
-                unwind.add(symbol, info, len);
+                unwind.add(product.function_symbol(id), info, size);
+            }
+            if let Some(first) = first {
+                described.extend(Described::new(product.function_symbol(id), size, lines, first));
             }
         }
         let object = &mut product.object;
+        debug::write(object, endian_of(&*isa), &locations, &described).map_err(|reason| refused(&triple, reason))?;
         let failed = |e: object::write::Error| refused(&triple, e.to_string());
         unwind.write(object).map_err(|reason| refused(&triple, reason))?;
         let symbols = |functions: &[FuncRef]| -> Vec<SymbolId> {
@@ -78,6 +87,21 @@ impl CompiledModule {
         share_variables(object, &variables);
         add_exports(object, &triple, &exports);
         object.write().map_err(failed)
+    }
+}
+
+/// The parts of a function that its tables are made from.
+struct Tables {
+    unwind: Option<UnwindInfo>,
+    size: u32,
+    lines: Vec<Lines>,
+    first: Option<LocationRef>,
+}
+
+impl Tables {
+    fn take(function: &mut CompiledFunction) -> Self {
+        let (unwind, lines) = (function.unwind.take(), std::mem::take(&mut function.lines));
+        Tables { unwind, size: function.code.len() as u32, lines, first: function.first_location }
     }
 }
 

@@ -9,14 +9,14 @@ use std::cell::OnceCell;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::packed_option::PackedOption;
 use cranelift_codegen::ir::{
-    self as clif, BlockArg, ExtFuncData, ExternalName, GlobalValueData, InstBuilder, MemFlagsData, StackSlotData,
-    StackSlotKind, UserExternalName, condcodes, types,
+    self as clif, BlockArg, ExtFuncData, ExternalName, GlobalValueData, InstBuilder, MemFlagsData, SourceLoc,
+    StackSlotData, StackSlotKind, UserExternalName, condcodes, types,
 };
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_entity::{EntityRef, SecondaryMap};
 
 use crate::ir::{
-    BinaryOp, Block, BlockCall, ConvertOp, Extension, FloatCC, FuncRef, FuncSig, Function, Hint, IntCC, Linkage,
+    BinaryOp, Block, BlockCall, ConvertOp, Extension, FloatCC, FuncRef, FuncSig, Function, Hint, Inst, IntCC, Linkage,
     MemFlags, Module, Op, SigRef, StackSlot, Terminator, Type, UnaryOp, Value,
 };
 
@@ -186,7 +186,14 @@ pub(super) fn translate(cx: Context<'_>, body: &Function, func: &mut clif::Funct
             scratch.values[param] = value.into();
         }
     }
-    let mut t = Translator { cx, body, pos: FuncCursor::new(func), s: scratch, result_to };
+    let located = !cx.module.locations.is_empty();
+    let mut pos = FuncCursor::new(func);
+    if located {
+        // Cranelift counts locations from the first that it is told of, and the one that means none is no start.
+        pos.set_srcloc(SourceLoc::new(0));
+        pos.set_srcloc(SourceLoc::default());
+    }
+    let mut t = Translator { cx, body, pos, s: scratch, result_to, located };
     t.visit(entry);
     while let Some(block) = t.s.pending.pop() {
         t.block(block);
@@ -211,6 +218,8 @@ struct Translator<'a> {
     s: &'a mut Scratch,
     /// Where the function writes a struct that it returns.
     result_to: Option<clif::Value>,
+    /// Whether any instruction of the module has a source location.
+    located: bool,
 }
 
 impl Translator<'_> {
@@ -233,7 +242,13 @@ impl Translator<'_> {
             self.pos.func.layout.set_cold(new);
         }
         self.pos.goto_bottom(new);
+        if self.located {
+            self.pos.set_srcloc(SourceLoc::default());
+        }
         for &inst in &data.insts {
+            if self.located {
+                self.locate(inst);
+            }
             let inst = &self.body.insts[inst];
             let value = self.op(&inst.op);
             if let (Some(result), Some(value)) = (inst.result, value) {
@@ -276,6 +291,13 @@ impl Translator<'_> {
                 self.pos.ins().trap(clif::TrapCode::INTEGER_OVERFLOW);
             }
         }
+    }
+
+    /// What follows is code of this instruction, a block's end that of the last one before it.
+    fn locate(&mut self, inst: Inst) {
+        let location = self.body.locations[inst].expand();
+        let location = location.map_or_else(SourceLoc::default, |location| SourceLoc::new(location.as_u32()));
+        self.pos.set_srcloc(location);
     }
 
     /// Notes that a look-up has failed that can't fail: the function ends in an error, whatever its code is.

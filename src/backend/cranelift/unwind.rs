@@ -1,8 +1,8 @@
 //! Unwind tables of an object file: `.eh_frame` (ELF, and Mach-O's `__eh_frame`), `.pdata` and `.xdata` (COFF).
 
-use cranelift_codegen::gimli::write::{
-    Address, CieId, EhFrame, EndianVec, FrameTable, RelocateWriter, Relocation as FrameRelocation, RelocationTarget,
-};
+use super::recorder::{Recorder, endian_of};
+use super::unwind_windows::unwind_info;
+use cranelift_codegen::gimli::write::{Address, CieId, DebugFrame, EhFrame, FrameTable, RelocationTarget};
 use cranelift_codegen::gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, DwEhPe, RunTimeEndian};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::isa::unwind::{UnwindInfo, winx64};
@@ -11,9 +11,6 @@ use object::{
     BinaryFormat, RelocationEncoding, RelocationFlags, RelocationKind, SectionKind, SymbolFlags, SymbolKind,
     SymbolScope, macho,
 };
-use target_lexicon::Endianness;
-
-use super::unwind_windows::unwind_info;
 
 /// Unwind information of an object's functions, until all of them are defined.
 pub(super) struct UnwindTables {
@@ -36,11 +33,7 @@ impl UnwindTables {
                 if macho { DW_EH_PE_pcrel } else { DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0) };
             frames.add_cie(cie)
         });
-        let endian = match isa.triple().endianness() {
-            Ok(Endianness::Big) => RunTimeEndian::Big,
-            _ => RunTimeEndian::Little,
-        };
-        UnwindTables { frames, cie, endian, symbols: Vec::new(), windows: Vec::new() }
+        UnwindTables { frames, cie, endian: endian_of(isa), symbols: Vec::new(), windows: Vec::new() }
     }
 
     /// Adds a function of `len` bytes. What the target has no tables for is left out.
@@ -67,11 +60,30 @@ impl UnwindTables {
         Ok(())
     }
 
+    /// Writes `.debug_frame`, which no loader and no unwinder of a program looks at, only a debugger.
+    pub(super) fn write_for_debugger(&self, object: &mut Object<'_>) -> Result<(), String> {
+        let mut frames = DebugFrame(Recorder::new(self.endian));
+        self.frames.write_debug_frame(&mut frames).map_err(|e| e.to_string())?;
+        let Recorder { bytes, relocations } = frames.0;
+        let section = object.add_section(Vec::new(), b".debug_frame".to_vec(), SectionKind::Debug);
+        object.append_section_data(section, bytes.slice(), 8);
+        for relocation in relocations {
+            let (symbol, addend) = match relocation.target {
+                RelocationTarget::Symbol(index) => (self.symbols[index], relocation.addend),
+                RelocationTarget::Section(_) => (object.section_symbol(section), relocation.addend),
+            };
+            let (kind, encoding, size) = (RelocationKind::Absolute, RelocationEncoding::Generic, 8 * relocation.size);
+            let flags = RelocationFlags::Generic { kind, encoding, size };
+            let relocation = Relocation { offset: relocation.offset as u64, symbol, addend, flags };
+            object.add_relocation(section, relocation).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
     fn write_frames(&self, object: &mut Object<'_>) -> Result<(), String> {
-        let writer = FrameWriter { bytes: EndianVec::new(self.endian), relocations: Vec::new() };
-        let mut frames = EhFrame(writer);
+        let mut frames = EhFrame(Recorder::new(self.endian));
         self.frames.write_eh_frame(&mut frames).map_err(|e| e.to_string())?;
-        let FrameWriter { bytes, relocations } = frames.0;
+        let Recorder { bytes, relocations } = frames.0;
         let section = object.section_id(StandardSection::EhFrame);
         object.append_section_data(section, bytes.slice(), 8);
         // Mach-O has no relative relocation of data, only differences of symbols.
@@ -134,27 +146,5 @@ impl UnwindTables {
             }
         }
         Ok(())
-    }
-}
-
-/// Takes what gimli writes, with its relocations.
-struct FrameWriter {
-    bytes: EndianVec<RunTimeEndian>,
-    relocations: Vec<FrameRelocation>,
-}
-
-impl RelocateWriter for FrameWriter {
-    type Writer = EndianVec<RunTimeEndian>;
-
-    fn writer(&self) -> &Self::Writer {
-        &self.bytes
-    }
-
-    fn writer_mut(&mut self) -> &mut Self::Writer {
-        &mut self.bytes
-    }
-
-    fn relocate(&mut self, relocation: FrameRelocation) {
-        self.relocations.push(relocation);
     }
 }

@@ -5,13 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use cranelift_codegen::CodegenError;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::{Final, MachSrcLoc};
 use cranelift_module::{FuncId, ModuleReloc};
 
 use super::Error;
 use super::compile::{CompiledFunction, Options};
 use super::translate::{self, Scratch};
-use crate::backend::CACHE_LINE;
-use crate::ir::{FuncDecl, FuncRef, Function, Linkage};
+use crate::backend::{CACHE_LINE, Lines};
+use crate::ir::{FuncDecl, FuncRef, Function, Linkage, LocationRef};
 
 /// A worker that has compiled functions of more instructions than this is not kept: it holds too much memory.
 const LARGE: usize = 20_000;
@@ -60,6 +61,11 @@ impl Worker {
             cold: decl.cold,
             disasm: None,
             unwind: None,
+            lines: Vec::new(),
+            first_location: match cx.module.locations.is_empty() {
+                true => None,
+                false => decl.body.as_ref().and_then(Function::first_location),
+            },
             relocs: Vec::new(),
         };
         if let Some(body) = &decl.body {
@@ -138,6 +144,7 @@ impl Worker {
         let id = FuncId::from_u32(func.as_u32());
         out.relocs =
             code.buffer.relocs().iter().map(|r| ModuleReloc::from_mach_reloc(r, &self.context.func, id)).collect();
+        out.lines = lines(code.buffer.get_srclocs_sorted());
         if let (Some(text), Some(vcode)) = (&mut out.disasm, &code.vcode) {
             text.push('\n');
             text.push_str(vcode);
@@ -151,6 +158,19 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// The lines of a function's code. Cranelift begins a range anew where it has moved values in between.
+fn lines(ranges: &[MachSrcLoc<Final>]) -> Vec<Lines> {
+    let mut lines: Vec<Lines> = Vec::new();
+    for range in ranges.iter().filter(|range| !range.loc.is_default() && range.start < range.end) {
+        let location = LocationRef::from_u32(range.loc.bits());
+        match lines.last_mut() {
+            Some(last) if last.location == location && last.end == range.start => last.end = range.end,
+            _ => lines.push(Lines { start: range.start, end: range.end, location }),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use inkwell::llvm_sys::core::{
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
-use target_lexicon::Endianness;
+use target_lexicon::{BinaryFormat, Endianness};
 
 use super::translate::{ModuleTranslator, Surroundings};
 use super::{Error, Target};
@@ -42,6 +42,8 @@ pub struct Options {
     /// For an object file that is linked: loops don't become calls of the C library (`strlen`, `memset`), and where a linker
     /// has to be told what a library exports, it is told. Code is better by a little, and takes a little longer.
     pub for_linker: bool,
+    /// Put all code into one section, where that is not done anyway: whoever knows the address of one function knows them all.
+    pub one_section: bool,
 }
 
 /// Machine code of a whole module.
@@ -145,6 +147,11 @@ impl Compiler {
             let no_builtins = context.create_string_attribute("no-builtins", "");
             for function in translator.added.iter().filter(|f| f.count_basic_blocks() > 0) {
                 function.add_attribute(AttributeLoc::Function, no_builtins);
+            }
+        }
+        if options.one_section && self.target.format() == BinaryFormat::Elf {
+            for function in translator.added.iter().filter(|f| f.count_basic_blocks() > 0) {
+                function.as_global_value().set_section(Some(".text"));
             }
         }
         // The passes take a malformed module for granted and crash on it.

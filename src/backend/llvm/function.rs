@@ -10,8 +10,9 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PhiValue, PointerValue};
 
+use super::debug::Scope;
 use super::translate::ModuleTranslator;
-use crate::ir::{Block, BlockCall, Function, Hint, Terminator, Value};
+use crate::ir::{Block, BlockCall, Function, Hint, Inst, Terminator, Value};
 
 /// Why a function can't be built: a mistake of this library, as a rule.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,8 @@ pub(super) struct FunctionTranslator<'t, 'a, 'ctx> {
     phis: SecondaryMap<Block, Vec<PhiValue<'ctx>>>,
     pub(super) slots: Vec<PointerValue<'ctx>>,
     trap: Option<BasicBlock<'ctx>>,
+    /// What source locations of the function are in, if the module has any.
+    scope: Option<Scope<'ctx>>,
 }
 
 /// Translates a body into a function that has none yet.
@@ -46,6 +49,7 @@ pub(super) fn translate<'ctx>(
     body: &Function,
     function: FunctionValue<'ctx>,
     invariant: bool,
+    scope: Option<Scope<'ctx>>,
 ) -> Built<()> {
     let builder = m.context.create_builder();
     let mut t = FunctionTranslator {
@@ -59,7 +63,9 @@ pub(super) fn translate<'ctx>(
         phis: SecondaryMap::new(),
         slots: Vec::new(),
         trap: None,
+        scope,
     };
+    t.locate(None);
     let order = order(body);
     t.make_blocks(&order)?;
     for block in order {
@@ -128,7 +134,9 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
     fn block(&mut self, block: Block) -> Built<()> {
         let data = &self.body.blocks[block];
         self.builder.position_at_end(self.target(block)?);
+        self.locate(None);
         for &inst in &data.insts {
+            self.locate(Some(inst));
             let inst = &self.body.insts[inst];
             let value = self.op(&inst.op)?;
             if let Some(result) = inst.result {
@@ -164,6 +172,14 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
             }
         }
         Ok(())
+    }
+
+    /// What follows is code of this instruction, a block's end that of the last one before it.
+    fn locate(&mut self, inst: Option<Inst>) {
+        if let (Some(debug), Some(scope)) = (&mut self.m.debug, &mut self.scope) {
+            let location = inst.and_then(|inst| self.body.locations[inst].expand());
+            self.builder.set_current_debug_location(debug.location(scope, location));
+        }
     }
 
     /// A hint, or what the blocks' coldness says.

@@ -5,6 +5,7 @@
 
 mod codegen;
 mod compile;
+mod debug;
 mod define;
 mod error;
 mod facts;

@@ -10,6 +10,7 @@ use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
 use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, GlobalValue, PointerValue, UnnamedAddress};
 use target_lexicon::BinaryFormat;
 
+use super::debug::DebugInfo;
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
@@ -27,6 +28,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     pub(super) x86_64: bool,
     pub(super) types: Types<'ctx>,
     pub(super) facts: Facts<'ctx>,
+    /// What says from which lines code was made, if the module has source locations.
+    pub(super) debug: Option<DebugInfo<'a, 'ctx>>,
     functions: SecondaryMap<FuncRef, Option<FunctionValue<'ctx>>>,
     data: SecondaryMap<DataRef, Option<PointerValue<'ctx>>>,
     /// Whether the linker has to be told what a library exports, as on Windows.
@@ -64,6 +67,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             x86_64: false,
             types,
             facts: Facts::new(context, &types),
+            debug: DebugInfo::new(ir, module, &types),
             functions: SecondaryMap::new(),
             data: SecondaryMap::new(),
             exports: false,
@@ -103,7 +107,11 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             let (Some(body), Some(function)) = (&decl.body, self.functions[func]) else { continue };
             // Once inlined, a load stands among its caller's stores, and what the IR promised held for the callee alone.
             let invariant = surroundings.alone && !called[func];
-            function::translate(self, body, function, invariant)?;
+            let scope = self.debug.as_mut().map(|debug| debug.define(decl, body, function));
+            function::translate(self, body, function, invariant, scope)?;
+        }
+        if let Some(debug) = &self.debug {
+            debug.finish();
         }
         for (data, _) in self.ir.data.iter().filter(|(_, data)| data.kind == DataKind::Variable) {
             self.data(data);

@@ -304,7 +304,7 @@ fn objects_for_other_machines() {
             let mut module = module();
             add_destructors(&mut module);
             // zeros are all that COFF shares
-            let variable = module.data.keys().last().unwrap();
+            let variable = module.data.keys().next_back().unwrap();
             module.data[variable].bytes = vec![0; 8];
             module.endianness = target.endianness().unwrap();
             let options = ObjectOptions {

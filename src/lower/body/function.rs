@@ -2,6 +2,8 @@
 //! convention `flat`, with the facts that the signature vouches for.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::ir::{
     AbiParam, BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
@@ -17,6 +19,7 @@ use crate::lower::unit::{Pool, Unit};
 use crate::lower::value::ValueChecks;
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
 
+use super::Body;
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
 use super::exits::Exits;
 use super::expr::Scope;
@@ -47,8 +50,14 @@ pub(super) struct BodyLowerer<'m> {
     pub exits: Exits,
     /// The calls of functions by their symbols.
     pub symbol_calls: Vec<SymbolCall>,
-    /// The caller's own arguments, if the body passes any of them on: the function's last parameter.
-    pub originals: Option<Value>,
+    /// The symbol of the wrapper, which the symbols of its parts begin with.
+    pub wrapper: &'m str,
+    /// The types of the values that the function has captured, if it is a closure's.
+    pub captured: &'m [ParamType],
+    /// The function's last parameters, each there once the body has needed it.
+    pub extras: Vec<(Extra, Value)>,
+    /// The closures that the body makes.
+    pub closures: Vec<Closure>,
     /// The owned values that have been moved, by their addresses.
     pub moved: Vec<Value>,
     /// The checks of values that calls have returned.
@@ -63,11 +72,50 @@ pub(super) struct BodyLowerer<'m> {
     fail_of_many: HashMap<Option<Block>, (Block, StackSlot)>,
 }
 
+/// A parameter that a body's function has only if the body needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) enum Extra {
+    /// The address of the caller's own arguments.
+    Originals,
+    /// The handle of the function object: of a closure, the array of the values that it has captured.
+    Handle,
+}
+
+/// A function that a body makes, to be lowered behind the body's own.
+pub(in crate::lower) struct Closure {
+    /// Declared with the prototype of TVM FFI functions.
+    pub func: FuncRef,
+    pub symbol: String,
+    pub signature: Signature,
+    pub build: BodyFn,
+    /// The types of the values that it captures.
+    pub captured: Vec<ParamType>,
+}
+
+impl fmt::Debug for Closure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Closure({})", self.symbol)
+    }
+}
+
+/// A body as it is stated.
+pub(in crate::lower) type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
+
+/// Where a body stands.
+#[derive(Clone, Copy)]
+pub(in crate::lower) struct Place<'a> {
+    /// The symbol of its wrapper.
+    pub wrapper: &'a str,
+    /// The types of the values that the function has captured, if it is a closure's.
+    pub captured: &'a [ParamType],
+}
+
 /// The module's own things that a body has changed, apart from functions.
 pub(super) struct Built<R> {
     pub func: FuncRef,
-    /// Whether the function takes the caller's own arguments, as its last parameter.
-    pub takes_originals: bool,
+    /// The function's last parameters, beyond those of convention `flat`.
+    pub extras: Vec<Extra>,
+    pub closures: Vec<Closure>,
     pub symbol_calls: Vec<SymbolCall>,
     /// Whether the function calls `bind` whatever it does.
     pub always_binds: bool,
@@ -75,12 +123,12 @@ pub(super) struct Built<R> {
 }
 
 /// A name that no signature gives a wrapper.
-pub(super) fn symbol(signature: &Signature) -> String {
-    format!("{}-body", signature.symbol())
+pub(super) fn symbol(place: Place<'_>) -> String {
+    format!("{}-body", place.wrapper)
 }
 
 /// Declares the function. It gives a status, and takes the result's address last if there is a result.
-fn declare(module: &mut Module, signature: &Signature) -> FuncRef {
+fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> FuncRef {
     let mut sig = flat_signature(signature, KernelReturn::Status);
     let mut facts = Vec::new();
     // only of what comes first, one C parameter for each: facts of others would need their places
@@ -102,7 +150,7 @@ fn declare(module: &mut Module, signature: &Signature) -> FuncRef {
         facts.pop();
         facts.push(abi::result_facts());
     }
-    let func = module.declare(symbol(signature), sig, Linkage::Local);
+    let func = module.declare(symbol(place), sig, Linkage::Local);
     module.functions[func].param_facts = facts;
     func
 }
@@ -171,9 +219,10 @@ impl FlatValues {
 pub(super) fn define<R>(
     into: &mut Unit,
     signature: &Signature,
+    place: Place<'_>,
     build: impl FnOnce(&mut BodyLowerer<'_>, &Args) -> R,
 ) -> Built<R> {
-    let func = declare(&mut into.module, signature);
+    let func = declare(&mut into.module, signature, place);
     let mut l = BodyLowerer {
         b: FunctionBuilder::new(&mut into.module, func),
         pool: &mut into.pool,
@@ -184,7 +233,10 @@ pub(super) fn define<R>(
         result: None,
         exits: Exits::default(),
         symbol_calls: Vec::new(),
-        originals: None,
+        wrapper: place.wrapper,
+        captured: place.captured,
+        extras: Vec::new(),
+        closures: Vec::new(),
         moved: Vec::new(),
         checks: ValueChecks::default(),
         scratch_bytes: 0,
@@ -194,14 +246,15 @@ pub(super) fn define<R>(
     };
     let args = l.args(signature);
     let result = build(&mut l, &args);
-    let (takes_originals, symbol_calls) = (l.originals.is_some(), std::mem::take(&mut l.symbol_calls));
+    let extras: Vec<Extra> = l.extras.iter().map(|(extra, _)| *extra).collect();
+    let (symbol_calls, closures) = (std::mem::take(&mut l.symbol_calls), std::mem::take(&mut l.closures));
     let always_binds = l.checks.always_binds();
     let func = l.b.finish();
-    if takes_originals {
+    if !extras.is_empty() {
         let decl = &mut into.module.functions[func];
         decl.param_facts.resize(decl.signature.params.len(), PointerFacts::NONE);
     }
-    Built { func, takes_originals, symbol_calls, always_binds, result }
+    Built { func, extras, closures, symbol_calls, always_binds, result }
 }
 
 impl BodyLowerer<'_> {

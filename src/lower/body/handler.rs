@@ -227,6 +227,34 @@ impl Body<'_> {
         });
     }
 
+    /// The opaque pointer to the compiler's own state, which the global function `name` returns: `mylang.get_global_state`. It is fetched once for the whole
+    /// library, and isn't NULL.
+    pub fn env_state(&self, name: &str) -> Expr<'_> {
+        if name.is_empty() || name.contains('\0') {
+            self.mistake("env_state", "the name is empty or holds a NUL byte");
+            return self.placeholder(ScalarType::Handle);
+        }
+        let value = self.value(|l| {
+            let state = l.handles.state(l.b.module(), l.prefix, name, &mut l.pool.constants, l.pool.data);
+            let caller = l.pool.constants.text(&l.signature.to_string());
+            let (data, mut refused) = (l.pool.data, None);
+            let pointer = crate::lower::once::load_state(
+                &mut l.b,
+                state,
+                |b| b.data_addr(data, caller),
+                |b, code| refused = Some((b.current(), code)),
+            );
+            if let Some((block, code)) = refused {
+                let here = l.b.current();
+                l.b.switch_to(block);
+                l.exit(code);
+                l.b.switch_to(here);
+            }
+            pointer
+        });
+        self.expr(value, ScalarType::Handle)
+    }
+
     /// Raises a `RecursionError` where more than `most` calls of this function are under way, in all threads together. It is stated at the beginning
     /// of a body that may call itself without end, so that the error comes before the stack is gone.
     pub fn limit_recursion(&self, most: u32) {

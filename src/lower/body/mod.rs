@@ -8,6 +8,7 @@ mod arena;
 mod args;
 mod builder;
 mod calls;
+mod closure;
 mod control;
 mod exits;
 mod expr;
@@ -41,41 +42,54 @@ use arena::Arena;
 use args::Args;
 use builder::BuildState;
 use function::BodyLowerer;
+pub(super) use function::{BodyFn, Closure, Extra, Place};
 
 /// What a body has become.
 pub(super) enum Code {
     /// A function of the module.
     Function {
         func: FuncRef,
-        /// Whether it takes the address of the caller's own arguments, as its last parameter.
-        takes_originals: bool,
+        /// Its last parameters, beyond those of convention `flat`.
+        extras: Vec<Extra>,
     },
     /// Code without branches, which the wrapper takes in.
     Straight(ir::Function),
 }
 
+/// A body that is lowered, with the closures that it makes.
+pub(super) struct Lowered {
+    pub code: Code,
+    pub closures: Vec<Closure>,
+}
+
 /// Defines the function of a body; the wrapper calls it with its checked arguments.
-pub(super) fn lower(into: &mut Unit, signature: &Signature, build: &dyn Fn(&Body<'_>)) -> Result<Code, LowerError> {
-    let taken = into.module.function_named(&function::symbol(signature)).is_some();
+pub(super) fn lower(
+    into: &mut Unit,
+    signature: &Signature,
+    place: Place<'_>,
+    build: &dyn Fn(&Body<'_>),
+) -> Result<Lowered, LowerError> {
+    let taken = into.module.function_named(&function::symbol(place)).is_some();
     if taken {
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
     }
     let declared = into.module.functions.len();
-    let built = function::define(into, signature, |l, args| fill(l, signature, args, build));
+    let built = function::define(into, signature, place, |l, args| fill(l, signature, args, build));
     built.result?;
-    let func = built.func;
+    let (func, closures) = (built.func, built.closures);
     into.symbol_calls.extend(built.symbol_calls);
     into.always_binds |= built.always_binds;
     // what it calls is declared behind it, and stays
     let alone = into.module.functions.len() == declared + 1;
-    match &mut into.module.functions[func].body {
+    let code = match &mut into.module.functions[func].body {
         Some(body) if body.is_straight() && alone => {
             let body = std::mem::take(body);
             into.module.truncate_functions(declared);
-            Ok(Code::Straight(body))
+            Code::Straight(body)
         }
-        _ => Ok(Code::Function { func, takes_originals: built.takes_originals }),
-    }
+        _ => Code::Function { func, extras: built.extras },
+    };
+    Ok(Lowered { code, closures })
 }
 
 /// Builds the body at the lowerer's current block and returns from the function.

@@ -4,8 +4,8 @@ use super::args::{Args, Origin};
 use super::calls::{ArgKind, Call, CallArg, CallResult, Callee, KnownOwned, Owned, Target, placeholder};
 use super::control::unreachable;
 use super::exits::Held;
-use super::expr::{Operand, Ops};
-use super::function::{BodyLowerer, Failure, FlatValues};
+use super::expr::{Operand, Ops, Scope};
+use super::function::{BodyLowerer, Extra, Failure, FlatValues};
 use super::param::ParamRef;
 use super::views;
 use crate::ir::{BinaryOp, DataRef, FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
@@ -27,7 +27,7 @@ use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex, symbol};
 const SMALL: usize = 7;
 
 /// An argument that is ready to be stored.
-enum Packed {
+pub(super) enum Packed {
     Scalar(ScalarType, Value),
     /// A type index with its payload.
     Of(TypeIndex, Value),
@@ -60,9 +60,14 @@ impl BodyLowerer<'_> {
         ffi_call::any_slot(&mut self.b)
     }
 
-    /// The address of the caller's own arguments.
-    fn originals(&mut self) -> Value {
-        *self.originals.get_or_insert_with(|| self.b.add_param(Type::Ptr))
+    /// A parameter that the body's function has from now on.
+    pub(super) fn extra(&mut self, extra: Extra) -> Value {
+        if let Some((_, known)) = self.extras.iter().find(|(known, _)| *known == extra) {
+            return *known;
+        }
+        let value = self.b.add_param(Type::Ptr);
+        self.extras.push((extra, value));
+        value
     }
 
     /// The address of the caller's own argument at a path: a parameter, or an item of a tuple.
@@ -73,7 +78,7 @@ impl BodyLowerer<'_> {
             return Err(format!("`{path}` is no argument"));
         };
         let ty = self.signature.passed().nth(index).map(|param| param.ty.clone()).unwrap_or(ParamType::Any);
-        let base = self.originals();
+        let base = self.extra(Extra::Originals);
         let base = self.b.ptr_add_imm(base, index as i64 * i64::from(ANY_SIZE));
         self.item(base, items, &ty)
     }
@@ -186,7 +191,7 @@ impl BodyLowerer<'_> {
     }
 
     /// The value that a function of the runtime makes of arguments, held from now on.
-    fn made_by(&mut self, global: &str, args: &[Packed]) -> Value {
+    pub(super) fn made_by(&mut self, global: &str, args: &[Packed]) -> Value {
         let function = self.global(global);
         let any = self.any_slot();
         let code = self.call_function(function, args, any);
@@ -411,7 +416,7 @@ fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Option<Packed
     }
 }
 
-fn evaluate_all(body: &dyn Ops, operation: &str, args: &[CallArg<'_>]) -> Option<Vec<Packed>> {
+pub(super) fn evaluate_all(body: &dyn Ops, operation: &str, args: &[CallArg<'_>]) -> Option<Vec<Packed>> {
     args.iter().map(|arg| evaluate(body, operation, arg)).collect()
 }
 
@@ -653,19 +658,31 @@ pub(super) fn return_value<'b>(body: &'b dyn Ops, value: CallArg<'b>) {
 impl BodyLowerer<'_> {
     /// The parts of an owned value, by the type that it has to have.
     fn checked_value(&mut self, owned: Owned<'_>, path: &str, ty: &ParamType) -> Result<Args, String> {
-        let mut args = Args::of_value(path, ty, owned.scope);
-        args.any = Some(owned.any);
-        let known = self.known_symbols(ty);
-        let known: Vec<Known<'_>> =
-            known.iter().map(|(name, origin, value)| Known { name, origin, value: *value }).collect();
         let expected = Expected {
             values: vec![(path.to_owned(), ty.clone())],
             place: format!("called by `{}`", self.signature),
             dtype_policy: self.signature.dtype_policy(),
-            known,
+            known: Vec::new(),
         };
+        self.checked_values(expected, owned.any, path, ty, owned.scope)
+    }
+
+    /// The parts of the value at an address, by the type that it has to have, in a function that knows its own symbols.
+    pub(super) fn checked_values(
+        &mut self,
+        expected: Expected<'static>,
+        any: Value,
+        path: &str,
+        ty: &ParamType,
+        scope: Scope,
+    ) -> Result<Args, String> {
+        let mut args = Args::of_value(path, ty, scope);
+        args.any = Some(any);
+        let known = self.known_symbols(ty);
+        let known = known.iter().map(|(name, origin, value)| Known { name, origin, value: *value });
+        let expected = expected.knowing(known);
         let mut refused = None;
-        let checked = self.checks.check(&mut self.b, self.pool, &expected, owned.any, |b, code| {
+        let checked = self.checks.check(&mut self.b, self.pool, &expected, any, |b, code| {
             refused = Some((b.current(), code));
         })?;
         if let Some((block, code)) = refused {

@@ -8,9 +8,9 @@ mod originals;
 mod result;
 mod slow_path;
 
-use super::body::{self, Code};
+use super::body::{self, Closure, Code, Extra, Place};
 use super::convention::{Convention, KernelReturn, writes_result};
-use super::encode::{self, Options, Scratch};
+use super::encode::{self, Encoded, Options, Scratch};
 use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::ffi_call;
@@ -25,9 +25,44 @@ use originals::Originals;
 use result::{BoundScratch, Owned};
 use slow_path::{Prologue, Route, SlowPath};
 
-/// Lowers a wrapper into the unit.
+/// Lowers a wrapper into the unit, and the closures that its body makes.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
     let plan = Plan::new(signature, kernel.stated_convention());
+    let descriptor = describe(into, &plan)?;
+    let symbol = into.symbol(signature);
+    let mut closures = Vec::new();
+    let body = match &kernel.code {
+        KernelCode::Body(build) => {
+            // parts of a system library's functions have no prefix
+            let place = Place { wrapper: &signature.symbol(), captured: &[] };
+            let lowered = body::lower(into, signature, place, &**build)?;
+            closures = lowered.closures;
+            Some(lowered.code)
+        }
+        _ => None,
+    };
+    let func = into.module.export(symbol, ffi_call::safe_call_signature());
+    define(into, func, plan, descriptor, kernel, body)?;
+    // closures may make closures
+    while let Some(closure) = closures.pop() {
+        let Closure { func, symbol, signature, build, captured } = closure;
+        let kernel = Kernel::of_body(build);
+        kernel.check(&signature)?;
+        let KernelCode::Body(build) = &kernel.code else { continue };
+        // the handle is the closure's own, in which the slow path can't pass anything
+        let plan = Plan { binds_first: true, ..Plan::new(&signature, kernel.stated_convention()) };
+        let descriptor = describe(into, &plan)?;
+        let place = Place { wrapper: &symbol, captured: &captured };
+        let lowered = body::lower(into, &signature, place, &**build)?;
+        closures.extend(lowered.closures);
+        define(into, func, plan, descriptor, &kernel, Some(lowered.code))?;
+    }
+    Ok(func)
+}
+
+/// Writes the descriptor of a signature.
+fn describe(into: &mut Unit, plan: &Plan<'_>) -> Result<Encoded, LowerError> {
+    let signature = plan.signature;
     let options = Options { fold_all: plan.convention == Convention::DlTensor, forward_args: plan.forward_args };
     let descriptor = encode::encode(&mut into.pool.constants, signature, &plan.devices, options)?;
     if descriptor.scratch.bytes > Scratch::MOST {
@@ -35,16 +70,26 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
         let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
         return Err(LowerError::TooLarge { function, bytes, most: Scratch::MOST, largest });
     }
-    let body = match &kernel.code {
-        KernelCode::Body(build) => Some(body::lower(into, signature, &**build)?),
-        _ => None,
-    };
+    Ok(descriptor)
+}
+
+/// Defines a wrapper that is declared.
+fn define(
+    into: &mut Unit,
+    func: FuncRef,
+    plan: Plan<'_>,
+    descriptor: Encoded,
+    kernel: &Kernel,
+    body: Option<Code>,
+) -> Result<(), LowerError> {
+    let signature = plan.signature;
     into.always_binds |= plan.binds_first;
-    let func = into.module.export(into.symbol(signature), ffi_call::safe_call_signature());
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
     let originals = match &body {
-        Some(Code::Function { takes_originals: true, .. }) => Some(Originals::new(signature, pool)),
+        Some(Code::Function { extras, .. }) if extras.contains(&Extra::Originals) => {
+            Some(Originals::new(signature, pool))
+        }
         _ => None,
     };
     let bind = helpers::bind(module);
@@ -75,7 +120,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     }
     let finished = cx.checks.finish();
     b.finish();
-    finished.map(|()| func).map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
+    finished.map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
 }
 
 /// A wrapper whose kernel takes the argument array.
@@ -177,11 +222,18 @@ fn call_body(
         None if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) => args.push(c.b.param(3)),
         None => {}
     }
-    if let Some(originals) = body.originals {
-        let (caller, count) = (c.b.param(1), c.b.param(2));
-        args.push(match prologue.bound {
-            Some(_) => originals.array(c.b, caller, count),
-            None => originals::of_this_call(c.b, has_result),
+    let extras = match &body.code {
+        Code::Function { extras, .. } => extras.as_slice(),
+        Code::Straight(_) => &[],
+    };
+    for extra in extras {
+        args.push(match (extra, body.originals, prologue.bound) {
+            (Extra::Originals, Some(originals), Some(_)) => {
+                let (caller, count) = (c.b.param(1), c.b.param(2));
+                originals.array(c.b, caller, count)
+            }
+            (Extra::Originals, ..) => originals::of_this_call(c.b, has_result),
+            (Extra::Handle, ..) => c.b.param(0),
         });
     }
     let owned = Owned { written, ..owned };

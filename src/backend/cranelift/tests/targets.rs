@@ -1,6 +1,7 @@
 use std::str::FromStr;
 
 use cranelift_codegen::isa::OwnedTargetIsa;
+use object::Object as _;
 use target_lexicon::{Endianness, Triple};
 
 use crate::backend::cranelift::{Compiler, Error, IsaOptions, Options, compile, host_isa, isa_for};
@@ -101,4 +102,34 @@ fn a_frame_that_is_too_large_is_an_error() {
     });
     let e = compile(&module, &*isa).err().unwrap();
     assert!(matches!(&e, Error::TooLarge { function, .. } if function == "f"), "{e}");
+}
+
+#[test]
+fn lines_are_in_the_objects_of_every_format_but_coff() {
+    for (triple, lines) in [
+        ("x86_64-unknown-linux-gnu", true),
+        ("aarch64-unknown-linux-gnu", true),
+        ("riscv64gc-unknown-linux-gnu", true),
+        ("s390x-unknown-linux-gnu", true),
+        ("x86_64-apple-darwin", true),
+        ("aarch64-apple-darwin", true),
+        ("x86_64-pc-windows-gnu", false),
+    ] {
+        let triple = Triple::from_str(triple).unwrap();
+        let object = |located: bool| {
+            let module = module_of("f", FuncSig::new([Type::I64], Some(Type::I64)), |b| {
+                b.module().endianness = triple.endianness().unwrap();
+                let (file, function) = ("model.dsl".to_owned(), "outer".to_owned());
+                let location = b.module().locations.push(SourceLocation { file, line: 7, function });
+                b.set_location(Some(location).filter(|_| located));
+                let sum = b.binary_imm(BinaryOp::Add, b.param(0), 1);
+                b.ret(Some(sum));
+            });
+            let isa = isa_for(&triple, &IsaOptions { pic: true, ..IsaOptions::default() }).unwrap();
+            compile(&module, &*isa).unwrap().into_object(isa).unwrap()
+        };
+        let has_lines = |bytes: &[u8]| object::File::parse(bytes).unwrap().section_by_name(".debug_line").is_some();
+        let (plain, located) = (object(false), object(true));
+        assert_eq!((has_lines(&plain), has_lines(&located)), (false, lines), "{triple}");
+    }
 }

@@ -1,0 +1,130 @@
+//! Unwind tables of loaded code, registered with this process's unwinder.
+
+/// A table that is registered; dropping it takes it back.
+#[cfg(unix)]
+pub(in crate::engine) struct Frames {
+    /// Aligned, since an unwinder may read words. Never moved nor changed.
+    table: Box<[u64]>,
+    /// The places in it that were registered.
+    registered: Vec<usize>,
+}
+
+#[cfg(unix)]
+unsafe extern "C" {
+    fn __register_frame(begin: *const u8);
+    fn __deregister_frame(begin: *const u8);
+}
+
+#[cfg(unix)]
+impl Frames {
+    /// Registers an `.eh_frame` that ends with four zeros, whose addresses are absolute.
+    ///
+    /// # Safety
+    /// The table is well-formed, and the code that it describes stays where it is until the `Frames` is dropped.
+    pub(in crate::engine) unsafe fn register(eh_frame: &[u8]) -> Self {
+        let words = eh_frame.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(word)
+        });
+        let table: Box<[u64]> = words.collect();
+        let registered = if takes_entries() { entries(eh_frame) } else { vec![0] };
+        let frames = Frames { table, registered };
+        for place in frames.places() {
+            // SAFETY: the table is well-formed, which the caller promises, and lives until `drop` has taken it back.
+            unsafe { __register_frame(place) };
+        }
+        frames
+    }
+
+    fn places(&self) -> impl Iterator<Item = *const u8> {
+        let start = self.table.as_ptr().cast::<u8>();
+        self.registered.iter().map(move |&offset| start.wrapping_add(offset))
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Frames {
+    fn drop(&mut self) {
+        for place in self.places() {
+            // SAFETY: `register` has registered it, and nobody has taken it back.
+            unsafe { __deregister_frame(place) };
+        }
+    }
+}
+
+/// The descriptions of functions in an `.eh_frame`, by their offsets.
+#[cfg(unix)]
+fn entries(eh_frame: &[u8]) -> Vec<usize> {
+    let word = |at: usize| Some(u32::from_ne_bytes(eh_frame.get(at..at + 4)?.try_into().ok()?));
+    let mut entries = Vec::new();
+    let mut at = 0;
+    while let Some(length) = word(at).filter(|length| *length != 0) {
+        // a word behind the length says what the entry belongs to; 0 is what others belong to
+        if word(at + 4).is_some_and(|of| of != 0) {
+            entries.push(at);
+        }
+        at += 4 + length as usize;
+    }
+    entries
+}
+
+/// Whether the unwinder is LLVM's, whose `__register_frame` takes one entry. libgcc's takes a whole table.
+#[cfg(unix)]
+fn takes_entries() -> bool {
+    use std::sync::OnceLock;
+    static TAKES_ENTRIES: OnceLock<bool> = OnceLock::new();
+    // These have LLVM's. A static executable can't be asked.
+    if cfg!(any(
+        target_vendor = "apple",
+        target_os = "android",
+        all(target_env = "musl", target_feature = "crt-static")
+    )) {
+        return true;
+    }
+    // SAFETY: the name is a C string; the address is compared and not used.
+    *TAKES_ENTRIES
+        .get_or_init(|| !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__unw_add_dynamic_fde".as_ptr()) }.is_null())
+}
+
+/// A table of functions that Windows has been told of; dropping it takes it back.
+#[cfg(all(windows, target_arch = "x86_64"))]
+pub(in crate::engine) struct Frames {
+    table: Box<[windows_sys::Win32::System::Diagnostics::Debug::IMAGE_RUNTIME_FUNCTION_ENTRY]>,
+}
+
+#[cfg(all(windows, target_arch = "x86_64"))]
+impl Frames {
+    /// Tells of functions: where each begins and ends, and where its `UNWIND_INFO` is, from `base` on. `None` if Windows refuses.
+    ///
+    /// # Safety
+    /// The `UNWIND_INFO`s are well-formed, and code and `UNWIND_INFO`s stay where they are until the `Frames` is dropped.
+    pub(in crate::engine) unsafe fn register(base: usize, functions: &[[u32; 3]]) -> Option<Self> {
+        use windows_sys::Win32::System::Diagnostics::Debug::{
+            IMAGE_RUNTIME_FUNCTION_ENTRY, IMAGE_RUNTIME_FUNCTION_ENTRY_0, RtlAddFunctionTable,
+        };
+        let entry = |&[begin, end, info]: &[u32; 3]| IMAGE_RUNTIME_FUNCTION_ENTRY {
+            BeginAddress: begin,
+            EndAddress: end,
+            Anonymous: IMAGE_RUNTIME_FUNCTION_ENTRY_0 { UnwindInfoAddress: info },
+        };
+        let mut functions = functions.to_vec();
+        functions.sort_unstable();
+        let table: Box<[_]> = functions.iter().map(entry).collect();
+        // SAFETY: the table is sorted and lives until `drop` has taken it back; the rest is the caller's promise.
+        let known = unsafe { RtlAddFunctionTable(table.as_ptr(), table.len() as u32, base as u64) };
+        known.then_some(Frames { table })
+    }
+}
+
+#[cfg(all(windows, target_arch = "x86_64"))]
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // SAFETY: `register` has registered the table.
+        unsafe { windows_sys::Win32::System::Diagnostics::Debug::RtlDeleteFunctionTable(self.table.as_ptr()) };
+    }
+}
+
+/// No table: none is written for this platform.
+#[cfg(not(any(unix, all(windows, target_arch = "x86_64"))))]
+pub(in crate::engine) struct Frames;

@@ -1,0 +1,147 @@
+//! gdb's interface for code that a program makes for itself: a list of object files in memory, and a function where gdb stops whenever the list
+//! changes.
+//!
+//! The crate that wasmtime has for it, `wasmtime-internal-jit-debug`, compiles a file of C for each target, which building this crate for another
+//! machine would then need a compiler for.
+
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+/// An object file that gdb knows of; dropping it takes it back.
+pub(in crate::engine) struct Image {
+    entry: Box<Entry>,
+    /// What the entry has the address of.
+    _file: Box<[u8]>,
+}
+
+// SAFETY: the entry's pointers are read and written under the lock alone, or by a debugger that has stopped the process.
+unsafe impl Send for Image {}
+// SAFETY: as above; a shared reference gives access to nothing.
+unsafe impl Sync for Image {}
+
+/// gdb's `struct jit_code_entry`.
+#[repr(C)]
+struct Entry {
+    next: *mut Entry,
+    previous: *mut Entry,
+    file: *const u8,
+    size: u64,
+}
+
+/// gdb's `struct jit_descriptor`.
+#[repr(C)]
+struct Descriptor {
+    version: u32,
+    action: u32,
+    relevant: *mut Entry,
+    first: *mut Entry,
+}
+
+const NOTHING: u32 = 0;
+const REGISTER: u32 = 1;
+const UNREGISTER: u32 = 2;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+macro_rules! return_instruction {
+    () => {
+        "ret"
+    };
+}
+#[cfg(target_arch = "s390x")]
+macro_rules! return_instruction {
+    () => {
+        "br %r14"
+    };
+}
+
+// Weak, since a program has them once, whoever makes code in it: LLVM has both, too. Rust can say so in assembly alone.
+std::arch::global_asm!(
+    ".pushsection .text.__jit_debug_register_code,\"ax\",@progbits",
+    ".weak __jit_debug_register_code",
+    ".type __jit_debug_register_code,@function",
+    ".p2align 4",
+    "__jit_debug_register_code:",
+    return_instruction!(),
+    ".size __jit_debug_register_code, . - __jit_debug_register_code",
+    ".popsection",
+    ".pushsection .data.__jit_debug_descriptor,\"aw\",@progbits",
+    ".weak __jit_debug_descriptor",
+    ".type __jit_debug_descriptor,@object",
+    ".p2align 3",
+    "__jit_debug_descriptor:",
+    ".long 1",
+    ".long 0",
+    ".quad 0",
+    ".quad 0",
+    ".size __jit_debug_descriptor, 24",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn __jit_debug_register_code();
+    static mut __jit_debug_descriptor: Descriptor;
+}
+
+/// Guards the descriptor and the list.
+static LOCK: Mutex<()> = Mutex::new(());
+
+impl Image {
+    /// Tells gdb of an object file whose sections have the addresses at which the code lies.
+    pub(in crate::engine) fn register(file: Vec<u8>) -> Self {
+        let file = file.into_boxed_slice();
+        let (next, previous) = (ptr::null_mut(), ptr::null_mut());
+        let entry = Box::new(Entry { next, previous, file: file.as_ptr(), size: file.len() as u64 });
+        let mut image = Image { entry, _file: file };
+        let entry = &raw mut *image.entry;
+        let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the lock is held; entries of the list are alive, since `drop` takes them out.
+        unsafe {
+            let descriptor = &raw mut __jit_debug_descriptor;
+            let first = (*descriptor).first;
+            (*entry).next = first;
+            if !first.is_null() {
+                (*first).previous = entry;
+            }
+            (*descriptor).first = entry;
+            tell(entry, REGISTER);
+        }
+        image
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let entry = &raw mut *self.entry;
+        let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the lock is held, `register` has put the entry into the list, and its neighbours are alive.
+        unsafe {
+            let (next, previous) = ((*entry).next, (*entry).previous);
+            if previous.is_null() {
+                (*(&raw mut __jit_debug_descriptor)).first = next;
+            } else {
+                (*previous).next = next;
+            }
+            if !next.is_null() {
+                (*next).previous = previous;
+            }
+            tell(entry, UNREGISTER);
+        }
+    }
+}
+
+/// Stops where gdb waits.
+///
+/// # Safety
+/// The lock is held, and the entry is alive.
+unsafe fn tell(entry: *mut Entry, action: u32) {
+    // SAFETY: the lock is held, so nobody else writes the descriptor.
+    unsafe {
+        let descriptor = &raw mut __jit_debug_descriptor;
+        // another runtime of the process may have put it there; a debugger reads the fields as they are in memory
+        (&raw mut (*descriptor).relevant).write_volatile(entry);
+        (&raw mut (*descriptor).action).write_volatile(action);
+        __jit_debug_register_code();
+        (&raw mut (*descriptor).action).write_volatile(NOTHING);
+        (&raw mut (*descriptor).relevant).write_volatile(ptr::null_mut());
+    }
+}

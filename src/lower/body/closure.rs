@@ -1,0 +1,149 @@
+//! Functions that a body makes: closures over values that it has.
+
+use std::sync::Arc;
+
+use super::args::Args;
+use super::builder::Body;
+use super::calls::{CallArg, KnownOwned, Owned};
+use super::exits::Held;
+use super::expr::Ops;
+use super::function::{BodyLowerer, Closure, Extra};
+use super::pack::{self, Packed};
+use super::param::ParamRef;
+use crate::ir::{IntCC, Linkage, MemFlags, Type, Value};
+use crate::lower::abi::fields::pair;
+use crate::lower::abi::{ANY_SIZE, CELL_DATA, PAYLOAD, store_any, store_none};
+use crate::lower::value::Expected;
+use crate::lower::{capi, ffi_call};
+use crate::spec::{ParamType, Signature};
+use tvm_ffi_runtime::abi::TypeIndex;
+
+impl Body<'_> {
+    /// A function object whose code is another body: it captures values, each with the type by which that body finds it at
+    /// [`captured`](Self::captured). The body that makes it owns it, and can pass it on or return it.
+    ///
+    /// The function keeps the values and the library that its code is in alive. In a JIT that is the module of
+    /// [`Engine::compile_module`](crate::Engine::compile_module), or of the function of [`Engine::compile`](crate::Engine::compile); who calls
+    /// the code of [`Engine::compile_code`](crate::Engine::compile_code) keeps it.
+    ///
+    #[cfg_attr(feature = "_engine", doc = "```")]
+    #[cfg_attr(not(feature = "_engine"), doc = "```text")]
+    /// use tvm_ffi_codegen::runtime::Function;
+    /// use tvm_ffi_codegen::{Engine, Kernel, ParamType, ScalarType, Signature};
+    ///
+    /// let signature: Signature = "adder(n: int64) -> Function".parse()?;
+    /// let kernel = Kernel::body(|b| {
+    ///     let inner = "add(x: int64) -> int64".parse().expect("a signature");
+    ///     let captures = [(b.arg("n").into(), ParamType::from(ScalarType::Int64))];
+    ///     let add = b.closure(&inner, captures, |b| b.ret(b.arg("x") + b.captured(0).value()));
+    ///     b.ret_value(add.moved());
+    /// });
+    /// // SAFETY: the bodies read no memory.
+    /// let adder = unsafe { Engine::new()?.compile(&signature, &kernel)? };
+    /// let add_two = adder.call((2,))?.cast::<Function>()?;
+    /// drop(adder);
+    /// assert_eq!(add_two.call((40,))?.cast::<i64>()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn closure<'b>(
+        &'b self,
+        signature: &Signature,
+        captures: impl IntoIterator<Item = (CallArg<'b>, ParamType)>,
+        build: impl Fn(&Body<'_>) + Send + Sync + 'static,
+    ) -> Owned<'b> {
+        const OPERATION: &str = "closure";
+        let (values, captured): (Vec<CallArg<'b>>, Vec<ParamType>) = captures.into_iter().unzip();
+        let ops: &'b dyn Ops = self;
+        let depth = self.emit(|l| l.exits.depth());
+        let values = pack::evaluate_all(ops, OPERATION, &values);
+        let any = self.value(|l| l.any_slot());
+        if let Some(mut values) = values {
+            self.emit(|l| {
+                values.push(l.library());
+                let array = l.made_by("ffi.Array", &values);
+                let symbol = format!("{}-closure-{}", l.wrapper, l.closures.len());
+                let func = l.b.module().declare(symbol.clone(), ffi_call::safe_call_signature(), Linkage::Local);
+                l.make_function(func, array, any);
+                l.closures.push(Closure {
+                    func,
+                    symbol,
+                    signature: signature.clone(),
+                    build: Arc::new(build),
+                    captured,
+                });
+                l.let_go(depth);
+            });
+        }
+        self.emit(|l| l.hold(Held::Value(any)));
+        let (scope, loops) = (ops.scope(), self.emit(|l| l.exits.loops()));
+        let known = KnownOwned::Type(self.arena.ty(ParamType::Function));
+        Owned { body: self, any, scope, known, loops }
+    }
+
+    /// A value that the function has captured, by its number among the captures of [`closure`](Self::closure).
+    pub fn captured(&self, index: usize) -> ParamRef<'_> {
+        let ops: &dyn Ops = self;
+        let scope = ops.scope();
+        let found = self.emit(|l| Some(l.captured_value(index, scope)));
+        let args = match found {
+            Some(Ok(args)) => args,
+            Some(Err(problem)) => {
+                self.mistake(format!("captured({index})"), problem);
+                return ParamRef { body: self, args: self.args, node: None };
+            }
+            None => return ParamRef { body: self, args: self.args, node: None },
+        };
+        let args = self.arena.args(args);
+        ParamRef { body: self, args, node: args.params.first() }
+    }
+}
+
+impl BodyLowerer<'_> {
+    /// The module that the code is part of, as an argument; None where nobody has set it.
+    fn library(&mut self) -> Packed {
+        let context = self.handles.context(self.b.module(), self.prefix);
+        let variable = self.b.data_addr(context, 0);
+        let module = self.b.load_acquire(variable);
+        let order = self.b.module().endianness;
+        let (none, some) = (self.b.i64(pair(order, 0, 0)), self.b.i64(pair(order, TypeIndex::MODULE.0 as u32, 0)));
+        let there = self.b.icmp_imm(IntCC::Ne, module, 0);
+        let word = self.b.select(there, some, none);
+        Packed::Words(word, module)
+    }
+
+    /// Makes a function object, which takes over the array at an address.
+    fn make_function(&mut self, func: crate::ir::FuncRef, array: Value, any: Value) {
+        let object = self.b.load(Type::Ptr, array, PAYLOAD, MemFlags::ALIGNED);
+        let code = self.b.func_addr(func);
+        // The function's deleter gives up the array, and with it perhaps the library that the code is in: so the deleter is the runtime's own
+        // function, which is of the same C prototype but for a result that nobody looks at.
+        let dec_ref = capi::import(self.b.module(), capi::OBJECT_DEC_REF);
+        let deleter = self.b.func_addr(dec_ref);
+        let out = self.b.slot(8, 8);
+        let out = self.b.stack_addr(out);
+        let create = capi::import(self.b.module(), capi::FUNCTION_CREATE);
+        if let Some(code) = self.b.call(create, &[object, code, deleter, out]) {
+            self.exit_unless_zero(code);
+        }
+        store_none(&mut self.b, array);
+        let function = self.b.load(Type::Ptr, out, 0, MemFlags::ALIGNED);
+        store_any(&mut self.b, any, TypeIndex::FUNCTION, function);
+    }
+
+    fn captured_value(&mut self, index: usize, scope: super::expr::Scope) -> Result<Args, String> {
+        let Some(ty) = self.captured.get(index) else {
+            return Err(format!("the function has captured {} values", self.captured.len()));
+        };
+        let path = format!("captured value #{index}");
+        let array = self.extra(Extra::Handle);
+        let data = self.b.load(Type::Ptr, array, CELL_DATA, MemFlags::ALIGNED);
+        let any = self.b.ptr_add_imm(data, index as i64 * i64::from(ANY_SIZE));
+        let expected = Expected {
+            values: vec![(path.clone(), ty.clone())],
+            place: format!("of `{}`", self.signature),
+            dtype_policy: self.signature.dtype_policy(),
+            known: Vec::new(),
+        };
+        self.checked_values(expected, any, &path, ty, scope)
+    }
+}

@@ -1,0 +1,5 @@
+//! Source locations of the IR, as tools see them: in objects, and in running code.
+
+mod objects;
+mod program;
+mod running;

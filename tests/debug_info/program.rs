@@ -1,0 +1,47 @@
+//! The module that these tests compile.
+
+use tvm_ffi_codegen::ir::{
+    BinaryOp, FuncSig, FunctionBuilder, LocationRef, Module, SourceLocation, Type, VerifiedModule, verify,
+};
+
+/// The file and the function of the lines that `traced` was made from.
+pub const OUTER: (&str, &str) = ("/demo/model.dsl", "outer");
+
+/// `traced(x)` is `kernel(x)`, by way of the local function `middle`, which adds 1 that `traced` takes off. The call of `middle` is line 3 of
+/// `outer`, in `model.dsl`, the call of `kernel` is line 7 of `inner`, and the sum is line 12 of `add_one`, in `library.dsl`.
+pub fn module() -> VerifiedModule {
+    let mut m = Module::new();
+    let mut location = |file: &str, line, function: &str| -> Option<LocationRef> {
+        let (file, function) = (file.to_owned(), function.to_owned());
+        Some(m.locations.push(SourceLocation { file, line, function }))
+    };
+    let call_middle = location(OUTER.0, 3, OUTER.1);
+    let call_kernel = location(OUTER.0, 7, "inner");
+    let sum = location("library.dsl", 12, "add_one");
+
+    let sig = FuncSig::new([Type::I64], Some(Type::I64));
+    let kernel = m.import("kernel", sig.clone());
+    let traced = m.declare("traced", sig.clone(), tvm_ffi_codegen::ir::Linkage::Export);
+    let middle = m.declare("middle", sig, tvm_ffi_codegen::ir::Linkage::Local);
+    // LLVM inlines it otherwise
+    m.functions[middle].cold = true;
+
+    let mut b = FunctionBuilder::new(&mut m, traced);
+    let x = b.param(0);
+    b.set_location(call_middle);
+    let result = b.call(middle, &[x]).unwrap();
+    b.set_location(None);
+    let result = b.binary_imm(BinaryOp::Sub, result, 1);
+    b.ret(Some(result));
+    b.finish();
+
+    let mut b = FunctionBuilder::new(&mut m, middle);
+    let x = b.param(0);
+    b.set_location(call_kernel);
+    let result = b.call(kernel, &[x]).unwrap();
+    b.set_location(sum);
+    let result = b.binary_imm(BinaryOp::Add, result, 1);
+    b.ret(Some(result));
+    b.finish();
+    verify(m).unwrap()
+}
