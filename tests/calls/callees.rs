@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TypeIndex};
 use tvm_ffi_codegen::runtime::capi::TVMFFIObjectDecRef;
 use tvm_ffi_codegen::runtime::error::set_raised;
-use tvm_ffi_codegen::runtime::registry::set_global;
-use tvm_ffi_codegen::runtime::{Any, Array, Dict, Error, Function, List, Map, Module, Shape, Tensor};
+use tvm_ffi_codegen::runtime::registry::{get_global, set_global};
+use tvm_ffi_codegen::runtime::{Any, Array, Dict, Error, Function, List, Map, Module, Shape, Str, Tensor};
 
 /// Registers them as global functions, once.
 pub fn register() {
@@ -30,10 +30,19 @@ pub fn register() {
         made("calls.dict", || Dict::try_from_entries([("a", 1)]).unwrap().into());
         made("calls.module", || Module::new("calls", []).into());
         add("calls.echo", Function::from_packed(|args| args[0].to_owned()));
+        add("calls.apply", Function::from_packed(|args| args[0].cast::<Function>()?.call_packed(&args[1..])));
+        add(
+            "calls.get",
+            Function::from_packed(|args| {
+                let name = args[0].cast::<Str>()?;
+                Ok(get_global(name.as_str()).map_or_else(Any::none, Any::from))
+            }),
+        );
         add("calls.fail", Function::from_packed(|_| Err(Error::new("KeyError", "the callee's own words"))));
         // SAFETY: the functions follow the convention.
         unsafe {
             add("calls.take", Function::from_extern_c(std::ptr::null_mut(), take, None));
+            add("calls.silent", Function::from_extern_c(std::ptr::null_mut(), silent, None));
             add("calls.code", Function::from_extern_c(std::ptr::null_mut(), code, None));
         }
     });
@@ -81,6 +90,12 @@ thread_local! {
 /// Takes the error that `calls.code` has raised.
 pub fn take_raised_by_code() -> Option<Error> {
     RAISED.take()
+}
+
+/// (code: int64), which it returns
+unsafe extern "C" fn silent(_: *mut c_void, args: *const TVMFFIAny, _: i32, _: *mut TVMFFIAny) -> i32 {
+    // SAFETY: there is one argument.
+    unsafe { args.read().bits() as i32 }
 }
 
 /// (code: int64), which it returns, with an error raised

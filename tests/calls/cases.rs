@@ -117,6 +117,7 @@ fn all() -> Vec<Case> {
     all.extend(callee_kinds());
     all.extend(ownership());
     all.extend(flow());
+    all.extend(closures());
     all
 }
 
@@ -341,6 +342,49 @@ fn ownership() -> Vec<Case> {
             },
         )
         .moves(),
+    ]
+}
+
+/// Functions that bodies make.
+fn closures() -> Vec<Case> {
+    let add = || sig("add(x: int64) -> int64");
+    vec![
+        case(
+            "closure_passed",
+            "(n: int64) -> int64",
+            || vec![40.into()],
+            move |b| {
+                let text = b.call_global("calls.text", ()).returns(ParamType::Str);
+                let captures = [(b.arg("n").into(), ScalarType::Int64.into()), (text.into(), ParamType::Str)];
+                let function = b.closure(&add(), captures, |b| {
+                    b.call_global("calls.echo", (b.captured(1),)).returns(ParamType::Str);
+                    b.ret(b.arg("x") + b.captured(0).value());
+                });
+                b.ret(b.call_global("calls.apply", (function, 2)).returns(ScalarType::Int64).value());
+            },
+        ),
+        case("closure_that_fails", "()", Vec::new, move |b| {
+            let tensor = b.call_global("calls.tensor", ()).returns(ParamType::Any);
+            let function = b.closure(&add(), [(tensor.moved(), ty("Tensor([n], float32)"))], |b| {
+                b.call_global("calls.text", (b.captured(0).tensor(),)).returns(ParamType::Str);
+                b.call_global("calls.fail", ()).run();
+                b.ret(1);
+            });
+            b.call(function, (1,)).run();
+        })
+        .fails()
+        .moves(),
+        case("closure_returned", "() -> Function", Vec::new, move |b| {
+            let text = b.call_global("calls.text", ()).returns(ParamType::Str);
+            let function = b.closure(&add(), [(text.moved(), ParamType::Str)], |b| b.ret(b.arg("x")));
+            b.ret_value(function.moved());
+        })
+        .moves(),
+        case("closure_refuses", "() -> int64", Vec::new, move |b| {
+            let function = b.closure(&add(), [], |b| b.ret(b.arg("x")));
+            b.ret(b.call(function, ("no number",)).returns(ScalarType::Int64).value());
+        })
+        .fails(),
     ]
 }
 

@@ -2,8 +2,10 @@
 
 pub mod callees;
 mod cases;
+mod codes;
+mod graphs;
 
-use tvm_ffi_codegen::runtime::{AnyView, AsObject, Error};
+use tvm_ffi_codegen::runtime::{AsObject, Error};
 
 use crate::support::library::{Loaded, Prepared, Reply};
 use crate::support::recording::{Trace, failing, record};
@@ -12,14 +14,12 @@ use cases::{CASES, Case};
 impl Case {
     /// Calls the function, and unloads the library.
     fn call(&self, loaded: &mut Loaded<'_>) -> Reply {
-        let args = (self.args)();
-        let views: Vec<AnyView<'_>> = args.iter().map(|arg| arg.as_view()).collect();
         if self.imports {
             let (own, imported) = (callees::module(), callees::module());
             own.import_module(&imported).unwrap();
             loaded.set_context(own);
         }
-        let reply = loaded.call(self.name, &views);
+        let reply = loaded.call(self.name, &(self.args)());
         loaded.unload();
         reply
     }

@@ -11,7 +11,7 @@ use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::runtime::object::live_objects_of_thread;
-use tvm_ffi_codegen::runtime::{Any, AnyView, AsObject, Error, Function, Module};
+use tvm_ffi_codegen::runtime::{Any, AsObject, Error, Function, Module};
 use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
 
 use super::{recording, show, sig};
@@ -153,13 +153,8 @@ impl Executor {
 
 impl Loaded<'_> {
     /// Calls a function by its name.
-    pub fn call(&mut self, name: &str, args: &[AnyView<'_>]) -> Reply {
-        let args: Vec<TVMFFIAny> = args.iter().map(AnyView::as_raw).collect();
-        self.call_raw(name, &args)
-    }
-
-    /// The same, with arguments of the C API.
-    pub fn call_raw(&mut self, name: &str, args: &[TVMFFIAny]) -> Reply {
+    pub fn call(&mut self, name: &str, args: &[Any]) -> Reply {
+        let args: Vec<TVMFFIAny> = args.iter().map(|arg| arg.as_view().as_raw()).collect();
         drop(take_raised());
         let mut result = TVMFFIAny::none();
         let code = match &mut self.how {
