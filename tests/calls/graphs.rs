@@ -15,8 +15,8 @@ use crate::support::library::{Library, Loaded, Prepared};
 use crate::support::recording::{Trace, failing, record};
 use crate::support::sig;
 
-/// Graphs in a default run.
-const GRAPHS: u64 = 200;
+/// Graphs in a default run. Debug builds take half a second for each, and count all live objects.
+const GRAPHS: u64 = if cfg!(debug_assertions) { 12 } else { 200 };
 /// Functions of a graph, at most.
 const FUNCTIONS: usize = 20;
 /// Calls that one call of a graph's function may lead to, about.
@@ -127,7 +127,7 @@ impl Maker<'_> {
             }
         }
         // most calls succeed
-        let host = match self.dice.one_in(8) {
+        let host = match self.dice.one_in(12) {
             true => "calls.fail",
             false => HOSTS[self.dice.below(HOSTS.len() - 1)],
         };
@@ -266,7 +266,7 @@ fn agree(number: u64, dice: &mut Dice) -> Result<usize, String> {
     let (library, count) = graph(number, dice)?;
     let mut prepared = Prepared::new(&library)?;
     let (text, trace) = prepared.run(|loaded| record(|| call(loaded, number, count)))?;
-    trace.releases_no_more_than_it_got().map_err(|e| format!("{e}: {text}\n{trace}"))?;
+    is_clean(&text, &trace)?;
     for _ in 0..FAULTS.min(trace.fallible) {
         let at = dice.below(trace.fallible);
         let faulty = prepared.run(|loaded| {
@@ -275,9 +275,16 @@ fn agree(number: u64, dice: &mut Dice) -> Result<usize, String> {
             (text, Trace { injected: None, ..trace })
         });
         let (text, trace) = faulty.map_err(|e| format!("call {at} fails: {e}"))?;
-        trace.releases_no_more_than_it_got().map_err(|e| format!("call {at} fails: {e}: {text}\n{trace}"))?;
+        is_clean(&text, &trace).map_err(|e| format!("call {at} fails: {e}"))?;
     }
     Ok(trace.fallible)
+}
+
+/// Whether nothing is left, and nothing was released that wasn't there.
+fn is_clean(text: &str, trace: &Trace) -> Result<(), String> {
+    let released = trace.releases_no_more_than_it_got();
+    let left = if trace.left.is_empty() { Ok(()) } else { Err(format!("{:?} are left", trace.left)) };
+    released.and(left).map_err(|problem| format!("{problem}: {text}\n{trace}"))
 }
 
 #[test]

@@ -4,6 +4,7 @@ pub mod callees;
 mod cases;
 mod codes;
 mod graphs;
+mod threads;
 
 use tvm_ffi_codegen::runtime::{AsObject, Error};
 

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::fmt;
 
+use tvm_ffi_codegen::runtime::abi::TypeIndex;
 use tvm_ffi_codegen::runtime::error::set_raised;
-use tvm_ffi_codegen::runtime::{Error, ObjectRef, WeakRef};
+use tvm_ffi_codegen::runtime::{AsObject, Error, ObjectRef, WeakRef};
 
 pub use table::symbols;
 
@@ -35,13 +36,16 @@ pub struct Trace {
     pub changes: Vec<Change>,
     /// The number of calls that could have failed.
     pub fallible: usize,
+    /// Objects that are there when the recording ends, functions and the injected error aside.
+    pub left: Vec<usize>,
     /// The error of the call that was made to fail.
     pub injected: Option<Error>,
 }
 
 impl PartialEq for Trace {
     fn eq(&self, other: &Self) -> bool {
-        (&self.events, &self.changes, self.fallible) == (&other.events, &other.changes, other.fallible)
+        (&self.events, &self.changes, &self.left) == (&other.events, &other.changes, &other.left)
+            && self.fallible == other.fallible
             && self.injected.is_some() == other.injected.is_some()
     }
 }
@@ -157,8 +161,9 @@ fn recording<T>(fault: Option<Fault>, run: impl FnOnce() -> T) -> (T, Trace) {
     assert!(before.is_none(), "a recording inside of another");
     let stop = Stop;
     let result = run();
-    let recorder = RECORDER.take().unwrap_or_default();
+    let mut recorder = RECORDER.take().unwrap_or_default();
     drop(stop);
+    recorder.trace.left = recorder.left();
     (result, recorder.trace)
 }
 
@@ -195,6 +200,15 @@ impl Recorder {
 
     fn is_gone(&self, number: usize) -> bool {
         self.objects.get(number).is_none_or(|(_, object)| object.upgrade().is_none())
+    }
+
+    /// The objects that are there, functions and the injected error aside.
+    fn left(&self) -> Vec<usize> {
+        let injected = self.trace.injected.as_ref().map(|error| error.as_object().as_ptr());
+        let stays =
+            |object: &ObjectRef| object.type_index() != TypeIndex::FUNCTION && Some(object.as_ptr()) != injected;
+        let objects = self.objects.iter().map(|(_, object)| object.upgrade()).enumerate();
+        objects.filter_map(|(number, object)| object.filter(stays).map(|_| number)).collect()
     }
 
     /// Counts a fallible call, and raises the error of one that has to fail.
