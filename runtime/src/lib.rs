@@ -84,6 +84,8 @@ mod equality;
 mod external;
 mod heap;
 mod host;
+#[cfg(not(feature = "external"))]
+mod once;
 mod process;
 #[cfg(not(feature = "external"))]
 mod reflect;

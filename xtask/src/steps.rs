@@ -288,15 +288,18 @@ fn released(module: &str) -> Cmd {
     without_stacks(cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat()))
 }
 
-/// 100 calls of each of 300 signatures.
+/// 100 calls of each of 300 signatures, and 200 call graphs.
 fn property() -> Result {
-    all([released("property::").env("PROPTEST_CASES", "300")])
+    all([released("property::").env("PROPTEST_CASES", "300"), released("calls::graphs::").env(GRAPHS, "200")])
 }
 
-/// 100 calls of each of 1,000 signatures.
+/// 100 calls of each of 1,000 signatures, and 10,000 call graphs.
 fn soak_property() -> Result {
-    all([released("property::").env("PROPTEST_CASES", "1000")])
+    all([released("property::").env("PROPTEST_CASES", "1000"), released("calls::graphs::").env(GRAPHS, "10000")])
 }
+
+/// In the environment of the random call graphs: how many.
+const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
 
 fn objects() -> Result {
     all([released("objects::are_as_in_the_table")])
