@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::{Command, Stdio};
 
 use tvm_ffi_codegen::Backend;
 use tvm_ffi_codegen::engine::{Jit, Perf};
@@ -128,4 +129,26 @@ fn a_dump_has_names_lines_and_code() {
         assert!(lines.contains(&"/demo/model.dsl:7") && lines.contains(&"library.dsl:12"), "{lines:?}");
     }
     fs::remove_file(path).unwrap();
+}
+
+/// The environment is asked where no engine says, in a process of its own.
+#[test]
+fn the_environment_variable_asks_for_a_file() {
+    let run = |value: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "debug_info::running::a_kernel_is_called"]).env("TVM_FFI_CODEGEN_PERF", value);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        (child.id(), child.wait_with_output().unwrap())
+    };
+    let (process, output) = run("map");
+    let path = format!("/tmp/perf-{process}.map");
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().filter(|line| line.ends_with(" inner [middle]")).count(), Backend::ALL.len(), "{text}");
+    fs::remove_file(path).unwrap();
+
+    let (_, output) = run("everything");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert!(!output.status.success());
+    assert!(text.contains("TVM_FFI_CODEGEN_PERF") && text.contains("everything"), "{text}");
 }
