@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use target_lexicon::Triple;
+use target_lexicon::{BinaryFormat, Triple};
 
 use super::error::EmitError;
 use super::object::ObjectFile;
@@ -208,8 +208,14 @@ impl LibraryBuilder {
         if self.carries_modules {
             lowering.carries_modules();
         }
+        if self.target.binary_format == BinaryFormat::Coff {
+            lowering.destructors_by_at_exit();
+        }
         for Function { signature, kernel, doc } in &self.functions {
             mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
+        }
+        if mistakes.is_empty() {
+            mistakes = lowering.check_calls(self.functions.iter().map(|function| &function.signature));
         }
         if !mistakes.is_empty() {
             return Err(EmitError::Functions(mistakes));

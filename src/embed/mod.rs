@@ -10,7 +10,16 @@
 //! - The kernels that were given by [`Kernel::symbol`], under their names.
 //! - Functions of the C library's math, such as `expf`, where a [body](crate::Body) calls them, or rounds and the CPU has no instruction for it.
 //!   [`SymbolResolver`](crate::engine::SymbolResolver) finds them.
+//! - Where code calls functions of imported modules: the variable `__tvm_ffi__library_ctx`, in which it looks for the module that has them. It is
+//!   defined with the first such wrapper, unless the module has it already. Whoever runs the code stores the module's handle there, as loaders of
+//!   libraries do; until then such calls fail. In objects the variable is weak, so that several may be linked together; in COFF it is not,
+//!   and one module has to define it and others to import it.
 //! - With LLVM, whatever the caller's own passes make of loops: `memcpy`, `memset` and the like.
+//!
+//! # State
+//!
+//! Code may keep things between calls, such as the global functions that it has looked up. Nobody tells the code when a module of the caller's
+//! goes, so what it keeps it keeps for good. [Objects](crate::artifact) and an [`Engine`](crate::Engine)'s code release it.
 
 #[cfg(feature = "cranelift")]
 pub mod cranelift;

@@ -1,8 +1,13 @@
 //! Loaded machine code and its lifetime.
 
 use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
 #[cfg(feature = "_engine")]
 use super::debug::Told;
@@ -14,16 +19,36 @@ pub type KeepAlive = Arc<dyn Any + Send + Sync>;
 ///
 /// A function's address is good for as long as the `Code` lives, and not a moment longer: whoever hands out the address
 /// holds an `Arc<Code>` next to it. Everything here is immutable once loaded, so it is `Send` and `Sync` by itself.
+///
+/// A module's destructors run when its code is dropped, once somebody has vouched for them
+/// ([`run_destructors_on_drop`](Self::run_destructors_on_drop)).
 pub struct Code {
-    /// Exported functions by name, sorted.
-    functions: Box<[(Box<str>, usize)]>,
+    symbols: Symbols,
+    /// Whether the destructors run.
+    destroys: AtomicBool,
     code_size: usize,
     data_size: usize,
-    // Dropped in this order: first what others know of the code, the code, then what it refers to.
+    // Dropped in this order: first what others know of the code, the code (`Some` until then), then what it refers to.
     #[cfg(feature = "_engine")]
-    _told: Told,
-    memory: Box<dyn Memory>,
+    told: Told,
+    memory: Option<Box<dyn Memory>>,
     keep_alive: Vec<KeepAlive>,
+}
+
+/// Addresses in loaded code.
+#[derive(Default)]
+pub(super) struct Symbols {
+    /// Exported functions by name.
+    pub(super) functions: Vec<(Box<str>, usize)>,
+    /// Variables by name.
+    pub(super) variables: Vec<(Box<str>, usize)>,
+    /// Functions `()` that run when the code goes.
+    pub(super) destructors: Vec<usize>,
+}
+
+fn address_of(symbols: &[(Box<str>, usize)], name: &str) -> Option<*const u8> {
+    let index = symbols.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
+    Some(std::ptr::with_exposed_provenance(symbols[index].1))
 }
 
 /// Where loaded code lies; dropping it unmaps.
@@ -35,26 +60,53 @@ pub(super) trait Memory: Send + Sync {
 impl Code {
     #[cfg(feature = "_engine")] // whoever loads code; without a backend nobody does
     pub(super) fn new(
-        mut functions: Vec<(Box<str>, usize)>,
+        mut symbols: Symbols,
         sizes: (usize, usize),
         memory: Box<dyn Memory>,
         told: Told,
         keep_alive: Vec<KeepAlive>,
     ) -> Self {
-        functions.sort_unstable();
+        symbols.functions.sort_unstable();
+        symbols.variables.sort_unstable();
         let (code_size, data_size) = sizes;
-        Code { functions: functions.into_boxed_slice(), code_size, data_size, _told: told, memory, keep_alive }
+        Code { symbols, destroys: AtomicBool::new(false), code_size, data_size, told, memory: Some(memory), keep_alive }
     }
 
     /// The address of an exported function.
     pub fn function(&self, name: &str) -> Option<*const u8> {
-        let index = self.functions.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
-        Some(std::ptr::with_exposed_provenance(self.functions[index].1))
+        address_of(&self.symbols.functions, name)
+    }
+
+    /// The address of an exported variable. Code reads and writes it on any thread.
+    pub fn variable(&self, name: &str) -> Option<*mut u8> {
+        address_of(&self.symbols.variables, name).map(<*const u8>::cast_mut)
+    }
+
+    /// Sets the module in whose imports the code looks functions up, by its handle (`__tvm_ffi__library_ctx`); null, as at first, for none.
+    /// `false` where the code doesn't look at it. An engine does it for the functions and modules of the bundled runtime.
+    ///
+    /// # Safety
+    /// The handle is null or that of a module of the runtime that the code is bound to, and the module lives for as long as the code runs and
+    /// has this handle.
+    pub unsafe fn set_library_context(&self, module: *mut c_void) -> bool {
+        let Some(variable) = self.variable(LIBRARY_CTX) else { return false };
+        // SAFETY: lowering makes it a pointer, which code that may run meanwhile only reads.
+        unsafe { AtomicPtr::from_ptr(variable.cast()) }.store(module, Ordering::Release);
+        true
+    }
+
+    /// Lets the module's destructors run when the code is dropped, before its memory and its owners go. Without this they don't run. An
+    /// engine does it for the wrappers that it compiles.
+    ///
+    /// # Safety
+    /// The destructors may be called once on any thread when nothing else of the code runs any more, and what they call is there then.
+    pub unsafe fn run_destructors_on_drop(&self) {
+        self.destroys.store(true, Ordering::Release);
     }
 
     /// Every exported function with its address, in order of names.
     pub fn functions(&self) -> impl Iterator<Item = (&str, *const u8)> {
-        self.functions.iter().map(|(name, address)| (&**name, std::ptr::with_exposed_provenance(*address)))
+        self.symbols.functions.iter().map(|(name, address)| (&**name, std::ptr::with_exposed_provenance(*address)))
     }
 
     /// The size of the machine code in bytes.
@@ -69,7 +121,7 @@ impl Code {
 
     /// Whether an address lies in this code or its data; of LLVM's data it is not known.
     pub fn contains(&self, address: *const u8) -> bool {
-        self.memory.contains(address.addr())
+        self.memory.as_ref().is_some_and(|memory| memory.contains(address.addr()))
     }
 
     /// The owners that this code keeps alive.
@@ -78,12 +130,100 @@ impl Code {
     }
 }
 
+impl Drop for Code {
+    fn drop(&mut self) {
+        // as a library's: the last first
+        let destructors = self.symbols.destructors.iter().rev();
+        for &address in destructors.take_while(|_| self.destroys.load(Ordering::Acquire)) {
+            let address: *const () = std::ptr::with_exposed_provenance(address);
+            // SAFETY: a destructor has this signature by the verifier's rules, and is code that is alive. Whoever asked for it vouches for the call.
+            unsafe { std::mem::transmute::<*const (), extern "C" fn()>(address)() }
+        }
+        #[cfg(feature = "_engine")]
+        drop(std::mem::take(&mut self.told));
+        self.memory = None;
+        release(std::mem::take(&mut self.keep_alive));
+    }
+}
+
+/// Drops owners, however long a chain of code that keeps other code is: those that go meanwhile wait for their turn.
+fn release(owners: Vec<KeepAlive>) {
+    thread_local! {
+        /// Owners that wait, while others are being dropped.
+        static WAITING: RefCell<Option<Vec<KeepAlive>>> = const { RefCell::new(None) };
+    }
+    if owners.is_empty() {
+        return;
+    }
+    let mut owners = Some(owners);
+    // At the end of a thread there is no list any more; then they are dropped at once.
+    let first = WAITING.try_with(|waiting| match &mut *waiting.borrow_mut() {
+        Some(waiting) => {
+            waiting.extend(owners.take().unwrap_or_default());
+            false
+        }
+        none => {
+            *none = owners.take();
+            true
+        }
+    });
+    if first != Ok(true) {
+        return;
+    }
+    // Nothing is borrowed while an owner is dropped.
+    while let Ok(Some(owner)) = WAITING.try_with(|waiting| waiting.borrow_mut().as_mut().and_then(Vec::pop)) {
+        drop(owner);
+    }
+    let _ = WAITING.try_with(|waiting| waiting.take());
+}
+
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Code")
-            .field("functions", &self.functions.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("functions", &self.symbols.functions.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("code_size", &self.code_size)
             .field("data_size", &self.data_size)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "_engine"))]
+pub(super) mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    struct Nowhere;
+
+    impl Memory for Nowhere {
+        fn contains(&self, _: usize) -> bool {
+            false
+        }
+    }
+
+    /// Code without functions.
+    pub(in crate::engine) fn empty(keep_alive: Vec<KeepAlive>) -> Arc<Code> {
+        Arc::new(Code::new(Symbols::default(), (0, 0), Box::new(Nowhere), keep_alive))
+    }
+
+    struct Counts(Arc<AtomicUsize>);
+
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_long_chain_of_code_goes_without_a_deep_stack() {
+        let gone = Arc::new(AtomicUsize::new(0));
+        let mut last: Option<KeepAlive> = None;
+        for _ in 0..200_000 {
+            let counts: KeepAlive = Arc::new(Counts(Arc::clone(&gone)));
+            last = Some(empty(last.into_iter().chain([counts]).collect()));
+        }
+        assert_eq!(gone.load(Ordering::SeqCst), 0);
+        drop(last);
+        assert_eq!(gone.load(Ordering::SeqCst), 200_000);
     }
 }

@@ -3,16 +3,22 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+#[cfg(not(feature = "external-runtime"))]
+use tvm_ffi_runtime::AsObject;
 use tvm_ffi_runtime::abi::TVMFFISafeCallType;
+use tvm_ffi_runtime::abi::symbol::{FUNCTION, LIBRARY_CTX};
 use tvm_ffi_runtime::{self as runtime, Function};
 
 use super::code::{Code, KeepAlive};
+use super::compiled::{Compiled, Owner};
 use super::debug::Perf;
 use super::error::EngineError;
-use super::helpers::{Helpers, Needs};
+use super::helpers::{Helpers, Linked, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
+#[cfg(not(feature = "external-runtime"))]
+use super::jit_module;
 use crate::backend::{Backend, CodegenError, OptLevel};
-use crate::ir::{self, VerifiedModule};
+use crate::ir::{self, Data, DataKind, VerifiedModule};
 use crate::lower::{Capabilities, Kernel, Lowering, RuntimeHelpers};
 use crate::spec::Signature;
 
@@ -20,11 +26,19 @@ use crate::spec::Signature;
 ///
 /// A [`Function`] keeps its code alive, and the last one of a module to go gives the memory back. An error, string or tensor
 /// that came out of a call holds nothing of the code.
+///
+/// Code that calls a function by its symbol finds the one of that name that this engine, or a clone, has compiled last, and keeps it
+/// alive; [symbols](EngineBuilder::symbol) that were given are for all other names. Code that calls functions of imported modules, or
+/// global functions that it keeps, belongs to a [module](runtime::Module) that the function keeps alive.
 #[derive(Clone, Debug)]
 pub struct Engine {
     jit: Jit,
     /// The runtime helpers of all wrappers, compiled when first needed.
     helpers: Arc<Helpers>,
+    /// The functions that other code may call by their symbols.
+    compiled: Arc<Compiled>,
+    #[cfg(not(feature = "external-runtime"))]
+    imports: Vec<runtime::Module>,
     bundled: bool,
     verifier: bool,
 }
@@ -33,6 +47,8 @@ pub struct Engine {
 #[derive(Debug)]
 pub struct EngineBuilder {
     jit: JitBuilder,
+    #[cfg(not(feature = "external-runtime"))]
+    imports: Vec<runtime::Module>,
     bundled: bool,
     verifier: bool,
 }
@@ -60,6 +76,13 @@ impl EngineBuilder {
     /// Keeps something, such as a loaded library, alive for as long as any code of this engine.
     pub fn keep_alive(mut self, what: KeepAlive) -> Self {
         self.jit = self.jit.keep_alive(what);
+        self
+    }
+
+    /// Lets each module of this engine import another, after those that were stated before, so that its code can call functions of it.
+    #[cfg(not(feature = "external-runtime"))]
+    pub fn import(mut self, module: runtime::Module) -> Self {
+        self.imports.push(module);
         self
     }
 
@@ -136,7 +159,15 @@ impl EngineBuilder {
         };
         let jit = jit.build()?;
         let helpers = Arc::new(Helpers::new(&jit, self.bundled)?);
-        Ok(Engine { jit, helpers, bundled: self.bundled, verifier: self.verifier })
+        Ok(Engine {
+            jit,
+            helpers,
+            compiled: Arc::default(),
+            #[cfg(not(feature = "external-runtime"))]
+            imports: self.imports,
+            bundled: self.bundled,
+            verifier: self.verifier,
+        })
     }
 }
 
@@ -156,7 +187,13 @@ impl Engine {
 
     /// The settings of a new engine.
     pub fn builder() -> EngineBuilder {
-        EngineBuilder { jit: Jit::builder(), bundled: true, verifier: cfg!(debug_assertions) }
+        EngineBuilder {
+            jit: Jit::builder(),
+            #[cfg(not(feature = "external-runtime"))]
+            imports: Vec::new(),
+            bundled: true,
+            verifier: cfg!(debug_assertions),
+        }
     }
 
     /// The JIT below, with the engine's symbols.
@@ -196,11 +233,21 @@ impl Engine {
     /// # Errors
     /// The kernel doesn't fit the signature, its body has mistakes, or symbols are missing: all of them are named.
     pub unsafe fn compile(&self, signature: &Signature, kernel: &Kernel) -> Result<Function, EngineError> {
-        let code = self.compile_code([(signature, kernel)])?;
-        self.function(&code, signature)
+        let wrappers = self.wrappers([(signature, kernel)])?;
+        let safe_call = self.safe_call(&wrappers.code, signature)?;
+        #[cfg(not(feature = "external-runtime"))]
+        if wrappers.needs_module {
+            let module = self.module_of(wrappers, &[signature])?;
+            let function = module.get_function(signature.name());
+            return function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()));
+        }
+        self.keep(&wrappers, None, [signature]);
+        // SAFETY: the function owns the code, so that the address is good as long as it may be called.
+        Ok(unsafe { Function::from_code(safe_call, wrappers.code) })
     }
 
-    /// Compiles wrappers into one module. With the feature `external-runtime` there is no such thing, since an external runtime's modules
+    /// Compiles wrappers into one module, of kind `jit`, that imports what the engine's modules [import](EngineBuilder::import). Its code
+    /// finds functions of these, and of what the caller lets it import. With the feature `external-runtime` there is no such thing, since an external runtime's modules
     /// are C++ objects; [`compile_code`](Self::compile_code) and [`compile`](Self::compile) make functions.
     ///
     /// # Safety
@@ -214,16 +261,47 @@ impl Engine {
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<runtime::Module, EngineError> {
         let wrappers: Vec<_> = wrappers.into_iter().collect();
-        let code = self.compile_code(wrappers.iter().copied())?;
-        let mut functions = Vec::new();
-        for (signature, _) in wrappers {
-            functions.push((signature.name().to_owned(), self.function(&code, signature)?));
+        let signatures: Vec<&Signature> = wrappers.iter().map(|(signature, _)| *signature).collect();
+        let wrappers = self.wrappers(wrappers)?;
+        if wrappers.needs_module {
+            return self.module_of(wrappers, &signatures);
         }
-        Ok(runtime::Module::new("jit", functions))
+        let mut functions = Vec::new();
+        for signature in &signatures {
+            let safe_call = self.safe_call(&wrappers.code, signature)?;
+            // SAFETY: the function owns the code, so that the address is good as long as it may be called.
+            let function = unsafe { Function::from_code(safe_call, Arc::clone(&wrappers.code)) };
+            functions.push((signature.name().to_owned(), function));
+        }
+        self.keep(&wrappers, None, signatures);
+        self.importing(runtime::Module::new(jit_module::KIND, functions))
+    }
+
+    /// The module that owns code of wrappers.
+    #[cfg(not(feature = "external-runtime"))]
+    fn module_of(&self, wrappers: Wrappers, signatures: &[&Signature]) -> Result<runtime::Module, EngineError> {
+        let address =
+            |signature: &&Signature| Ok((signature.name().to_owned(), self.safe_call(&wrappers.code, signature)?));
+        let functions: Vec<_> = signatures.iter().map(address).collect::<Result<_, EngineError>>()?;
+        // SAFETY: whoever has the code compiled vouches for its calls, and nobody else has it.
+        let module = unsafe { jit_module::module(Arc::clone(&wrappers.code), functions) };
+        self.keep(&wrappers, Some(module.as_object().downgrade()), signatures.iter().copied());
+        self.importing(module)
+    }
+
+    /// A new module with the imports that all modules of the engine have.
+    #[cfg(not(feature = "external-runtime"))]
+    fn importing(&self, module: runtime::Module) -> Result<runtime::Module, EngineError> {
+        for import in &self.imports {
+            // nothing imports the module yet
+            module.import_module(import).map_err(|error| EngineError::internal(error.to_string()))?;
+        }
+        Ok(module)
     }
 
     /// Compiles wrappers into code whose [addresses](Code::function), under [`Signature::symbol`], are of type
-    /// `TVMFFISafeCallType`. Calling one is up to the caller, who also keeps the code.
+    /// `TVMFFISafeCallType`. Calling one is up to the caller, who also keeps the code. Where code calls functions of imported modules, the caller
+    /// also [says](Code::set_library_context) which module it is that imports them.
     ///
     /// # Errors
     /// As [`compile_module`](Self::compile_module).
@@ -231,12 +309,40 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Arc<Code>, EngineError> {
+        let wrappers: Vec<_> = wrappers.into_iter().collect();
+        let signatures: Vec<&Signature> = wrappers.iter().map(|(signature, _)| *signature).collect();
+        let wrappers = self.wrappers(wrappers)?;
+        self.keep(&wrappers, None, signatures);
+        Ok(wrappers.code)
+    }
+
+    fn wrappers<'a>(
+        &self,
+        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
+    ) -> Result<Wrappers, EngineError> {
         let mut lowering = Lowering::new(RuntimeHelpers::Import);
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
         }
         let needs = Needs { capabilities: lowering.capabilities(), always_binds: lowering.always_binds() };
-        self.load_needing(&verified(lowering.finish(), self.verifier)?, needs)
+        let module = verified(lowering.finish(), self.verifier)?;
+        let code = self.load_needing(&module, needs)?;
+        // SAFETY: lowering makes them so that they only release what the module's functions have got from the runtime, and nothing is got
+        // before a function is called.
+        unsafe { code.run_destructors_on_drop() };
+        Ok(Wrappers { code, needs_module: needs_module(&module) })
+    }
+
+    /// Notes functions for code that will call them by their symbols.
+    fn keep<'a>(
+        &self,
+        wrappers: &Wrappers,
+        module: Option<runtime::WeakRef>,
+        signatures: impl IntoIterator<Item = &'a Signature>,
+    ) {
+        let symbols: Vec<String> = signatures.into_iter().map(Signature::symbol).collect();
+        let owner = Owner { code: Arc::downgrade(&wrappers.code), module };
+        self.compiled.add(symbols.iter().map(String::as_str), &owner);
     }
 
     /// Loads a lowered module.
@@ -248,20 +354,51 @@ impl Engine {
     }
 
     fn load_needing(&self, module: &VerifiedModule, needs: Needs) -> Result<Arc<Code>, EngineError> {
-        let helpers = self.helpers.link(&self.jit, module, needs)?;
-        self.jit.load_with(module, LoadOptions { symbols: &helpers.symbols, keep_alive: helpers.keep_alive })
+        let Linked { mut symbols, mut keep_alive } = self.helpers.link(&self.jit, module, needs)?;
+        for (_, import) in module.imports() {
+            if import.name.starts_with(FUNCTION)
+                && !symbols.iter().any(|(known, _)| *known == import.name)
+                && let Some((address, keep)) = self.compiled.find(&import.name)
+            {
+                symbols.push((import.name.as_str(), address));
+                keep_alive.push(keep);
+            }
+        }
+        self.jit.load_with(module, LoadOptions { symbols: &symbols, keep_alive })
     }
 
-    fn function(&self, code: &Arc<Code>, signature: &Signature) -> Result<Function, EngineError> {
+    fn safe_call(&self, code: &Code, signature: &Signature) -> Result<TVMFFISafeCallType, EngineError> {
         if !self.bundled {
             return Err(EngineError::ForeignRuntime);
         }
-        let missing = || EngineError::internal(format!("{} was not defined", signature.symbol()));
-        let address = code.function(&signature.symbol()).ok_or_else(missing)?;
+        let symbol = signature.symbol();
+        let address = code.function(&symbol).ok_or_else(|| undefined(&symbol))?;
         // SAFETY: lowering exports wrappers under this symbol with the prototype of `TVMFFISafeCallType`
         // (tvm/ffi/c_api.h), and a code address is not null.
-        let safe_call = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
-        // SAFETY: the function owns the code, so that the address is good as long as it may be called.
-        Ok(unsafe { Function::from_code(safe_call, Arc::clone(code)) })
+        Ok(unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) })
     }
 }
+
+fn undefined(symbol: &str) -> EngineError {
+    EngineError::internal(format!("{symbol} was not defined"))
+}
+
+/// Wrappers that are compiled.
+struct Wrappers {
+    code: Arc<Code>,
+    /// Whether the code belongs to a module object, as it keeps something while it lives or looks at its imports.
+    #[cfg_attr(feature = "external-runtime", allow(dead_code))] // modules can't be made there
+    needs_module: bool,
+}
+
+fn needs_module(module: &ir::Module) -> bool {
+    let of_module = |data: &Data| match data.kind {
+        DataKind::State => true,
+        DataKind::Variable => data.name == LIBRARY_CTX,
+        DataKind::Constant => false,
+    };
+    module.data.values().any(of_module)
+}
+
+#[cfg(all(test, not(feature = "external-runtime")))]
+mod tests;

@@ -9,7 +9,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{DataDescription, DataId, Module as _, ModuleError, default_libcall_names};
 use target_lexicon::Triple;
 
-use super::code::{Code, KeepAlive};
+use super::code::{Code, KeepAlive, Symbols};
 use super::debug::{Debugging, Described, Frames, Told, Wanted, placed};
 use super::error::EngineError;
 use super::jit::{Loader, Resolve};
@@ -76,25 +76,31 @@ impl CraneliftJit {
         let infos = if wanted.frames { compiled.unwind_infos() } else { Vec::new() };
         let size =
             compiled.loaded_size() + infos.iter().map(|(_, info)| info.len() + INFO_ALIGN as usize).sum::<usize>();
-        let memory = |source| EngineError::Memory { size, source };
-        let (arena, finished) = Arena::new(size).map_err(memory)?;
+        let state = compiled.writable_size();
+        let memory = |source| EngineError::Memory { size: size.saturating_add(state), source };
+        let (arena, finished) = Arena::new(size, state).map_err(memory)?;
 
         // `JITModule` panics where it can't go on. All the reasons are excluded by now; if not, it must not get out.
-        let (functions, places) = catch_unwind(AssertUnwindSafe(|| {
+        let (symbols, places) = catch_unwind(AssertUnwindSafe(|| {
             let mut builder = JITBuilder::with_isa(Arc::clone(&self.isas.straight), default_libcall_names());
             builder.symbols(names.into_iter().zip(addresses));
             builder.memory_provider(Box::new(arena));
             let mut module = JITModule::new(builder);
-            let (defined, ids) = compiled.add_all_to(&mut module, &Bindings::new()).map_err(CodegenError::from)?;
+            let placed = compiled.place(&mut module, &Bindings::new(), false).map_err(CodegenError::from)?;
             let infos = place_infos(&mut module, infos)?;
             module.finalize_definitions().map_err(|e| CodegenError::Cranelift(e.into()))?;
             let address = |id| module.get_finalized_function(id).expose_provenance();
-            let functions: Vec<_> = defined.functions().map(|(name, id)| (name.into(), address(id))).collect();
-            let all = compiled.functions().iter().zip(ids).filter(|_| wanted.any());
+            let data = |id| module.get_finalized_data(id).0.expose_provenance();
+            let all = compiled.functions().iter().zip(placed.ids).filter(|_| wanted.any());
             let all = all.map(|(function, id)| (function.linkage != Linkage::Import).then(|| address(id)));
-            let info = |(index, id)| (index, module.get_finalized_data(id).0.addr());
+            let info = |(index, id)| (index, data(id));
             let places = Places { functions: all.collect(), infos: infos.into_iter().map(info).collect() };
-            Ok::<_, EngineError>((functions, places))
+            let symbols = Symbols {
+                functions: placed.defined.functions().map(|(name, id)| (name.into(), address(id))).collect(),
+                variables: placed.defined.variables().map(|(name, id)| (name.into(), data(id))).collect(),
+                destructors: placed.destructors.into_iter().map(address).collect(),
+            };
+            Ok::<_, EngineError>((symbols, places))
             // The module's tables go here; the code itself stays in the mapping, which is `finished`'s by now.
         }))
         .map_err(|_| EngineError::internal("Cranelift's JIT panicked while linking"))??;
@@ -102,10 +108,10 @@ impl CraneliftJit {
         let mapping = finished.take().ok_or_else(|| EngineError::internal("the code was not finalized"))?;
         let sizes = (compiled.code_size(), compiled.data_size());
         let told = match wanted.any() {
-            true => self.tell(wanted, compiled, &mapping, &places)?,
+            true => self.tell(wanted, compiled, mapping.bytes(), &places)?,
             false => Told::default(),
         };
-        Ok(Code::new(functions, sizes, Box::new(mapping), told, keep_alive))
+        Ok(Code::new(symbols, sizes, Box::new(mapping), told, keep_alive))
     }
 
     /// Tells of code that is loaded.

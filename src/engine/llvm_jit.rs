@@ -1,10 +1,12 @@
 //! Loading what LLVM made: the object goes through ORC's LLJIT, with every address that it needs given beforehand.
 
+use std::ops::Range;
+
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use target_lexicon::Triple;
 
-use super::code::{Code, KeepAlive};
+use super::code::{Code, KeepAlive, Symbols};
 #[cfg(target_os = "linux")]
 use super::debug::{self, placed};
 use super::debug::{Debugging, Told, Wanted};
@@ -12,9 +14,9 @@ use super::error::EngineError;
 use super::jit::{Loader, Resolve};
 use super::orc::Session;
 use super::pool::Pool;
-use crate::backend::llvm::{Compiler, Options, Target, TargetOptions};
+use crate::backend::llvm::{CompiledModule, Compiler, Options, Target, TargetOptions};
 use crate::backend::{CodegenError, OptLevel};
-use crate::ir::{Linkage, VerifiedModule};
+use crate::ir::{DataKind, Linkage, VerifiedModule};
 
 /// Compiles with LLVM and loads.
 pub(super) struct LlvmJit {
@@ -45,20 +47,31 @@ impl Loader for LlvmJit {
         let wanted = self.debugging.of(module);
         let compiled = compiler.compile(module, Options { one_section: wanted.any(), ..Options::default() });
         self.pool.give(compiler);
-        let object = compiled.map_err(CodegenError::from)?.object;
+        let CompiledModule { object, destructors, .. } = compiled.map_err(CodegenError::from)?;
 
         let contents = Contents::of(&object)?;
         let addresses = resolve(&contents.undefined)?;
         let symbols: Vec<(&str, usize)> =
             contents.undefined.iter().zip(addresses).map(|(name, a)| (name.as_str(), a.expose_provenance())).collect();
-        let exports: Vec<&str> =
-            module.functions.values().filter(|f| f.linkage == Linkage::Export).map(|f| f.name.as_str()).collect();
+        let functions = module.functions.values().filter(|f| f.linkage == Linkage::Export).map(|f| f.name.as_str());
+        let mut exports: Vec<&str> = functions.collect();
+        let functions = exports.len();
+        exports.extend(module.data.values().filter(|d| d.kind == DataKind::Variable).map(|d| d.name.as_str()));
+        let variables = exports.len();
+        exports.extend(destructors.iter().map(String::as_str));
         let loaded = self.session.load(&object, &symbols, &exports)?;
-        let functions: Vec<_> =
-            exports.iter().zip(&loaded.addresses).map(|(name, &address)| (Box::from(*name), address)).collect();
-        let told = if wanted.any() { tell(wanted, object, module, &functions)? } else { Told::default() };
-        let memory = loaded.memory(contents.sections_of(&functions));
-        Ok(Code::new(functions, (contents.code_size, contents.data_size), Box::new(memory), told, keep_alive))
+        let named = |range: Range<usize>| {
+            let found = exports[range.clone()].iter().zip(&loaded.addresses[range]);
+            found.map(|(name, &address)| (Box::from(*name), address)).collect::<Vec<_>>()
+        };
+        let symbols = Symbols {
+            functions: named(0..functions),
+            variables: named(functions..variables),
+            destructors: loaded.addresses[variables..].to_vec(),
+        };
+        let told = if wanted.any() { tell(wanted, object, module, &symbols.functions)? } else { Told::default() };
+        let memory = loaded.memory(contents.sections_of(&symbols.functions));
+        Ok(Code::new(symbols, (contents.code_size, contents.data_size), Box::new(memory), told, keep_alive))
     }
 }
 
@@ -117,7 +130,10 @@ impl Contents {
         for section in file.sections() {
             match section.kind() {
                 SectionKind::Text => out.code_size += section.size() as usize,
-                SectionKind::Data | SectionKind::ReadOnlyData | SectionKind::ReadOnlyString => {
+                SectionKind::Data
+                | SectionKind::UninitializedData
+                | SectionKind::ReadOnlyData
+                | SectionKind::ReadOnlyString => {
                     out.data_size += section.size() as usize;
                 }
                 _ => {}

@@ -6,6 +6,8 @@
 mod code;
 #[cfg(feature = "_engine")]
 mod compile;
+#[cfg(feature = "_engine")]
+mod compiled;
 #[cfg(feature = "cranelift")]
 mod cranelift_jit;
 #[cfg(feature = "_engine")]
@@ -15,6 +17,8 @@ mod error;
 mod helpers;
 #[cfg(feature = "_engine")]
 mod jit;
+#[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
+mod jit_module;
 #[cfg(feature = "_llvm")]
 mod llvm_jit;
 #[cfg(feature = "cranelift")]

@@ -1,21 +1,40 @@
-//! The interpreter's way out: calls of native functions whose signature is known only at run time.
+//! The interpreter's way out: calls of native functions whose signature is known only at run time, and addresses at which these call back.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::code::Code;
 use super::jit::Jit;
-use crate::ir::interp::{Datum, Host};
+use crate::ir::interp::{Callback, Datum, Host};
 use crate::ir::{FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type, verify};
 
 /// Runs native code for the interpreter, with the same symbols as a [`Jit`], and so with the same results.
 ///
 /// A call goes through a trampoline `fn(callee, args: *const u64, result: *mut u64)` that is compiled once for each
-/// signature, from our own IR: calling conventions are the backend's business alone.
-#[derive(Debug)]
+/// signature, from our own IR: calling conventions are the backend's business alone. A call back comes through a thunk of the function's own
+/// signature, which is compiled for it.
+///
+/// A clone shares the trampolines, and has thunks of its own: these live as long as the host that made them.
 pub struct NativeHost {
     jit: Jit,
-    trampolines: HashMap<FuncSig, Arc<Code>>,
+    trampolines: Rc<RefCell<HashMap<FuncSig, Arc<Code>>>>,
+    thunks: RefCell<Vec<(Arc<Code>, Rc<Callback>)>>,
+}
+
+impl fmt::Debug for NativeHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeHost").field("jit", &self.jit).finish_non_exhaustive()
+    }
+}
+
+impl Clone for NativeHost {
+    fn clone(&self) -> Self {
+        let (jit, trampolines) = (self.jit.clone(), Rc::clone(&self.trampolines));
+        NativeHost { jit, trampolines, thunks: RefCell::default() }
+    }
 }
 
 type Trampoline = unsafe extern "C" fn(*const u8, *const u64, *mut u64);
@@ -25,20 +44,65 @@ const NAME: &str = "trampoline";
 impl NativeHost {
     /// A host with the symbols of `jit`.
     pub fn new(jit: Jit) -> Self {
-        NativeHost { jit, trampolines: HashMap::new() }
+        NativeHost { jit, trampolines: Rc::default(), thunks: RefCell::default() }
     }
 
-    fn trampoline(&mut self, sig: &FuncSig) -> Result<*const u8, String> {
-        let code = match self.trampolines.get(sig) {
+    /// The trampoline's address, and the code that it lies in.
+    fn trampoline(&self, sig: &FuncSig) -> Result<(*const u8, Arc<Code>), String> {
+        let known = self.trampolines.borrow().get(sig).cloned();
+        let code = match known {
             Some(code) => code,
             None => {
-                let module = verify(build(sig)).map_err(|e| format!("{e:?}"))?;
-                let code = self.jit.load(&module).map_err(|e| e.to_string())?;
-                self.trampolines.entry(sig.clone()).or_insert(code)
+                let code = self.compile(build(sig))?;
+                self.trampolines.borrow_mut().insert(sig.clone(), Arc::clone(&code));
+                code
             }
         };
-        code.function(NAME).ok_or_else(|| "the trampoline was not defined".to_owned())
+        Ok((address(&code)?, code))
     }
+
+    fn compile(&self, module: Module) -> Result<Arc<Code>, String> {
+        let module = verify(module).map_err(|e| format!("{e:?}"))?;
+        self.jit.load(&module).map_err(|e| e.to_string())
+    }
+}
+
+/// The address of the code's one function.
+fn address(code: &Code) -> Result<*const u8, String> {
+    code.function(NAME).ok_or_else(|| format!("the {NAME} was not defined"))
+}
+
+/// The function of a signature that hands its arguments to [`call_back`], each in the lower part of a word, and gives its result.
+fn build_thunk(sig: &FuncSig, callback: &Rc<Callback>) -> Module {
+    let mut module = Module::new();
+    let f = module.declare(NAME, sig.clone(), Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut module, f);
+    let count = sig.params.len() as u32;
+    let [args, result] = [count, 1].map(|words| b.slot(8 * words.max(1), 8));
+    let [args, result] = [args, result].map(|slot| b.stack_addr(slot));
+    for (i, param) in sig.params.iter().enumerate() {
+        let at = 8 * i as i32;
+        if param.ty.bytes() < 8 {
+            let zero = b.i64(0);
+            b.store(zero, args, at, MemFlags::ALIGNED);
+        }
+        b.store(b.param(i), args, at, MemFlags::ALIGNED);
+    }
+    let own = b.signature(FuncSig::new([Type::Ptr; 3], None));
+    let callee = b.ptr_const((call_back as *const u8).expose_provenance() as u64);
+    let context = b.ptr_const(Rc::as_ptr(callback).expose_provenance() as u64);
+    b.call_indirect(own, callee, &[context, args, result]);
+    let value = sig.ret.map(|ret| b.load(ret.ty, result, 0, MemFlags::ALIGNED));
+    b.ret(value);
+    b.finish();
+    module
+}
+
+/// What thunks call.
+unsafe extern "C" fn call_back(callback: *const Callback, args: *const u64, result: *mut u64) {
+    // SAFETY: the thunk has the address of what its host keeps, and arrays of the signature's length. The rest whoever has run the
+    // interpreted module has promised; no panic comes out of it.
+    unsafe { (*callback).call(args, result) }
 }
 
 /// The trampoline of a signature. Every argument and the result has 8 bytes, of which it uses the lower ones
@@ -61,11 +125,11 @@ fn build(sig: &FuncSig) -> Module {
 }
 
 impl Host for NativeHost {
-    fn resolve(&mut self, name: &str) -> Option<u64> {
+    fn resolve(&self, name: &str) -> Option<u64> {
         self.jit.symbols().resolve(name).map(|address| address.expose_provenance() as u64)
     }
 
-    unsafe fn call(&mut self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
+    unsafe fn call(&self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
         if args.len() != sig.params.len() {
             return Err(format!("{} arguments for {sig}", args.len()));
         }
@@ -74,12 +138,20 @@ impl Host for NativeHost {
         }
         let words: Vec<u64> = args.iter().map(|&arg| arg.bits()).collect();
         let mut result = 0u64;
-        let trampoline = self.trampoline(sig)?;
-        // SAFETY: that is how `build` makes it, and `self.trampolines` keeps it.
+        let (trampoline, _code) = self.trampoline(sig)?;
+        // SAFETY: that is how `build` makes it, and its code is kept here.
         let trampoline: Trampoline = unsafe { std::mem::transmute(trampoline) };
         let callee = std::ptr::with_exposed_provenance(address as usize);
         // SAFETY: the caller vouches for the callee; the arrays are as long as the signature says.
         unsafe { trampoline(callee, words.as_ptr(), &raw mut result) };
         Ok(sig.ret.map(|ret| Datum::from_bits(ret.ty, result)))
+    }
+
+    fn callback(&self, sig: &FuncSig, callback: Callback) -> Result<u64, String> {
+        let callback = Rc::new(callback);
+        let code = self.compile(build_thunk(sig, &callback))?;
+        let address = address(&code)?.expose_provenance() as u64;
+        self.thunks.borrow_mut().push((code, callback));
+        Ok(address)
     }
 }

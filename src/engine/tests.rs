@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::backend::Backend;
-use crate::ir::interp::{Datum, Host, Interpreter};
+use crate::ir::interp::{Datum, Host, InterpError, Interpreter};
 use crate::ir::*;
 
 /// Runs a test, `fn(Backend)`, once with each backend.
@@ -31,6 +31,7 @@ on_each_backend! {
     threads_load_and_call_at_once
     the_native_host_calls_any_signature
     the_interpreter_runs_with_it
+    native_code_calls_the_interpreter_back
     what_only_objects_have_is_refused
 }
 
@@ -83,17 +84,25 @@ fn a_function_is_found_by_its_name_and_nothing_else_is(backend: Backend) {
 
 fn code_that_is_loaded_is_never_writable(backend: Backend) {
     let code = Jit::builder().backend(backend).build().unwrap().load(&adds(5)).unwrap();
-    let address = code.function("f").unwrap().addr();
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for line in maps.lines() {
-        let mut words = line.split([' ', '-']);
-        let bound = |w: Option<&str>| usize::from_str_radix(w.unwrap(), 16).unwrap();
-        let (start, end) = (bound(words.next()), bound(words.next()));
-        if (start..end).contains(&address) {
-            assert_eq!(words.next().unwrap(), "r");
-            assert!(line.contains(" r-xp "), "{line}");
-        }
-    }
+    assert!(protection_is(code.function("f").unwrap(), "r-xp"));
+    // what code writes is elsewhere
+    let mut module = adds(5).into_inner();
+    module.data[DataRef::from_u32(0)].kind = DataKind::Variable;
+    let code = Jit::builder().backend(backend).build().unwrap().load(&verify(module).unwrap()).unwrap();
+    assert_eq!(call(&code, 37), 42);
+    assert!(protection_is(code.function("f").unwrap(), "r-xp"));
+    assert!(protection_is(code.variable("n").unwrap(), "rw-p"));
+}
+
+/// Whether the memory at an address has that protection; true where the system doesn't tell.
+fn protection_is(address: *const u8, expected: &str) -> bool {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return true };
+    let mut lines = maps.lines().map(|line| line.split([' ', '-']).collect::<Vec<_>>());
+    let found = lines.find(|words| {
+        let [start, end] = [words[0], words[1]].map(|word| usize::from_str_radix(word, 16).unwrap());
+        (start..end).contains(&address.addr())
+    });
+    found.unwrap()[2..].join("-").starts_with(expected)
 }
 
 fn missing_symbols_are_all_named_at_once(backend: Backend) {
@@ -240,7 +249,7 @@ extern "C" fn minus_one() -> i8 {
 extern "C" fn nothing() {}
 
 fn the_native_host_calls_any_signature(backend: Backend) {
-    let mut host = NativeHost::new(Jit::builder().backend(backend).symbol("mix", mix as *const u8).build().unwrap());
+    let host = NativeHost::new(Jit::builder().backend(backend).symbol("mix", mix as *const u8).build().unwrap());
     let sig = FuncSig {
         params: vec![
             AbiParam::signed(Type::I8),
@@ -314,7 +323,6 @@ fn what_only_objects_have_is_refused(backend: Backend) {
         module.constructors.push(start);
     };
     for (module, what) in [
-        (with(|m| m.data[DataRef::from_u32(0)].kind = DataKind::Variable), "the variable `n`"),
         (
             with(|m| m.data[DataRef::from_u32(0)].addresses = vec![(0, FuncRef::from_u32(0))]),
             "the addresses of functions in `n`",
@@ -327,5 +335,71 @@ fn what_only_objects_have_is_refused(backend: Backend) {
         assert!(matches!(&error, EngineError::OnlyInObjects { what: found } if found == what), "{error}");
         let error = Interpreter::new(&module, NativeHost::new(jit.clone())).err().unwrap();
         assert!(error.to_string().starts_with(what), "{error}");
+    }
+}
+
+/// Native code that is called calls the interpreter's function, which calls native code.
+fn native_code_calls_the_interpreter_back(backend: Backend) {
+    type Narrow = extern "C" fn(i8, f32, u16, f64, i64) -> i16;
+    extern "C" fn calls(f: Narrow, depth: i64) -> i16 {
+        f(-3, 0.5, 60_000, 0.25, depth)
+    }
+    let mut module = Module::new();
+    let sig = FuncSig {
+        params: vec![
+            AbiParam::signed(Type::I8),
+            AbiParam::new(Type::F32),
+            AbiParam::unsigned(Type::I16),
+            AbiParam::new(Type::F64),
+            AbiParam::new(Type::I64),
+        ],
+        ret: Some(AbiParam::signed(Type::I16)),
+    };
+    let calls_sig = FuncSig::new([Type::Ptr, Type::I64], None);
+    let calls_sig = FuncSig { ret: Some(AbiParam::signed(Type::I16)), ..calls_sig };
+    let import = module.import("calls", calls_sig);
+    let own = module.declare("own", sig, Linkage::Local);
+    let mut b = FunctionBuilder::new(&mut module, own);
+    let (more, done) = (b.block(), b.block());
+    let end = b.icmp_imm(IntCC::Eq, b.param(4), 0);
+    b.branch(end, done, more, Hint::None);
+    b.switch_to(more);
+    let (address, less) = (b.func_addr(own), b.binary_imm(BinaryOp::Sub, b.param(4), 1));
+    let r = b.call(import, &[address, less]);
+    b.ret(r);
+    b.switch_to(done);
+    // -3 * 1000 + (60000 - 59000) + (0.5 + 0.25) * 4
+    let a = b.convert(ConvertOp::SExt, Type::I16, b.param(0));
+    let a = b.binary_imm(BinaryOp::Mul, a, 1000);
+    let c = b.binary_imm(BinaryOp::Sub, b.param(2), 59_000);
+    let wide = b.convert(ConvertOp::FPromote, Type::F64, b.param(1));
+    let sum = b.binary(BinaryOp::FAdd, wide, b.param(3));
+    let four = b.f64(4.0);
+    let sum = b.binary(BinaryOp::FMul, sum, four);
+    let sum = b.convert(ConvertOp::FloatToSInt, Type::I32, sum);
+    let sum = b.convert(ConvertOp::Truncate, Type::I16, sum);
+    let r = b.binary(BinaryOp::Add, a, c);
+    let r = b.binary(BinaryOp::Add, r, sum);
+    b.ret(Some(r));
+    b.finish();
+    let f = module.declare("f", FuncSig::new([Type::I64], Some(Type::I16)), Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut module, f);
+    let address = b.func_addr(own);
+    let r = b.call(import, &[address, b.param(0)]);
+    b.ret(r);
+    b.finish();
+    let module = verify(module).unwrap();
+    let jit = Jit::builder().backend(backend).symbol("calls", calls as *const u8).build().unwrap();
+    let host = NativeHost::new(jit);
+    for _ in 0..2 {
+        let mut interpreter = Interpreter::new(&module, host.clone()).unwrap();
+        for depth in [0, 1, 20] {
+            // SAFETY: `calls` has this signature, and calls what has the signature that it says.
+            let result = unsafe { interpreter.run("f", &[Datum::I64(depth)]) };
+            assert_eq!(result, Ok(Some(Datum::I16(-1997i16 as u16))));
+        }
+        // SAFETY: as above.
+        let error = unsafe { interpreter.run("f", &[Datum::I64(1000)]) }.unwrap_err();
+        assert!(matches!(error, InterpError::TooDeep { .. }), "{error}");
     }
 }

@@ -97,6 +97,7 @@ pub struct Module {
     pub locations: PrimaryMap<LocationRef, SourceLocation>,
     /// The first function of each name, as declared.
     by_name: HashMap<String, FuncRef>,
+    by_location: HashMap<SourceLocation, LocationRef>,
 }
 
 /// The byte order of this machine.
@@ -125,6 +126,7 @@ impl Module {
             destructors: Vec::new(),
             locations: PrimaryMap::new(),
             by_name: HashMap::new(),
+            by_location: HashMap::new(),
         }
     }
 
@@ -145,6 +147,20 @@ impl Module {
         }
     }
 
+    /// Declares a function that is exported from here. An import of that name becomes it.
+    pub fn export(&mut self, name: impl Into<String>, signature: FuncSig) -> FuncRef {
+        let name = name.into();
+        let known =
+            self.function_named(&name).filter(|(_, f)| f.linkage == Linkage::Import && f.signature == signature);
+        match known.map(|(func, _)| func) {
+            Some(func) => {
+                self.functions[func].linkage = Linkage::Export;
+                func
+            }
+            None => self.declare(name, signature, Linkage::Export),
+        }
+    }
+
     /// Takes back the declarations after the first `count` functions.
     pub(crate) fn truncate_functions(&mut self, count: usize) {
         // not touching those that stay: a library has many, and takes back often
@@ -161,6 +177,12 @@ impl Module {
     pub fn add_data(&mut self, name: impl Into<String>, bytes: Vec<u8>, align: u32) -> DataRef {
         let (name, addresses) = (name.into(), Vec::new());
         self.data.push(Data { name, bytes, align, kind: DataKind::Constant, addresses })
+    }
+
+    /// A source location, stored once.
+    pub fn location(&mut self, location: SourceLocation) -> LocationRef {
+        let Module { by_location, locations, .. } = self;
+        *by_location.entry(location).or_insert_with_key(|location| locations.push(location.clone()))
     }
 
     /// Adds writable data that nobody sees outside: `size` zeros.

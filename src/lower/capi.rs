@@ -49,30 +49,46 @@ macro_rules! functions {
 }
 
 functions! {
+    ANY_VIEW_TO_OWNED_ANY = Wrapper "TVMFFIAnyViewToOwnedAny" [Ptr, Ptr] => Some(I32),
+        "int TVMFFIAnyViewToOwnedAny(const TVMFFIAny* any_view, TVMFFIAny* out)";
     BYTES_FROM_BYTE_ARRAY = Helper "TVMFFIBytesFromByteArray" [Ptr, Ptr] => Some(I32),
         "int TVMFFIBytesFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out)";
     DATA_TYPE_FROM_STRING = Helper "TVMFFIDataTypeFromString" [Ptr, Ptr] => Some(I32),
         "int TVMFFIDataTypeFromString(const TVMFFIByteArray* str, DLDataType* out)";
+    ENV_CHECK_SIGNALS = Wrapper "TVMFFIEnvCheckSignals" [] => Some(I32),
+        "int TVMFFIEnvCheckSignals()";
     ENV_GET_STREAM = Wrapper "TVMFFIEnvGetStream" [I32, I32] => Some(Ptr),
         "TVMFFIStreamHandle TVMFFIEnvGetStream(int32_t device_type, int32_t device_id)";
+    ENV_MOD_LOOKUP_FROM_IMPORTS = Wrapper "TVMFFIEnvModLookupFromImports" [Ptr, Ptr, Ptr] => Some(I32),
+        "int TVMFFIEnvModLookupFromImports(TVMFFIObjectHandle library_ctx, const char* func_name, TVMFFIObjectHandle* out)";
     ENV_MOD_REGISTER_SYSTEM_LIB_SYMBOL = Library "TVMFFIEnvModRegisterSystemLibSymbol" [Ptr, Ptr] => Some(I32),
         "int TVMFFIEnvModRegisterSystemLibSymbol(const char* name, void* symbol)";
     ENV_TENSOR_ALLOC = Wrapper "TVMFFIEnvTensorAlloc" [Ptr, Ptr] => Some(I32),
         "int TVMFFIEnvTensorAlloc(DLTensor* prototype, TVMFFIObjectHandle* out)";
     ERROR_MOVE_FROM_RAISED = Helper "TVMFFIErrorMoveFromRaised" [Ptr] => None,
         "void TVMFFIErrorMoveFromRaised(TVMFFIObjectHandle* result)";
+    ERROR_SET_RAISED = Wrapper "TVMFFIErrorSetRaised" [Ptr] => None,
+        "void TVMFFIErrorSetRaised(TVMFFIObjectHandle error)";
     ERROR_SET_RAISED_FROM_C_STR_PARTS = Helper "TVMFFIErrorSetRaisedFromCStrParts" [Ptr, Ptr, I32] => None,
         "void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** message_parts, int32_t num_parts)";
     FUNCTION_CALL = Helper "TVMFFIFunctionCall" [Ptr, Ptr, I32, Ptr] => Some(I32),
         "int TVMFFIFunctionCall(TVMFFIObjectHandle func, TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)";
+    FUNCTION_CREATE = Wrapper "TVMFFIFunctionCreate" [Ptr, Ptr, Ptr, Ptr] => Some(I32),
+        "int TVMFFIFunctionCreate(void* self, TVMFFISafeCallType safe_call, void (*deleter)(void* self), TVMFFIObjectHandle* out)";
     FUNCTION_GET_GLOBAL = Helper "TVMFFIFunctionGetGlobal" [Ptr, Ptr] => Some(I32),
         "int TVMFFIFunctionGetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle* out)";
     GET_TYPE_INFO = Helper "TVMFFIGetTypeInfo" [I32] => Some(Ptr),
         "const TVMFFITypeInfo* TVMFFIGetTypeInfo(int32_t type_index)";
+    HANDLE_INIT_ONCE = Wrapper "TVMFFIHandleInitOnce" [Ptr, Ptr] => Some(I32),
+        "int TVMFFIHandleInitOnce(void** handle_addr, int (*init_func)(void** result))";
     OBJECT_DEC_REF = Helper "TVMFFIObjectDecRef" [Ptr] => Some(I32),
         "int TVMFFIObjectDecRef(TVMFFIObjectHandle obj)";
+    OBJECT_INC_REF = Wrapper "TVMFFIObjectIncRef" [Ptr] => Some(I32),
+        "int TVMFFIObjectIncRef(TVMFFIObjectHandle obj)";
     STRING_FROM_BYTE_ARRAY = Helper "TVMFFIStringFromByteArray" [Ptr, Ptr] => Some(I32),
         "int TVMFFIStringFromByteArray(const TVMFFIByteArray* input, TVMFFIAny* out)";
+    TENSOR_CREATE_UNSAFE_VIEW = Wrapper "TVMFFITensorCreateUnsafeView" [Ptr, Ptr, Ptr] => Some(I32),
+        "int TVMFFITensorCreateUnsafeView(TVMFFIObjectHandle source, const DLTensor* prototype, TVMFFIObjectHandle* out)";
     TYPE_KEY_TO_INDEX = Helper "TVMFFITypeKeyToIndex" [Ptr, Ptr] => Some(I32),
         "int TVMFFITypeKeyToIndex(const TVMFFIByteArray* type_key, int32_t* out_tindex)";
 }

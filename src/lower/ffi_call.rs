@@ -3,7 +3,15 @@
 
 use super::abi::{ANY_SIZE, store_none};
 use super::capi;
-use crate::ir::{FunctionBuilder, Type, Value};
+use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Type, Value};
+
+/// The prototype of a TVM FFI function, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
+pub(super) fn safe_call_signature() -> FuncSig {
+    FuncSig {
+        ret: Some(AbiParam::signed(Type::I32)),
+        ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
+    }
+}
 
 /// A `TVMFFIAny` in the frame, None at first.
 pub(super) fn any_slot(b: &mut FunctionBuilder<'_>) -> Value {

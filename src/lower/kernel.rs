@@ -195,7 +195,7 @@ impl Kernel {
             (KernelCode::CheckOnly, _) => {
                 Some(format!("is missing: the signature returns {ty}, which only a kernel can make"))
             }
-            (KernelCode::Body(_), _) if writes_result(ty) || ty.as_scalar().is_none() && returns_value(ty) => {
+            (KernelCode::Body(_), _) if ty.as_scalar().is_none() && returns_value(ty) => {
                 Some(format!("is a body, and bodies don't return {ty}"))
             }
             (_, Some(KernelReturn::Value)) if self.stated_convention() == Convention::Packed => {

@@ -3,11 +3,13 @@
 
 use std::mem::offset_of;
 
+use super::at_exit::register_destructors;
 use super::capi;
 use super::error::LowerError;
 use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
 use super::module::{Lowering, RuntimeHelpers};
+use super::unit::Unit;
 use crate::ir::{
     AbiParam, BinaryOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
     Module, Type,
@@ -15,7 +17,7 @@ use crate::ir::{
 use crate::spec::Signature;
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::TVMFFIByteArray;
-use tvm_ffi_runtime::abi::symbol::{DOC, LIBRARY_BIN, LIBRARY_CTX, METADATA};
+use tvm_ffi_runtime::abi::symbol::{DOC, LIBRARY_BIN, METADATA};
 
 /// What a function's name may not begin with, as its symbol would then be one of those that say something else of a library.
 const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc_"];
@@ -28,6 +30,8 @@ pub struct LibraryLowering {
     carries_modules: bool,
     /// Whether functions carry their metadata.
     metadata: bool,
+    /// Whether destructors are registered by a constructor.
+    at_exit: bool,
     /// Texts that functions return, and the data that they will be: of each function its metadata, and its doc behind that.
     texts: Vec<u8>,
     data: DataRef,
@@ -67,6 +71,7 @@ impl LibraryLowering {
             system: prefix.is_some(),
             carries_modules: false,
             metadata: true,
+            at_exit: false,
             texts,
             data,
             string: None,
@@ -77,6 +82,11 @@ impl LibraryLowering {
     /// Leaves the metadata of functions out: their docs, if they have any, are all that hosts then read of them.
     pub fn without_metadata(&mut self) {
         self.metadata = false;
+    }
+
+    /// Lets a constructor register the destructors by `atexit`, for a target whose object format has no place for them: COFF.
+    pub fn destructors_by_at_exit(&mut self) {
+        self.at_exit = true;
     }
 
     /// Lets a system library register `<prefix>__tvm_ffi__library_bin` too, which another object has to define then. Any other library is
@@ -139,18 +149,18 @@ impl LibraryLowering {
         self.exported.push(b.finish());
     }
 
+    /// The mistakes of calls by symbol: see [`Lowering::check_calls`].
+    pub fn check_calls<'s>(&self, signatures: impl IntoIterator<Item = &'s Signature>) -> Vec<LowerError> {
+        self.lowering.check_calls(signatures)
+    }
+
     /// The module, complete.
     pub fn finish(mut self) -> Module {
         // exists from the start, and only now is as long as the code says
         self.lowering.unit.module.data[self.data].bytes = std::mem::take(&mut self.texts);
-        let prefix = if self.system { self.lowering.unit.prefix.as_str() } else { "" };
-        let context = self.lowering.unit.module.data.push(Data {
-            name: format!("{prefix}{LIBRARY_CTX}"),
-            bytes: vec![0; 8],
-            align: 8,
-            kind: DataKind::Variable,
-            addresses: Vec::new(),
-        });
+        let prefix = if self.system { self.lowering.unit.prefix.clone() } else { String::new() };
+        let Unit { module, handles, .. } = &mut self.lowering.unit;
+        let context = handles.context(module, &prefix);
         if self.system {
             if self.carries_modules {
                 let module = &mut self.lowering.unit.module;
@@ -160,7 +170,11 @@ impl LibraryLowering {
             let constructor = self.define_registration(context);
             self.lowering.unit.module.constructors.push(constructor);
         }
-        self.lowering.finish()
+        let mut module = self.lowering.finish();
+        if self.at_exit {
+            register_destructors(&mut module);
+        }
+        module
     }
 
     /// Defines a function that registers the context and all of `exported`.

@@ -12,6 +12,7 @@
 
 mod abi;
 mod arithmetic;
+mod at_exit;
 mod binder;
 mod body;
 mod capi;
@@ -20,21 +21,30 @@ mod convention;
 mod devices;
 mod encode;
 mod error;
+mod fast_path;
 mod ffi_call;
 mod kernel;
 mod library;
 mod metadata;
 mod module;
+mod once;
 mod plan;
 mod protocol;
 mod prototype;
+mod symbol_call;
 mod unit;
+// bodies use it once they call functions
+#[allow(dead_code)]
+mod value;
 #[cfg(test)]
 mod worked_example;
 mod wrapper;
 
 pub use binder::helpers_module;
-pub use body::{Body, Expr, Operand, ParamRef, TensorRef};
+pub use body::{
+    Body, Call, CallArg, CallArgs, CallResult, Callee, Caught, Expr, OnDevice, Operand, Owned, ParamRef, TensorRef,
+    Variable,
+};
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::{Convention, KernelReturn, flat_signature};
 pub use error::{BodyMistake, LowerError};

@@ -1,6 +1,8 @@
 //! Wrappers of one module, put together.
 
-use super::error::LowerError;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::error::{BodyMistake, LowerError};
 use super::kernel::Kernel;
 use super::protocol::Capabilities;
 use super::unit::{OWN_SYMBOLS, Unit};
@@ -8,6 +10,7 @@ use super::{binder, constants, wrapper};
 use crate::ir;
 use crate::spec::Signature;
 use target_lexicon::Endianness;
+use tvm_ffi_runtime::abi::symbol;
 
 /// The origin of the runtime helpers that all wrappers share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,7 +50,7 @@ impl Lowering {
     /// but for imports and message texts that nothing uses.
     pub fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<ir::FuncRef, LowerError> {
         let symbol = self.unit.symbol(signature);
-        if self.unit.module.function_named(&symbol).is_some() {
+        if self.unit.module.function_named(&symbol).is_some_and(|(_, known)| known.linkage != ir::Linkage::Import) {
             return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
         }
         // some of these are defined only once all wrappers are there
@@ -56,7 +59,9 @@ impl Lowering {
         }
         kernel.check(signature)?;
         kernel.check_symbol(signature, &symbol, &self.unit.module)?;
-        let declared = self.unit.module.functions.len();
+        // code before may call it already
+        let imported = self.unit.module.function_named(&symbol).map(|(func, _)| func);
+        let (declared, calls) = (self.unit.module.functions.len(), self.unit.symbol_calls.len());
         let mut result = wrapper::lower(&mut self.unit, signature, kernel);
         if !self.unit.pool.constants.is_in_reach() {
             let function = signature.name().to_owned();
@@ -64,7 +69,12 @@ impl Lowering {
         }
         if result.is_err() {
             // functions are only ever appended, so that this takes back what the wrapper declared
-            self.unit.module.truncate_functions(declared);
+            self.unit.truncate(declared);
+            self.unit.symbol_calls.truncate(calls);
+            if let Some(func) = imported {
+                let decl = &mut self.unit.module.functions[func];
+                (decl.linkage, decl.body, decl.param_facts) = (ir::Linkage::Import, None, Vec::new());
+            }
         }
         result
     }
@@ -72,6 +82,40 @@ impl Lowering {
     /// The capabilities that the wrappers so far need of the runtime helpers.
     pub fn capabilities(&self) -> Capabilities {
         self.unit.pool.constants.capabilities()
+    }
+
+    /// Checks the calls by symbol of functions that the module has: each has to be one that the callee may accept. `signatures` are those of the
+    /// wrappers. A mistake is told of the body that calls.
+    pub fn check_calls<'s>(&self, signatures: impl IntoIterator<Item = &'s Signature>) -> Vec<LowerError> {
+        if self.unit.symbol_calls.is_empty() {
+            return Vec::new();
+        }
+        let by_name: HashMap<&str, &Signature> = signatures.into_iter().map(|s| (s.name(), s)).collect();
+        let mut errors: Vec<LowerError> = Vec::new();
+        for call in &self.unit.symbol_calls {
+            let problem = by_name.get(call.callee.as_str()).and_then(|callee| call.problem(callee));
+            let Some(problem) = problem else { continue };
+            let mistake = BodyMistake { operation: format!("call of `{}`", call.callee), problem };
+            let known = errors.iter_mut().find_map(|error| match error {
+                LowerError::Body { function, mistakes } if *function == call.caller => Some(mistakes),
+                _ => None,
+            });
+            match known {
+                Some(mistakes) => mistakes.push(mistake),
+                None => errors.push(LowerError::Body { function: call.caller.clone(), mistakes: vec![mistake] }),
+            }
+        }
+        errors
+    }
+
+    /// The functions that bodies call by their symbols: each symbol, with the names of the functions that call it.
+    pub fn called_symbols(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut called: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for call in &self.unit.symbol_calls {
+            let symbol = format!("{}{}{}", symbol::FUNCTION, self.unit.prefix, call.callee);
+            called.entry(symbol).or_default().insert(call.caller.clone());
+        }
+        called
     }
 
     /// Whether a wrapper so far calls `bind` in every call, and not only on its slow path.

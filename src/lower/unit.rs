@@ -1,6 +1,8 @@
 //! The module under construction, with its constant pool: what wrappers, bodies and the binder are lowered into.
 
 use super::constants::ConstantPool;
+use super::once::Handles;
+use super::symbol_call::SymbolCall;
 use crate::ir::{self, FuncSig};
 use crate::spec::Signature;
 use target_lexicon::Endianness;
@@ -21,6 +23,10 @@ pub(super) struct Pool {
 pub(super) struct Unit {
     pub module: ir::Module,
     pub pool: Pool,
+    /// The functions that the module's code looks up once, and its library context.
+    pub handles: Handles,
+    /// The calls of functions by their symbols, which are checked once all functions are there.
+    pub symbol_calls: Vec<SymbolCall>,
     /// What stands before each function's name in its symbol.
     pub prefix: String,
     /// A wrapper calls `bind` in every call.
@@ -33,7 +39,8 @@ impl Unit {
         let mut module = ir::Module::for_endianness(endianness);
         let data = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
         let pool = Pool { constants: ConstantPool::new(endianness), data };
-        Unit { module, pool, prefix: String::new(), always_binds: false }
+        let (handles, symbol_calls) = (Handles::default(), Vec::new());
+        Unit { module, pool, handles, symbol_calls, prefix: String::new(), always_binds: false }
     }
 
     /// The symbol of a wrapper.
@@ -44,8 +51,15 @@ impl Unit {
         }
     }
 
+    /// Takes back the functions after the first `count`, and all that is known of them.
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.module.truncate_functions(count);
+        self.handles.truncate(count);
+    }
+
     /// The module, complete.
     pub(super) fn finish(mut self) -> ir::Module {
+        self.handles.finish(&mut self.module);
         self.module.data[self.pool.data].bytes = self.pool.constants.into_bytes();
         self.module
     }

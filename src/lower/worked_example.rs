@@ -1,6 +1,7 @@
 //! The worked example of `docs/architecture.md`: one signature with its IR, its descriptors byte by byte, and one failing call. The test makes
 //! it anew and compares, so that the document stays true.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -164,25 +165,25 @@ fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Poo
 #[derive(Default)]
 struct Errors {
     /// Names of the imports, by number.
-    imports: Vec<String>,
+    imports: RefCell<Vec<String>>,
     /// The kind, and the parts of the text.
-    raised: Option<(String, Vec<String>)>,
+    raised: RefCell<Option<(String, Vec<String>)>>,
 }
 
 const SET_RAISED: &str = "TVMFFIErrorSetRaisedFromCStrParts";
 
 impl Host for Errors {
-    fn resolve(&mut self, name: &str) -> Option<u64> {
-        self.imports.push(name.to_owned());
-        Some(self.imports.len() as u64)
+    fn resolve(&self, name: &str) -> Option<u64> {
+        self.imports.borrow_mut().push(name.to_owned());
+        Some(self.imports.borrow().len() as u64)
     }
 
-    unsafe fn call(&mut self, address: u64, _: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
-        let name = self.imports.get(address as usize - 1).map(String::as_str);
+    unsafe fn call(&self, address: u64, _: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
+        let name = self.imports.borrow().get(address as usize - 1).cloned();
         let [Datum::Ptr(kind), Datum::Ptr(parts), Datum::I32(count)] = args else {
             return Err(format!("{name:?} was called"));
         };
-        if name != Some(SET_RAISED) {
+        if name.as_deref() != Some(SET_RAISED) {
             return Err(format!("{name:?} was called"));
         }
         // SAFETY: the prototype of the function (tvm/ffi/c_api.h): a C string, and an array of so many.
@@ -193,7 +194,7 @@ impl Host for Errors {
         let parts = unsafe {
             std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u64>(*parts as usize), *count as usize)
         };
-        self.raised = Some((text(*kind), parts.iter().map(|part| text(*part)).collect()));
+        self.raised.replace(Some((text(*kind), parts.iter().map(|part| text(*part)).collect())));
         Ok(None)
     }
 }
@@ -257,7 +258,7 @@ fn failing_call(signature: &Signature, kernel: &Kernel, pool: Pool, text: &mut S
     // SAFETY: the arguments are as the ABI says, and the scratch memory is larger than the descriptor asks for.
     let code = unsafe { interpreter.run("probe", &args) }.expect("nothing traps");
     assert_eq!(code, Some(Datum::I32(-1i32 as u32)));
-    let (kind, parts) = interpreter.host().raised.clone().expect("an error was raised");
+    let (kind, parts) = interpreter.host().raised.take().expect("an error was raised");
 
     let state = (2 * ANY_SIZE / 8) as usize;
     let word = |index: usize| scratch[index];

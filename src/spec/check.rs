@@ -57,6 +57,26 @@ impl<'a> Checker<'a> {
         checker.mistakes
     }
 
+    /// All mistakes of the types of values that aren't arguments, which stand behind so many symbols.
+    pub(super) fn check_values(signature: &'a Signature, symbols: usize) -> Vec<Mistake> {
+        let params = signature.params.iter().map(|param| (param.name.as_str(), param)).collect();
+        let mut checker = Checker { signature, params, mistakes: Vec::new() };
+        for param in signature.params.iter().skip(symbols) {
+            checker.param_type(&param.name, &param.ty, Place { depth: 0, containers: 0 });
+            if !param.is_passed() {
+                checker.mistake(&param.name, format!("{} is no type of a value", param.ty));
+            }
+            param.ty.for_each_tensor(&mut |tensor| {
+                if tensor.noalias {
+                    let problem = "expected no `noalias`: nobody knows which other pointers lead to the value";
+                    checker.mistake(&param.name, problem);
+                }
+            });
+        }
+        checker.determined();
+        checker.mistakes
+    }
+
     fn mistake(&mut self, path: impl Into<String>, problem: impl Into<String>) {
         self.mistakes.push(Mistake { path: path.into(), problem: problem.into() });
     }

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::builder::SignatureBuilder;
+use super::builder::{Mistake, SignatureBuilder};
+use super::check::Checker;
 use super::dim::{Constraint, Dim};
 use super::param::{Param, ParamType};
 use super::policy::DTypePolicy;
+use super::scalar::ScalarType;
 use tvm_ffi_runtime::abi::symbol;
 
 /// A function's interface, free of mistakes. Made by [`Signature::builder`], or read from its text.
@@ -34,6 +36,34 @@ impl Signature {
     /// ```
     pub fn builder(name: impl Into<String>) -> SignatureBuilder {
         SignatureBuilder::new(name.into())
+    }
+
+    /// The interface of values that aren't arguments: integers that are the symbols of these names, then the values. The names of values
+    /// are texts for messages.
+    ///
+    /// # Errors
+    /// Every mistake of the types, each with its path.
+    pub(crate) fn of_values<'n>(
+        symbols: impl IntoIterator<Item = &'n str>,
+        values: impl IntoIterator<Item = (String, ParamType)>,
+        dtype_policy: DTypePolicy,
+    ) -> Result<Self, Vec<Mistake>> {
+        let symbols: Vec<_> =
+            symbols.into_iter().map(|name| (name.to_owned(), ParamType::from(ScalarType::Int64))).collect();
+        let known = symbols.len();
+        let params = symbols.into_iter().chain(values).map(|(name, mut ty)| {
+            ty.fold_dims();
+            Param { name, ty, default: None }
+        });
+        let signature = Signature {
+            name: String::new(),
+            params: params.collect(),
+            ret: None,
+            constraints: Vec::new(),
+            dtype_policy,
+        };
+        let mistakes = Checker::check_values(&signature, known);
+        if mistakes.is_empty() { Ok(signature) } else { Err(mistakes) }
     }
 
     /// The function's name; its symbol is `__tvm_ffi_<name>`.

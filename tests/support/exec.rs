@@ -1,13 +1,12 @@
 //! Executors: each runs the same wrapper, and all have to agree on everything that can be seen.
 
-use std::cell::RefCell;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use tvm_ffi_codegen::engine::{Code, NativeHost};
-use tvm_ffi_codegen::ir::interp::{Datum, Host, Interpreter};
-use tvm_ffi_codegen::ir::{self, FuncSig, VerifiedModule};
+use tvm_ffi_codegen::ir::interp::{Datum, Interpreter};
+use tvm_ffi_codegen::ir::{self, VerifiedModule};
 use tvm_ffi_codegen::lower::{Convention, RuntimeHelpers, lower};
 use tvm_ffi_codegen::runtime::Any;
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
@@ -75,24 +74,11 @@ static LLVM_UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm
 static LLVM_OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::Speed));
 
 thread_local! {
-    /// Shared by the interpreters of a thread for its trampolines.
-    static HOST: RefCell<NativeHost> = RefCell::new(NativeHost::new(UNOPTIMISED.jit().clone()));
+    /// What the interpreters of a thread share: its trampolines.
+    static HOST: NativeHost = NativeHost::new(UNOPTIMISED.jit().clone());
 }
 
-struct SharedHost;
-
-impl Host for SharedHost {
-    fn resolve(&mut self, name: &str) -> Option<u64> {
-        HOST.with_borrow_mut(|host| host.resolve(name))
-    }
-
-    unsafe fn call(&mut self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
-        // SAFETY: the caller's promise.
-        HOST.with_borrow_mut(|host| unsafe { host.call(address, sig, args) })
-    }
-}
-
-struct Interpreted<'a>(Interpreter<'a, SharedHost>, String);
+struct Interpreted<'a>(Interpreter<'a, NativeHost>, String);
 
 impl Runnable for Interpreted<'_> {
     fn call(&mut self, args: *const TVMFFIAny, num_args: i32, result: *mut TVMFFIAny) -> Result<i32, String> {
@@ -111,7 +97,7 @@ impl Runnable for Interpreted<'_> {
 }
 
 fn interpreter(program: &Program) -> Result<Box<dyn Runnable + '_>, String> {
-    let interpreter = Interpreter::new(&program.module, SharedHost).map_err(|e| e.to_string())?;
+    let interpreter = Interpreter::new(&program.module, HOST.with(NativeHost::clone)).map_err(|e| e.to_string())?;
     Ok(Box::new(Interpreted(interpreter.with_fuel(100_000_000), program.signature.symbol())))
 }
 

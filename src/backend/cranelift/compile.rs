@@ -73,8 +73,10 @@ impl fmt::Debug for CompiledFunction {
 
 /// Static data that stays in one piece.
 pub(super) struct CompiledData {
-    /// The symbol of a variable; constants have none.
+    /// The symbol of a variable; nothing else has one.
     pub(super) variable: Option<String>,
+    /// Whether it is written while the code lives.
+    pub(super) writable: bool,
     /// Contents and alignment.
     pub(super) description: DataDescription,
     /// Where the addresses of which functions stand.
@@ -86,7 +88,15 @@ impl CompiledData {
         let mut description = DataDescription::new();
         description.define(bytes.into_boxed_slice());
         description.set_align(u64::from(align));
-        CompiledData { variable: None, description, addresses: Vec::new() }
+        CompiledData { variable: None, writable: false, description, addresses: Vec::new() }
+    }
+
+    /// Zeros that are written while the code lives, and not seen outside.
+    fn state(size: usize, align: u32) -> Self {
+        let mut data = Self::new(Vec::new(), align);
+        data.description.init = Init::Zeros { size };
+        data.writable = true;
+        data
     }
 
     fn size(&self) -> usize {
@@ -111,6 +121,8 @@ pub struct CompiledModule {
     pub locations: PrimaryMap<LocationRef, SourceLocation>,
     /// Functions that run at start-up.
     pub(super) constructors: Vec<FuncRef>,
+    /// Functions that run when the code goes.
+    pub(super) destructors: Vec<FuncRef>,
     /// What of it only an object file can have.
     pub(super) only_in_objects: Option<String>,
     libcalls: Vec<clif::LibCall>,
@@ -158,7 +170,7 @@ impl CompiledModule {
         &self.libcalls
     }
 
-    /// An upper bound of the memory that code and data take in one piece, alignment and veneers included.
+    /// An upper bound of the memory that code and constant data take in one piece, alignment and veneers included.
     pub fn loaded_size(&self) -> usize {
         // What `cranelift-jit` reserves behind a function for each call that may not reach.
         const VENEER: usize = 24;
@@ -170,8 +182,17 @@ impl CompiledModule {
                 f.code.len() + calls * VENEER + f.align as usize
             })
             .sum();
-        let data = self.data.iter().map(|d| d.size().max(1) + d.description.align.unwrap_or(1) as usize);
-        code + data.sum::<usize>()
+        code + self.room(false)
+    }
+
+    /// An upper bound of the memory that variables and state take, alignment included; 0 without such.
+    pub fn writable_size(&self) -> usize {
+        self.room(true)
+    }
+
+    fn room(&self, writable: bool) -> usize {
+        let data = self.data.iter().filter(|data| data.writable == writable);
+        data.map(|d| d.size().max(1) + d.description.align.unwrap_or(1) as usize).sum()
     }
 }
 
@@ -266,6 +287,7 @@ impl Compiler {
             data: self.lay_out_data(module)?,
             locations: module.locations.clone(),
             constructors: module.constructors.clone(),
+            destructors: module.destructors.clone(),
             only_in_objects: module.only_in_objects(),
             libcalls: Vec::new(),
             isa: isa_identity(isa),
@@ -283,18 +305,27 @@ impl Compiler {
         Ok(out)
     }
 
-    /// Puts all constants of a module into one object: fewer symbols, and an address is one instruction all the same. What is written, or
-    /// relocated by a loader, stands alone.
+    /// Puts all constants of a module into one object, and all state into another: fewer symbols, and an address is one instruction all the
+    /// same. What is exported, or relocated by a loader, stands alone.
     fn lay_out_data(&mut self, module: &Module) -> Result<Vec<CompiledData>, Error> {
         self.places.clear();
         let alone = |data: &Data| data.kind == DataKind::Variable || !data.addresses.is_empty();
         let mut out = Vec::new();
-        let together = || module.data.values().filter(|data| !alone(data));
+        let together = || module.data.values().filter(|data| data.kind == DataKind::Constant && !alone(data));
+        let states = || module.data.values().filter(|data| data.kind == DataKind::State);
+        let state_align = states().map(|data| data.align).max();
+        let state_size = states()
+            .try_fold(0, |size: usize, data| place_behind(size, data).map(|offset| offset + data.bytes.len()))?;
         let mut bytes = Vec::with_capacity(together().map(|d| d.bytes.len() + d.align as usize).sum());
         let align = together().map(|d| d.align).max();
         if align.is_some() {
             out.push(CompiledData::new(Vec::new(), 1));
         }
+        let state_object = out.len() as u32;
+        if let Some(align) = state_align {
+            out.push(CompiledData::state(state_size, align));
+        }
+        let mut state = 0;
         for data in module.data.values() {
             if alone(data) {
                 self.places.push(DataPlace {
@@ -304,17 +335,20 @@ impl Compiler {
                 });
                 out.push(CompiledData {
                     variable: (data.kind == DataKind::Variable).then(|| data.name.clone()),
+                    writable: data.kind == DataKind::Variable,
                     addresses: data.addresses.clone(),
                     ..CompiledData::new(data.bytes.clone(), data.align)
                 });
                 continue;
             }
-            bytes.resize(bytes.len().next_multiple_of(data.align.max(1) as usize), 0);
-            let offset = i32::try_from(bytes.len()).map_err(|_| Error::TooLarge {
-                function: data.name.clone(),
-                message: "static data of one module exceeds 2 GiB".to_owned(),
-            })?;
-            self.places.push(DataPlace { object: 0, offset: offset as u32, near: true });
+            if data.kind == DataKind::State {
+                let offset = place_behind(state, data)?;
+                self.places.push(DataPlace { object: state_object, offset: offset as u32, near: true });
+                state = offset + data.bytes.len();
+                continue;
+            }
+            bytes.resize(place_behind(bytes.len(), data)?, 0);
+            self.places.push(DataPlace { object: 0, offset: bytes.len() as u32, near: true });
             bytes.extend_from_slice(&data.bytes);
         }
         if let Some(align) = align {
@@ -322,6 +356,15 @@ impl Compiler {
         }
         Ok(out)
     }
+}
+
+/// Where data goes behind as many bytes.
+fn place_behind(bytes: usize, data: &Data) -> Result<usize, Error> {
+    let offset = bytes.checked_next_multiple_of(data.align.max(1) as usize);
+    offset.filter(|&offset| i32::try_from(offset).is_ok()).ok_or_else(|| Error::TooLarge {
+        function: data.name.clone(),
+        message: "static data of one module exceeds 2 GiB".to_owned(),
+    })
 }
 
 impl CompiledModule {

@@ -31,10 +31,11 @@ impl Bindings {
     }
 }
 
-/// The exported functions that were defined, with their ids in the caller's module.
+/// The exported functions that were defined, and the variables that code uses, with their ids in the caller's module.
 #[derive(Clone, Debug, Default)]
 pub struct Defined {
     functions: Vec<(String, FuncId)>,
+    variables: Vec<(String, DataId)>,
 }
 
 impl Defined {
@@ -47,6 +48,31 @@ impl Defined {
     pub fn functions(&self) -> impl Iterator<Item = (&str, FuncId)> {
         self.functions.iter().map(|(name, id)| (name.as_str(), *id))
     }
+
+    /// All variables: those that were defined, and those that the module had.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, DataId)> {
+        self.variables.iter().map(|(name, id)| (name.as_str(), *id))
+    }
+}
+
+/// What [`CompiledModule::place`] has put into a module.
+pub(crate) struct Placed {
+    pub(crate) defined: Defined,
+    /// Each function's id, that of an import only if it is used.
+    pub(crate) ids: Vec<FuncId>,
+    /// The functions that run when the code goes.
+    pub(crate) destructors: Vec<FuncId>,
+}
+
+/// What is to be done for data, decided before anything is done.
+#[derive(Clone, Copy)]
+enum DataPlan {
+    /// A variable that the module has already.
+    Known(DataId),
+    /// A variable that is new to the module.
+    Variable,
+    /// Data that nobody else sees: without a name, so that it can't clash.
+    Local,
 }
 
 /// What is to be done for a function, decided before anything is done.
@@ -65,7 +91,8 @@ enum Plan {
 }
 
 impl CompiledModule {
-    /// Adds the code to `module`: exported functions under their names, all else without names.
+    /// Adds the code to `module`: exported functions and variables under their names, all else without names. A variable that the module
+    /// has already is used. The IR's destructors are left out: nobody tells when the code of a module of the caller's goes.
     ///
     /// Everything that can be wrong with the request is found before the module is touched, so after such an
     /// error the module is as it was. What remains is [`Error::Module`]: the module ran out of memory.
@@ -85,19 +112,24 @@ impl CompiledModule {
     ) -> Result<(Defined, Vec<FuncId>), Error> {
         match &self.only_in_objects {
             Some(what) => Err(Error::OnlyInObjects { what: what.clone() }),
-            None => self.place(module, bindings, false),
+            None => {
+                let placed = self.place(module, bindings, false)?;
+                Ok((placed.defined, placed.ids))
+            }
         }
     }
 
-    /// As [`add_to`](Self::add_to), whatever the module has; also gives each function's id, that of an import only if it is used.
-    /// `named`: functions that nobody sees keep their names, for whoever reads a backtrace; the module has no others.
-    pub(super) fn place<M: Module + ?Sized>(
+    /// As [`add_to`](Self::add_to), whatever the code has.
+    /// `whole`: the module is an object file of its own, which has no other functions. Those that nobody sees keep their names, for whoever
+    /// reads a backtrace.
+    pub(crate) fn place<M: Module + ?Sized>(
         &self,
         module: &mut M,
         bindings: &Bindings,
-        named: bool,
-    ) -> Result<(Defined, Vec<FuncId>), Error> {
+        whole: bool,
+    ) -> Result<Placed, Error> {
         let plans = self.plan(module, bindings)?;
+        let data_plans = self.data.iter().map(|data| plan_data(module, data)).collect::<Result<Vec<_>, _>>()?;
 
         let mut ids = Vec::with_capacity(plans.len());
         let mut defined = Defined::default();
@@ -108,7 +140,7 @@ impl CompiledModule {
                 Plan::Skip => FuncId::from_u32(u32::MAX - 1),
                 Plan::Known(id) => *id,
                 Plan::Import => module.declare_function(name, ClifLinkage::Import, signature)?,
-                Plan::Local if named => module.declare_function(name, ClifLinkage::Local, signature)?,
+                Plan::Local if whole => module.declare_function(name, ClifLinkage::Local, signature)?,
                 Plan::Local => module.declare_anonymous_function(signature)?,
                 Plan::Export => {
                     let id = module.declare_function(name, ClifLinkage::Export, signature)?;
@@ -117,7 +149,12 @@ impl CompiledModule {
                 }
             });
         }
-        let data = self.data.iter().map(|data| place_data(module, data, &ids)).collect::<Result<Vec<_>, _>>()?;
+        let mut data = Vec::with_capacity(self.data.len());
+        for (one, plan) in self.data.iter().zip(data_plans) {
+            let id = place_data(module, one, plan, &ids, whole)?;
+            defined.variables.extend(one.variable.clone().map(|name| (name, id)));
+            data.push(id);
+        }
 
         let mut relocs: Vec<ModuleReloc> = Vec::new();
         // Functions that hardly ever run go behind the others.
@@ -142,7 +179,8 @@ impl CompiledModule {
                 module.define_function_bytes(ids[index], u64::from(function.align), &function.code, &relocs)?;
             }
         }
-        Ok((defined, ids))
+        let destructors = self.destructors.iter().map(|func| ids[func.as_u32() as usize]).collect();
+        Ok(Placed { defined, ids, destructors })
     }
 
     /// Checks the request, without touching the module.
@@ -164,14 +202,39 @@ impl CompiledModule {
     }
 }
 
-fn place_data<M: Module + ?Sized>(module: &mut M, data: &CompiledData, ids: &[FuncId]) -> Result<DataId, Error> {
-    let id = match &data.variable {
-        // COFF's weak symbols can't be exported; `into_object` makes a common one of it
-        Some(name) if module.isa().triple().binary_format == target_lexicon::BinaryFormat::Coff => {
-            return Ok(module.declare_data(name, ClifLinkage::Import, true, false)?);
+fn plan_data<M: Module + ?Sized>(module: &M, data: &CompiledData) -> Result<DataPlan, Error> {
+    let Some(name) = &data.variable else { return Ok(DataPlan::Local) };
+    match module.get_name(check_name(name)?) {
+        None => Ok(DataPlan::Variable),
+        Some(FuncOrDataId::Data(id)) => {
+            let known = module.declarations().get_data_decl(id);
+            if known.writable && !known.tls { Ok(DataPlan::Known(id)) } else { Err(not_a_variable(name)) }
         }
-        Some(name) => module.declare_data(name, ClifLinkage::Preemptible, true, false)?,
-        None => module.declare_anonymous_data(false, false)?,
+        Some(FuncOrDataId::Func(_)) => Err(not_a_variable(name)),
+    }
+}
+
+fn not_a_variable(name: &str) -> Error {
+    Error::NotAVariable { name: name.to_owned() }
+}
+
+fn place_data<M: Module + ?Sized>(
+    module: &mut M,
+    data: &CompiledData,
+    plan: DataPlan,
+    ids: &[FuncId],
+    whole: bool,
+) -> Result<DataId, Error> {
+    let coff = module.isa().triple().binary_format == target_lexicon::BinaryFormat::Coff;
+    let id = match (plan, &data.variable) {
+        (DataPlan::Known(id), _) => return Ok(id),
+        (DataPlan::Variable, Some(name)) => match (coff, whole) {
+            // COFF's weak symbols can't be exported; `into_object` makes a common one of it
+            (true, true) => return Ok(module.declare_data(name, ClifLinkage::Import, true, false)?),
+            (true, false) => module.declare_data(name, ClifLinkage::Export, true, false)?,
+            (false, _) => module.declare_data(name, ClifLinkage::Preemptible, true, false)?,
+        },
+        _ => module.declare_anonymous_data(data.writable, false)?,
     };
     if data.addresses.is_empty() {
         module.define_data(id, &data.description)?;

@@ -63,6 +63,12 @@ pub enum Error {
         /// The signature that the module has.
         found: String,
     },
+    /// The module has the name for something else than a variable.
+    #[error("`{name}` is no writable variable in the module, but one is needed")]
+    NotAVariable {
+        /// The symbol.
+        name: String,
+    },
     /// A name can't be a symbol's.
     #[error("{name:?} can't be the name of a symbol: it is empty or contains a NUL")]
     InvalidName {

@@ -17,7 +17,7 @@ use super::recorder::endian_of;
 use super::unwind::UnwindTables;
 use super::{Bindings, CompiledFunction, CompiledModule, Error};
 use crate::backend::Lines;
-use crate::ir::LocationRef;
+use crate::ir::{FuncRef, LocationRef};
 
 const COFF: target_lexicon::BinaryFormat = target_lexicon::BinaryFormat::Coff;
 
@@ -51,11 +51,12 @@ impl CompiledModule {
         // code of one library is used as a whole
         builder.per_function_section(false);
         let mut module = ObjectModule::new(builder);
-        let (_, ids) = self.place(&mut module, &Bindings::new(), true)?;
+        let ids = self.place(&mut module, &Bindings::new(), true)?.ids;
         let mut unwind = UnwindTables::new(&*isa);
         let tables: Vec<_> = self.functions.iter_mut().map(Tables::take).collect();
         let locations = std::mem::take(&mut self.locations);
         let constructors = std::mem::take(&mut self.constructors);
+        let destructors = std::mem::take(&mut self.destructors);
         let variables = if triple.binary_format == COFF { self.zeros(&triple)? } else { Vec::new() };
         let exports: Vec<(String, bool)> = if triple.binary_format == COFF {
             self.exports().map(|(name, is_data)| (name.to_owned(), is_data)).collect()
@@ -78,9 +79,11 @@ impl CompiledModule {
         debug::write(object, endian_of(&*isa), &locations, &described).map_err(|reason| refused(&triple, reason))?;
         let failed = |e: object::write::Error| refused(&triple, e.to_string());
         unwind.write(object).map_err(|reason| refused(&triple, reason))?;
-        let constructors: Vec<SymbolId> =
-            constructors.iter().filter_map(|f| product.functions[ids[f.as_u32() as usize]]).map(|(id, _)| id).collect();
-        add_constructors(object, &constructors).map_err(failed)?;
+        let symbols = |functions: &[FuncRef]| -> Vec<SymbolId> {
+            functions.iter().filter_map(|f| product.functions[ids[f.as_u32() as usize]]).map(|(id, _)| id).collect()
+        };
+        add_constructors(object, &symbols(&constructors)).map_err(failed)?;
+        add_destructors(object, &symbols(&destructors)).map_err(failed)?;
         share_variables(object, &variables);
         add_exports(object, &triple, &exports);
         object.write().map_err(failed)
@@ -121,23 +124,48 @@ fn refused(triple: &Triple, reason: String) -> Error {
     Error::Object { target: triple.to_string(), reason }
 }
 
+/// A section of functions' addresses: segment, name, kind and flags.
+type Functions = (&'static [u8], &'static [u8], SectionKind, Option<SectionFlags>);
+
+/// ELF's section of functions' addresses.
+fn elf_functions(name: &'static [u8], sh_type: u32) -> Functions {
+    let flags = SectionFlags::Elf { sh_flags: u64::from(elf::SHF_ALLOC | elf::SHF_WRITE) };
+    (b"", name, SectionKind::Elf(sh_type), Some(flags))
+}
+
 /// Puts the addresses of functions where start-up code finds them.
 fn add_constructors(object: &mut Object<'_>, functions: &[SymbolId]) -> object::write::Result<()> {
-    if functions.is_empty() {
-        return Ok(());
-    }
-    let (segment, name, kind, flags) = match object.format() {
+    let place = match object.format() {
         BinaryFormat::MachO => {
             let flags = SectionFlags::MachO { flags: macho::S_MOD_INIT_FUNC_POINTERS };
             (&b"__DATA"[..], &b"__mod_init_func"[..], SectionKind::Data, Some(flags))
         }
         // The C library runs what stands between .CRT$XCA and .CRT$XCZ; U is for what users add.
         BinaryFormat::Coff => (&b""[..], &b".CRT$XCU"[..], SectionKind::ReadOnlyData, None),
-        _ => {
-            let flags = SectionFlags::Elf { sh_flags: u64::from(elf::SHF_ALLOC | elf::SHF_WRITE) };
-            (&b""[..], &b".init_array"[..], SectionKind::Elf(elf::SHT_INIT_ARRAY), Some(flags))
-        }
+        _ => elf_functions(b".init_array", elf::SHT_INIT_ARRAY),
     };
+    add_functions(object, place, functions)
+}
+
+/// Puts the addresses of functions where the code that ends a program or unloads a library finds them. In COFF nobody looks for such
+/// addresses: there destructors are what constructors register.
+fn add_destructors(object: &mut Object<'_>, functions: &[SymbolId]) -> object::write::Result<()> {
+    let place = match object.format() {
+        BinaryFormat::MachO => {
+            let flags = SectionFlags::MachO { flags: macho::S_MOD_TERM_FUNC_POINTERS };
+            (&b"__DATA"[..], &b"__mod_term_func"[..], SectionKind::Data, Some(flags))
+        }
+        BinaryFormat::Coff => return Ok(()),
+        _ => elf_functions(b".fini_array", elf::SHT_FINI_ARRAY),
+    };
+    add_functions(object, place, functions)
+}
+
+fn add_functions(object: &mut Object<'_>, place: Functions, functions: &[SymbolId]) -> object::write::Result<()> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    let (segment, name, kind, flags) = place;
     let section = object.add_section(segment.to_vec(), name.to_vec(), kind);
     if let Some(flags) = flags {
         object.section_mut(section).flags = flags;

@@ -52,6 +52,9 @@ pub struct Options {
 pub struct CompiledModule {
     /// The object file, in the target's format.
     pub object: Vec<u8>,
+    /// Unless made [for a linker](Options::for_linker): symbols of functions `()` that whoever loads the object calls when the code goes, the
+    /// last first.
+    pub destructors: Vec<String>,
     /// LLVM IR before and after the passes, if asked for.
     pub llvm_ir: Option<(String, String)>,
     /// The assembly, if asked for.
@@ -160,6 +163,7 @@ impl Compiler {
             _ => translator.without_loops(),
         };
         let small = translator.cold_with_loops();
+        let destructors = std::mem::take(&mut translator.destructors);
         drop(translator);
         drop(ir);
         pipeline::run(&module, machine, level, &brief, &small).map_err(|message| refused(&message, &module))?;
@@ -174,7 +178,7 @@ impl Compiler {
             return Err(refused(&message, &module));
         }
         let asm = asm.map(|text| String::from_utf8_lossy(&text).into_owned());
-        Ok(CompiledModule { object, llvm_ir, asm })
+        Ok(CompiledModule { object, destructors, llvm_ir, asm })
     }
 }
 

@@ -11,9 +11,9 @@ use super::Error;
 use super::compile::{check_endianness, refused};
 use super::translate::{ModuleTranslator, Surroundings};
 use super::types::Types;
-use crate::ir::{FuncDecl, FuncSig, Linkage, VerifiedModule};
+use crate::ir::{DataKind, FuncDecl, FuncSig, Linkage, VerifiedModule};
 
-/// Translates into `module`, with imports bound to functions of it. Everything that can be wrong is found before the module is
+/// Translates into `module`, with imports bound to functions of it, and variables that it has. Destructors are left out. Everything that can be wrong is found before the module is
 /// touched: the request by comparing, and what LLVM doesn't take, which is a bug of ours, by a rehearsal elsewhere.
 pub(crate) fn add_to<'ctx>(
     ir: &VerifiedModule,
@@ -31,6 +31,9 @@ pub(crate) fn add_to<'ctx>(
             Linkage::Export => check_export(module, &types, decl)?,
             Linkage::Import => check_import(module, &types, decl, bindings)?,
         }
+    }
+    for data in ir.data.values().filter(|data| data.kind == DataKind::Variable) {
+        check_variable(module, &data.name)?;
     }
     rehearse(ir)?;
     let mut translator = ModuleTranslator::new(ir, module);
@@ -57,6 +60,15 @@ fn check_export<'ctx>(module: &LlvmModule<'ctx>, types: &Types<'ctx>, decl: &Fun
         return Err(Error::Duplicate { name: decl.name.clone() });
     }
     check_type(known, types, &decl.name, &decl.signature)
+}
+
+/// A variable of that name may be there already.
+fn check_variable(module: &LlvmModule<'_>, name: &str) -> Result<(), Error> {
+    let fits = match module.get_global(name) {
+        Some(known) => !known.is_constant() && !known.is_thread_local(),
+        None => module.get_function(name).is_none(),
+    };
+    if fits { Ok(()) } else { Err(Error::NotAVariable { name: name.to_owned() }) }
 }
 
 fn check_import<'ctx>(

@@ -29,6 +29,12 @@ pub enum Error {
         /// The symbol.
         name: String,
     },
+    /// The module has the name for something else than a variable.
+    #[error("`{name}` is no writable variable in the module, but one is needed")]
+    NotAVariable {
+        /// The symbol.
+        name: String,
+    },
     /// The module declares a function of that name otherwise.
     #[error("`{name}` has another type in the module: expected `{expected}`, found `{found}`")]
     SignatureConflict {

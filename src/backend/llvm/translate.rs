@@ -37,6 +37,12 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     /// Whether the object's format is ELF, or COFF.
     elf: bool,
     coff: bool,
+    /// Whether it becomes an object file that is linked, and not code of this process.
+    for_linker: bool,
+    /// The symbols of the functions that run when the code goes, where whoever loads the code has to call them.
+    pub(super) destructors: Vec<String>,
+    /// Globals that LLVM must not drop.
+    kept: Vec<PointerValue<'ctx>>,
     /// Functions that were defined or declared.
     pub(super) added: Vec<FunctionValue<'ctx>>,
 }
@@ -67,14 +73,24 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             exports: false,
             elf: false,
             coff: false,
+            for_linker: false,
+            destructors: Vec::new(),
+            kept: Vec::new(),
             added: Vec::new(),
         }
     }
 
-    /// Translates for an object file of this format; with `exports`, one that tells the linker what a library exports.
-    pub(super) fn for_format(self, format: BinaryFormat, exports: bool) -> Self {
+    /// Translates for an object file of this format; with `for_linker`, one that is linked, and tells the linker what a library exports.
+    pub(super) fn for_format(self, format: BinaryFormat, for_linker: bool) -> Self {
         let (elf, coff) = (format == BinaryFormat::Elf, format == BinaryFormat::Coff);
-        ModuleTranslator { exports: exports && coff, elf, coff, facts: self.facts.for_format(format), ..self }
+        ModuleTranslator {
+            exports: for_linker && coff,
+            for_linker,
+            elf,
+            coff,
+            facts: self.facts.for_format(format),
+            ..self
+        }
     }
 
     /// Translates every function that has a body.
@@ -100,14 +116,33 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         for (data, _) in self.ir.data.iter().filter(|(_, data)| data.kind == DataKind::Variable) {
             self.data(data);
         }
-        self.constructors();
+        let ir = self.ir;
+        self.listed(&ir.constructors, ".init_array", "constructors", "llvm.global_ctors");
+        match (surroundings.alone, self.for_linker) {
+            // nobody tells when the code of a module of the caller's goes
+            (false, _) => {}
+            (true, false) => self.show_destructors(),
+            // in COFF nobody looks for such addresses: there destructors are what constructors register
+            (true, true) if self.coff => {}
+            (true, true) => self.listed(&ir.destructors, ".fini_array", "destructors", "llvm.global_dtors"),
+        }
+        self.keep();
         Ok(())
     }
 
-    /// Puts the functions that run at start-up where the C library finds them.
-    fn constructors(&mut self) {
+    /// Lets whoever loads the code find the functions that run when it goes.
+    fn show_destructors(&mut self) {
+        for &func in &self.ir.destructors {
+            let function = self.function(func);
+            function.set_linkage(LlvmLinkage::External);
+            self.destructors.push(function.get_name().to_string_lossy().into_owned());
+        }
+    }
+
+    /// Puts the addresses of functions where the C library finds them: in a section of ELF, or in LLVM's own list for other formats.
+    fn listed(&mut self, functions: &[FuncRef], section: &str, what: &str, llvm_list: &str) {
         let address = |m: &mut Self, func| m.function(func).as_global_value().as_pointer_value();
-        let addresses: Vec<_> = self.ir.constructors.iter().map(|&func| address(self, func)).collect();
+        let addresses: Vec<_> = functions.iter().map(|&func| address(self, func)).collect();
         if addresses.is_empty() {
             return;
         }
@@ -115,12 +150,12 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             // For `llvm.global_ctors` LLVM may take `.ctors` here, which no C library of today looks at: the option for it is
             // not in its C API.
             let list = self.types.ptr.const_array(&addresses);
-            let global = self.module.add_global(list.get_type(), None, "__tvm_ffi_codegen_constructors");
+            let global = self.module.add_global(list.get_type(), None, &format!("__tvm_ffi_codegen_{what}"));
             global.set_initializer(&list);
             global.set_linkage(LlvmLinkage::Internal);
             global.set_alignment(8);
-            global.set_section(Some(".init_array"));
-            self.keep(global.as_pointer_value());
+            global.set_section(Some(section));
+            self.kept.push(global.as_pointer_value());
             return;
         }
         // priority, function, associated data
@@ -130,13 +165,15 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         };
         let entries: Vec<_> = addresses.iter().map(entry).collect();
         let Some(ty) = entries.first().map(|entry| entry.get_type()) else { return };
-        self.special("llvm.global_ctors", ty.const_array(&entries));
+        self.special(llvm_list, ty.const_array(&entries));
     }
 
-    /// Keeps LLVM from dropping a global that nothing in the module refers to.
-    fn keep(&self, global: PointerValue<'ctx>) {
-        let list = self.types.ptr.const_array(&[global]);
-        self.special("llvm.compiler.used", list).set_section(Some("llvm.metadata"));
+    /// Keeps LLVM from dropping globals that nothing in the module refers to.
+    fn keep(&self) {
+        if !self.kept.is_empty() {
+            let list = self.types.ptr.const_array(&self.kept);
+            self.special("llvm.compiler.used", list).set_section(Some("llvm.metadata"));
+        }
     }
 
     /// Adds one of the arrays that LLVM knows by their names.
@@ -219,6 +256,13 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             return known;
         }
         let content = &self.ir.data[data];
+        if content.kind == DataKind::Variable
+            && let Some(known) = self.module.get_global(&content.name)
+        {
+            let address = known.as_pointer_value();
+            self.data[data] = Some(address);
+            return address;
+        }
         let initializer = self.initializer(content);
         let global = self.module.add_global(initializer.get_type(), None, &content.name);
         global.set_initializer(&initializer);

@@ -6,6 +6,7 @@ mod floats;
 mod flow;
 mod integers;
 mod memory;
+mod state;
 
 use crate::backend::{Backend, OptLevel};
 use crate::engine::Jit;

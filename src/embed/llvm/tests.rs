@@ -7,6 +7,7 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine};
 
 use super::*;
+use crate::ir::{self, VerifiedModule};
 use crate::{DLDataType, ScalarType, TensorType};
 
 fn signature() -> Signature {
@@ -76,5 +77,47 @@ fn a_request_that_fails_leaves_the_module_as_it_was() {
     let before = module.print_to_string().to_string();
     let error = add_wrapper(&module, &signature(), right).unwrap_err();
     assert!(matches!(error, EmbedError::Codegen(CodegenError::Llvm(llvm::Error::Duplicate { .. }))), "{error}");
+    assert_eq!(module.print_to_string().to_string(), before);
+}
+
+/// `name(x)` counts in state of its own and in the variable `shared`, and has a destructor.
+fn counter(name: &str) -> VerifiedModule {
+    let mut module = ir::Module::new();
+    let (state, shared) = (module.add_state("state", 8, 8), module.add_state("shared", 8, 8));
+    module.data[shared].kind = ir::DataKind::Variable;
+    let func = module.declare(name, ir::FuncSig::new([ir::Type::I64], None), ir::Linkage::Export);
+    let mut b = ir::FunctionBuilder::new(&mut module, func);
+    for data in [state, shared] {
+        let at = b.data_addr(data, 0);
+        b.atomic_add(at, b.param(0));
+    }
+    b.ret(None);
+    b.finish();
+    let gone = module.declare("gone", ir::FuncSig::default(), ir::Linkage::Local);
+    let mut b = ir::FunctionBuilder::new(&mut module, gone);
+    b.ret(None);
+    b.finish();
+    module.destructors.push(gone);
+    ir::verify(module).unwrap()
+}
+
+#[test]
+fn variables_are_shared_and_state_is_not() {
+    let context = Context::create();
+    let module = context.create_module("mine");
+    for name in ["a", "b"] {
+        llvm::add_to(&counter(name), &module, &HashMap::new()).unwrap();
+    }
+    module.verify().unwrap();
+    let text = module.print_to_string().to_string();
+    assert_eq!(text.matches("@shared = weak global").count(), 1, "{text}");
+    assert_eq!(text.matches(" = internal global [8 x i8] zeroinitializer").count(), 2, "{text}");
+    assert!(!text.contains("dtors"), "{text}");
+
+    let module = context.create_module("other");
+    module.add_global(context.i64_type(), None, "shared").set_constant(true);
+    let before = module.print_to_string().to_string();
+    let error = llvm::add_to(&counter("a"), &module, &HashMap::new()).unwrap_err();
+    assert!(matches!(&error, llvm::Error::NotAVariable { name } if name == "shared"), "{error}");
     assert_eq!(module.print_to_string().to_string(), before);
 }

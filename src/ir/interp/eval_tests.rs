@@ -4,7 +4,8 @@
 
 use super::tests::{assert_bits, eval, trap};
 use super::*;
-use crate::ir::{BinaryOp, ConvertOp, FloatCC, FunctionBuilder, IntCC, UnaryOp};
+
+use crate::ir::{BinaryOp, ConvertOp, FloatCC, FunctionBuilder, IntCC, UnaryOp, Value};
 
 fn binary(op: BinaryOp, a: Datum, b: Datum) -> Result<Datum, InterpError> {
     eval(&[a, b], a.ty(), |f, v| f.binary(op, v[0], v[1]))

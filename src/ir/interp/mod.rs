@@ -2,36 +2,35 @@
 //!
 //! It is the oracle that compiled code is compared with, so it follows `inst.rs` to the letter and shares no
 //! code with any backend. Memory is real: pointers from outside can be followed and slots' addresses passed
-//! out. Imports and calls through pointers go to a [`Host`]; calls inside the module don't use Rust's stack.
+//! out. Imports and calls through pointers go to a [`Host`]; calls inside the module don't use Rust's stack. The host gives
+//! functions of the module addresses where code takes them, and native code may call these while it is called itself.
 //!
 //! What compiled code would only die of, it reports: a division that traps, an access in the first page, an
 //! address that breaks the instruction's claim to be aligned.
 
+mod callback;
 mod eval;
 #[cfg(test)]
 mod eval_tests;
 mod memory;
+mod run;
+mod shared;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::fmt::{self, Display, Formatter};
-use std::sync::atomic::Ordering;
+use std::rc::Rc;
 
 use cranelift_entity::PrimaryMap;
 use target_lexicon::Endianness;
 
+pub use self::callback::Callback;
 use self::memory::{FrameLayout, Region};
-use super::inst::{Block, BlockCall, DataRef, FuncRef, Op, Terminator, Value};
-use super::module::{Function, HOST_ENDIANNESS, Module};
-use super::print::DisplayInst;
+use self::shared::Shared;
+use super::module::{DataKind, Function, HOST_ENDIANNESS};
 use super::types::{FuncSig, PointerFacts, Type};
 use super::verify::VerifiedModule;
-
-/// Steps that a run may take if [`Interpreter::with_fuel`] doesn't say.
-const DEFAULT_FUEL: u64 = 1_000_000_000;
-
-/// Calls inside the module that may be under way at once.
-const MAX_DEPTH: usize = 1_000;
 
 /// A value at run time. Integers are without sign, as in the IR: `-1i32` is `Datum::I32(u32::MAX)`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -97,28 +96,45 @@ impl Datum {
     }
 }
 
-/// The world outside the module, as the interpreter needs it: calls of imports and through pointers.
+/// The world outside the module, as the interpreter needs it: calls of imports and through pointers, and addresses for calls back.
+///
+/// Native code that is [called](Self::call) may call back, and what it then runs calls the host again: a host holds no lock or borrow during
+/// a call.
 pub trait Host {
     /// The address of an imported symbol, or `None` if there is none. It is asked once for each import. The
     /// interpreter itself only hands the address to [`call`](Self::call), so a host may number its functions.
-    fn resolve(&mut self, name: &str) -> Option<u64>;
+    fn resolve(&self, name: &str) -> Option<u64>;
 
     /// Calls native code: an import at the address that [`resolve`](Self::resolve) gave, or whatever the IR
     /// calls through a pointer. The result is of the signature's type. An error ends the run.
     ///
     /// # Safety
     /// `address` is a C function of that signature, and the arguments keep its contract.
-    unsafe fn call(&mut self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String>;
+    unsafe fn call(&self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String>;
+
+    /// Makes an address, not 0, at which native code calls a function of the module, of that signature. It is good for as long as the host
+    /// lives. It is asked once for each function whose address code takes.
+    ///
+    /// # Errors
+    /// The host has no such addresses, as by default. The error ends the run.
+    fn callback(&self, sig: &FuncSig, callback: Callback) -> Result<u64, String> {
+        let _ = callback;
+        Err(format!("the host gives functions of the module no addresses, such as one of {sig}"))
+    }
 }
 
-impl<H: Host + ?Sized> Host for &mut H {
-    fn resolve(&mut self, name: &str) -> Option<u64> {
+impl<H: Host + ?Sized> Host for &H {
+    fn resolve(&self, name: &str) -> Option<u64> {
         (**self).resolve(name)
     }
 
-    unsafe fn call(&mut self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
+    unsafe fn call(&self, address: u64, sig: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
         // SAFETY: the caller's promise.
         unsafe { (**self).call(address, sig, args) }
+    }
+
+    fn callback(&self, sig: &FuncSig, callback: Callback) -> Result<u64, String> {
+        (**self).callback(sig, callback)
     }
 }
 
@@ -227,7 +243,7 @@ pub enum InterpError {
         /// The number of steps that were allowed.
         fuel: u64,
     },
-    /// Calls inside the module are nested too deep.
+    /// Calls inside the module, or calls from native code, are nested too deep.
     #[error("more than {limit} nested calls, at a call of {function}")]
     TooDeep {
         /// The function that would be called next.
@@ -237,45 +253,26 @@ pub enum InterpError {
     },
 }
 
-/// A call under way.
-struct Frame<'a> {
-    func: FuncRef,
-    code: &'a Function,
-    block: Block,
-    /// The instruction of the block to run next; while a callee runs, the one after the call.
-    next: usize,
-    /// Where this frame's values begin.
-    base: usize,
-    /// The slots' memory, if there are slots.
-    slots: Option<Region>,
-}
-
-/// Runs the functions of a module. Static data keeps its address as long as the interpreter lives; a run
-/// leaves nothing else behind, whether it ends well or not.
+/// Runs the functions of a module, on the thread that made it. Static data keeps its address as long as the interpreter lives, and so do
+/// functions; a run leaves nothing else behind, whether it ends well or not.
+///
+/// The module's destructors run when the interpreter is dropped, if anything was run before.
 pub struct Interpreter<'a, H: Host> {
-    module: &'a Module,
-    host: H,
-    fuel: u64,
-    /// Addresses of imports; 0 for other functions.
-    imports: PrimaryMap<FuncRef, u64>,
-    data: PrimaryMap<DataRef, Region>,
-    layouts: PrimaryMap<FuncRef, FrameLayout>,
-    /// The values of every frame, one after the other. Kept between runs for its memory, as are the lists below.
-    values: Vec<u64>,
-    callers: Vec<Frame<'a>>,
-    block_args: Vec<u64>,
-    call_args: Vec<Datum>,
+    /// Counted, since native code has the address.
+    shared: Rc<Shared<'a, H>>,
+    /// Whether anything was run, so that somebody has vouched for the module's code.
+    ran: Cell<bool>,
 }
 
 impl<H: Host> fmt::Debug for Interpreter<'_, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interpreter").field("fuel", &self.fuel).finish_non_exhaustive()
+        f.debug_struct("Interpreter").field("fuel", &self.shared.fuel()).finish_non_exhaustive()
     }
 }
 
 impl<'a, H: Host> Interpreter<'a, H> {
     /// Resolves the imports and places the static data.
-    pub fn new(module: &'a VerifiedModule, mut host: H) -> Result<Self, InterpError> {
+    pub fn new(module: &'a VerifiedModule, host: H) -> Result<Self, InterpError> {
         let module = module.module();
         if module.endianness != HOST_ENDIANNESS {
             return Err(InterpError::Endianness { module: module.endianness });
@@ -303,43 +300,41 @@ impl<'a, H: Host> Interpreter<'a, H> {
             let region = Region::with_bytes(&piece.bytes, piece.align);
             data.push(region.ok_or_else(|| InterpError::OutOfMemory { what: piece.name.clone() })?);
         }
-        Ok(Interpreter {
-            module,
-            host,
-            fuel: DEFAULT_FUEL,
-            imports,
-            data,
-            layouts,
-            values: Vec::new(),
-            callers: Vec::new(),
-            block_args: Vec::new(),
-            call_args: Vec::new(),
-        })
+        let shared = Rc::new(Shared::new(module, host, imports, data, layouts));
+        Ok(Interpreter { shared, ran: Cell::new(false) })
     }
 
-    /// Sets how many steps, instructions and terminators, each run may take.
-    pub fn with_fuel(mut self, steps: u64) -> Self {
-        self.fuel = steps;
+    /// Sets how many steps, instructions and terminators, each run may take, with what native code calls back in it.
+    pub fn with_fuel(self, steps: u64) -> Self {
+        self.shared.set_fuel(steps);
         self
+    }
+
+    /// The address of a variable, which is good for as long as the interpreter lives.
+    pub fn variable(&self, name: &str) -> Option<u64> {
+        let mut variables = self.shared.module.data.iter().filter(|(_, data)| data.kind == DataKind::Variable);
+        let (data, _) = variables.find(|(_, data)| data.name == name)?;
+        Some(self.shared.data[data].address())
     }
 
     /// The host.
     pub fn host(&self) -> &H {
-        &self.host
+        &self.shared.host
     }
 
-    /// The host, to change what it does in later runs.
-    pub fn host_mut(&mut self) -> &mut H {
-        &mut self.host
+    /// The error of a call that native code has made while nothing ran: of the first since the last run, if any has failed.
+    pub fn take_failure(&mut self) -> Option<InterpError> {
+        self.shared.take_failure()
     }
 
     /// Runs a function that the module defines, exported or not.
     ///
     /// # Safety
     /// The arguments keep the function's contract: the memory that it will read and write through them is
-    /// there, and the native functions that it will call may be called as it does.
+    /// there, and the native functions that it will call may be called as it does. The same holds for functions of the module that native
+    /// code calls, and for the module's destructors when the interpreter is dropped.
     pub unsafe fn run(&mut self, function: &str, args: &[Datum]) -> Result<Option<Datum>, InterpError> {
-        let module = self.module;
+        let module = self.shared.module;
         let found = module.function_named(function).filter(|(_, decl)| decl.body.is_some());
         let Some((func, decl)) = found else {
             return Err(InterpError::NoSuchFunction { name: function.to_owned() });
@@ -352,260 +347,24 @@ impl<'a, H: Host> Interpreter<'a, H> {
                 args: args.iter().map(|arg| arg.ty()).collect(),
             });
         }
-        self.values.clear();
-        self.block_args.clear();
-        self.block_args.extend(args.iter().map(|arg| arg.bits()));
+        self.ran.set(true);
+        drop(self.shared.take_failure());
         // SAFETY: the caller's promise.
-        let result = unsafe { self.execute(func) };
-        // Not only after success: an error leaves frames behind, with their memory.
-        self.callers.clear();
-        let bits = result?;
+        let bits = unsafe { self.shared.run(func, args.iter().map(|arg| arg.bits())) }?;
         Ok(sig.ret.map(|ret| Datum::from_bits(ret.ty, bits)))
     }
-
-    /// Makes the frame of a call whose arguments are in `block_args`.
-    fn enter(&mut self, func: FuncRef) -> Result<Frame<'a>, InterpError> {
-        let decl = &self.module.functions[func];
-        // Calls of imports don't come here, and other functions have bodies with an entry.
-        let (Some(code), Some(block)) = (&decl.body, decl.body.as_ref().and_then(Function::entry)) else {
-            return Err(InterpError::NoSuchFunction { name: decl.name.clone() });
-        };
-        for (i, (&facts, &address)) in decl.param_facts.iter().zip(&self.block_args).enumerate() {
-            if !memory::holds(facts, address) {
-                let reason = TrapReason::BrokenFact { facts, address };
-                let function = decl.name.clone();
-                return Err(InterpError::Trap { function, location: format!("parameter {i}"), reason });
-            }
-        }
-        if self.callers.len() >= MAX_DEPTH {
-            return Err(InterpError::TooDeep { function: decl.name.clone(), limit: MAX_DEPTH });
-        }
-        let slots = self.layouts[func].allocate();
-        let slots = slots.map_err(|_| InterpError::OutOfMemory { what: decl.name.clone() })?;
-        let base = self.values.len();
-        self.values.resize(base + code.values.len(), 0);
-        let frame = Frame { func, code, block, next: 0, base, slots };
-        self.assign_params(&frame);
-        Ok(frame)
-    }
-
-    /// Gives the parameters of the frame's block the values in `block_args`.
-    fn assign_params(&mut self, frame: &Frame<'a>) {
-        for (&param, &bits) in frame.code.blocks[frame.block].params.iter().zip(&self.block_args) {
-            self.values[frame.base + param.as_u32() as usize] = bits;
-        }
-    }
-
-    fn get(&self, frame: &Frame<'a>, value: Value) -> u64 {
-        self.values[frame.base + value.as_u32() as usize]
-    }
-
-    /// Collects values in `block_args`: all are read before any parameter is written.
-    fn collect(&mut self, frame: &Frame<'a>, args: &[Value]) {
-        self.block_args.clear();
-        for &arg in args {
-            let bits = self.values[frame.base + arg.as_u32() as usize];
-            self.block_args.push(bits);
-        }
-    }
-
-    fn branch(&mut self, frame: &mut Frame<'a>, to: &BlockCall) {
-        self.collect(frame, &to.args);
-        frame.block = to.block;
-        frame.next = 0;
-        self.assign_params(frame);
-    }
-
-    /// Runs a function on the arguments in `block_args`; gives its result's bits.
-    ///
-    /// # Safety
-    /// As for `run`.
-    unsafe fn execute(&mut self, func: FuncRef) -> Result<u64, InterpError> {
-        let module = self.module;
-        let mut frame = self.enter(func)?;
-        let mut fuel = self.fuel;
-        loop {
-            if fuel == 0 {
-                let function = module.functions[frame.func].name.clone();
-                return Err(InterpError::OutOfFuel { function, fuel: self.fuel });
-            }
-            fuel -= 1;
-            let block = &frame.code.blocks[frame.block];
-            let Some(&inst) = block.insts.get(frame.next) else {
-                match &block.terminator {
-                    Some(Terminator::Jump(to)) => self.branch(&mut frame, to),
-                    Some(Terminator::Branch { cond, then, otherwise, .. }) => {
-                        let to = if self.get(&frame, *cond) != 0 { then } else { otherwise };
-                        self.branch(&mut frame, to);
-                    }
-                    // Every block of a verified function has a terminator.
-                    Some(Terminator::Return(_)) | None => {
-                        let value = match &block.terminator {
-                            Some(Terminator::Return(Some(value))) => self.get(&frame, *value),
-                            _ => 0,
-                        };
-                        self.values.truncate(frame.base);
-                        match self.callers.pop() {
-                            Some(caller) => frame = caller,
-                            None => return Ok(value),
-                        }
-                        self.finish_inst(&frame, value);
-                    }
-                }
-                continue;
-            };
-            frame.next += 1;
-            let op = &frame.code.insts[inst].op;
-            if let Op::Call(callee, args) = op
-                && module.functions[*callee].body.is_some()
-            {
-                self.collect(&frame, args);
-                let caller = frame;
-                self.callers.push(caller);
-                frame = self.enter(*callee)?;
-                continue;
-            }
-            // SAFETY: the caller's promise.
-            match unsafe { self.evaluate(&frame, op) } {
-                Ok(bits) => self.finish_inst(&frame, bits),
-                Err(stop) => return Err(self.error(&frame, stop)),
-            }
-        }
-    }
-
-    /// Stores the result of the instruction before `next`, if it has one.
-    fn finish_inst(&mut self, frame: &Frame<'a>, bits: u64) {
-        let inst = frame.code.blocks[frame.block].insts[frame.next - 1];
-        if let Some(result) = frame.code.insts[inst].result {
-            self.values[frame.base + result.as_u32() as usize] = bits;
-        }
-    }
-
-    /// Everything but calls inside the module; 0 for an operation without result.
-    ///
-    /// # Safety
-    /// As for `run`.
-    unsafe fn evaluate(&mut self, frame: &Frame<'a>, op: &Op) -> Result<u64, Stop> {
-        let ty = |value: Value| frame.code.type_of(value);
-        let bits = match op {
-            Op::IntConst { ty, value } => eval::mask(*ty, *value as u64),
-            Op::FloatConst { ty, bits } => eval::mask(*ty, *bits),
-            Op::BoolConst(value) => u64::from(*value),
-            Op::PtrConst(address) => *address,
-            Op::Unary(op, a) => eval::unary(*op, ty(*a), self.get(frame, *a)),
-            Op::Binary(op, a, b) => eval::binary(*op, ty(*a), self.get(frame, *a), self.get(frame, *b))?,
-            Op::ICmp(cc, a, b) => u64::from(eval::icmp(*cc, ty(*a), self.get(frame, *a), self.get(frame, *b))),
-            Op::FCmp(cc, a, b) => u64::from(eval::fcmp(*cc, ty(*a), self.get(frame, *a), self.get(frame, *b))),
-            Op::Select(cond, a, b) => self.get(frame, if self.get(frame, *cond) != 0 { *a } else { *b }),
-            Op::Convert(op, to, a) => eval::convert(*op, ty(*a), *to, self.get(frame, *a)),
-            Op::Load { ty, ptr, offset, flags } => {
-                let address = self.get(frame, *ptr).wrapping_add_signed(i64::from(*offset));
-                // SAFETY: the module only reads what its caller has promised, its own data and its slots.
-                unsafe { memory::load(*ty, address, flags.aligned)? }
-            }
-            Op::SameBytes(pairs, bytes) => {
-                let mut same = true;
-                for (a, b) in pairs {
-                    let (a, b) = (self.get(frame, *a), self.get(frame, *b));
-                    for offset in (0..u64::from(*bytes)).step_by(8) {
-                        // SAFETY: as of a load.
-                        let word = |base: u64| unsafe { memory::load(Type::I64, base.wrapping_add(offset), true) };
-                        same &= word(a)? == word(b)?;
-                    }
-                }
-                u64::from(same)
-            }
-            Op::Store { value, ptr, offset, flags } => {
-                let address = self.get(frame, *ptr).wrapping_add_signed(i64::from(*offset));
-                // SAFETY: the module only writes what its caller has promised and its slots.
-                unsafe { memory::store(ty(*value), address, flags.aligned, self.get(frame, *value))? };
-                0
-            }
-            Op::PtrAdd(ptr, bytes) => self.get(frame, *ptr).wrapping_add(self.get(frame, *bytes)),
-            Op::Element { base, index, ty } => {
-                let bytes = self.get(frame, *index).wrapping_mul(u64::from(ty.bytes()));
-                self.get(frame, *base).wrapping_add(bytes)
-            }
-            Op::StackAddr(slot) => {
-                let base = frame.slots.as_ref().map_or(0, Region::address);
-                base + self.layouts[frame.func].offset(slot.as_u32() as usize)
-            }
-            Op::DataAddr(data, offset) => self.data[*data].address() + u64::from(*offset),
-            Op::FuncAddr(func) => self.imports[*func],
-            Op::LoadAcquire(ptr) => {
-                // SAFETY: as of a load.
-                unsafe { memory::atomic(self.get(frame, *ptr))? }.load(Ordering::Acquire)
-            }
-            Op::AtomicAdd(ptr, value) => {
-                // SAFETY: as of a store.
-                unsafe { memory::atomic(self.get(frame, *ptr))? }.fetch_add(self.get(frame, *value), Ordering::SeqCst)
-            }
-            Op::CompareExchange(ptr, expected, new) => {
-                let (expected, new) = (self.get(frame, *expected), self.get(frame, *new));
-                // SAFETY: as of a store.
-                let at = unsafe { memory::atomic(self.get(frame, *ptr))? };
-                at.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst).unwrap_or_else(|found| found)
-            }
-            Op::Call(callee, args) => {
-                let sig = &self.module.functions[*callee].signature;
-                // SAFETY: the caller's promise covers the calls of imports.
-                unsafe { self.call_host(frame, self.imports[*callee], sig, args)? }
-            }
-            Op::CallIndirect(sig, callee, args) => {
-                let address = self.get(frame, *callee);
-                if address == 0 {
-                    return Err(Stop::Trap(TrapReason::NullAccess(address)));
-                }
-                // SAFETY: the caller's promise covers the calls through pointers.
-                unsafe { self.call_host(frame, address, &frame.code.signatures[*sig], args)? }
-            }
-        };
-        Ok(bits)
-    }
-
-    /// # Safety
-    /// As for [`Host::call`].
-    unsafe fn call_host(
-        &mut self,
-        frame: &Frame<'a>,
-        address: u64,
-        sig: &FuncSig,
-        args: &[Value],
-    ) -> Result<u64, Stop> {
-        self.call_args.clear();
-        for &arg in args {
-            let bits = self.values[frame.base + arg.as_u32() as usize];
-            self.call_args.push(Datum::from_bits(frame.code.type_of(arg), bits));
-        }
-        // SAFETY: the caller's promise.
-        let result = unsafe { self.host.call(address, sig, &self.call_args) }.map_err(Stop::Host)?;
-        let (want, got) = (sig.ret.map(|ret| ret.ty), result.map(Datum::ty));
-        if want != got {
-            return Err(Stop::Host(format!("the host gave {got:?} as the result of {sig}")));
-        }
-        Ok(result.map_or(0, Datum::bits))
-    }
-
-    fn error(&self, frame: &Frame<'a>, stop: Stop) -> InterpError {
-        let function = self.module.functions[frame.func].name.clone();
-        let inst = frame.code.blocks[frame.block].insts[frame.next - 1];
-        let text = DisplayInst { module: self.module, func: frame.code, inst };
-        let location = format!("{}, {inst}, `{text}`", frame.block);
-        match stop {
-            Stop::Trap(reason) => InterpError::Trap { function, location, reason },
-            Stop::Host(message) => InterpError::Host { function, location, message },
-        }
-    }
 }
 
-/// Why an instruction ends the run; the place is added where it is known.
-enum Stop {
-    Trap(TrapReason),
-    Host(String),
-}
-
-impl From<TrapReason> for Stop {
-    fn from(reason: TrapReason) -> Self {
-        Stop::Trap(reason)
+impl<H: Host> Drop for Interpreter<'_, H> {
+    fn drop(&mut self) {
+        if !self.ran.get() {
+            return;
+        }
+        // as a library's: the last first
+        for &func in self.shared.module.destructors.iter().rev() {
+            // Nobody is there to be told of an error.
+            // SAFETY: whoever has run a function has vouched for it.
+            drop(unsafe { self.shared.run(func, std::iter::empty()) });
+        }
     }
 }

@@ -2,22 +2,33 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::cell::RefCell;
+
+use super::run::MAX_DEPTH;
+use super::shared::MAX_CALLBACKS;
+
 use super::*;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, PointerFacts, verify};
+use crate::ir::{
+    BinaryOp, ConvertOp, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts, Value, verify,
+};
 
 /// Functions by name; the address is the place in the list, plus 1.
 #[derive(Default)]
-struct Table<'f>(Vec<(&'static str, Native<'f>)>);
+struct Table<'f>(Vec<(&'static str, RefCell<Native<'f>>)>);
+
+fn table<'f>(functions: Vec<(&'static str, Native<'f>)>) -> Table<'f> {
+    Table(functions.into_iter().map(|(name, native)| (name, RefCell::new(native))).collect())
+}
 
 type Native<'f> = Box<dyn FnMut(&[Datum]) -> Result<Option<Datum>, String> + 'f>;
 
 impl Host for Table<'_> {
-    fn resolve(&mut self, name: &str) -> Option<u64> {
+    fn resolve(&self, name: &str) -> Option<u64> {
         self.0.iter().position(|(known, _)| *known == name).map(|i| i as u64 + 1)
     }
 
-    unsafe fn call(&mut self, address: u64, _: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
-        (self.0[address as usize - 1].1)(args)
+    unsafe fn call(&self, address: u64, _: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
+        (self.0[address as usize - 1].1.borrow_mut())(args)
     }
 }
 
@@ -333,7 +344,7 @@ fn calls_of_the_host() {
     };
     let args = [Datum::I8(200), Datum::F32(0.5)];
     let mut logged = Vec::new();
-    let host = Table(vec![
+    let host = table(vec![
         (
             "log",
             Box::new(|args| {
@@ -359,17 +370,17 @@ fn calls_of_the_host() {
     assert_eq!(run_with(build(), host, &args), Ok(Some(Datum::F64(2.5))));
     assert_eq!(logged, [Datum::I8(200)]);
 
-    let missing = run_with(build(), Table(vec![("other", Box::new(|_| Ok(None)))]), &args);
+    let missing = run_with(build(), table(vec![("other", Box::new(|_| Ok(None)))]), &args);
     assert_eq!(missing, Err(InterpError::MissingImports { names: vec!["log".into(), "mix".into()] }));
 
-    let failing = Table(vec![("log", Box::new(|_| Err("no paper".into()))), ("mix", Box::new(|_| Ok(None)))]);
+    let failing = table(vec![("log", Box::new(|_| Err("no paper".into()))), ("mix", Box::new(|_| Ok(None)))]);
     let error = run_with(build(), failing, &args).unwrap_err();
     assert_eq!(error.to_string(), "no paper, in f, block0, inst0, `call @log(v0)`");
 
     // A result that isn't the signature's, and null as the callee.
-    let wrong = Table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::I64(3)))))]);
+    let wrong = table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::I64(3)))))]);
     assert!(matches!(run_with(build(), wrong, &args), Err(InterpError::Host { .. })));
-    let null = Table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::Ptr(0)))))]);
+    let null = table(vec![("log", Box::new(|_| Ok(None))), ("mix", Box::new(|_| Ok(Some(Datum::Ptr(0)))))]);
     let error = run_with(build(), null, &args);
     assert!(matches!(error, Err(InterpError::Trap { reason: TrapReason::NullAccess(0), .. })));
 }
@@ -383,8 +394,8 @@ fn runs_that_do_not_fit_are_errors() {
         })
     };
     let verified = verify(build()).unwrap();
-    let mut host = Table(vec![("ext", Box::new(|_| Ok(None)))]);
-    let mut interpreter = Interpreter::new(&verified, &mut host).unwrap();
+    let host = table(vec![("ext", Box::new(|_| Ok(None)))]);
+    let mut interpreter = Interpreter::new(&verified, &host).unwrap();
     // SAFETY: the function touches no memory.
     let mut run = |name: &str, args: &[Datum]| unsafe { interpreter.run(name, args) };
     assert_eq!(run("f", &[Datum::I64(1)]), Ok(None));
@@ -425,4 +436,192 @@ fn broken_facts_trap() {
         assert_eq!(trap(result), TrapReason::BrokenFact { facts, address: bad });
     }
     assert_eq!(call(none, 0), Ok(Datum::I64(1)));
+}
+
+/// A host that calls back: `again(f, x)` is `f(x)`, and `swallow(f, x)` is that too, or 77 where `f` has failed. Addresses of functions are
+/// numbers from 100.
+#[derive(Default)]
+struct CallsBack {
+    callbacks: RefCell<Vec<Callback>>,
+    gone: RefCell<Vec<Datum>>,
+}
+
+impl Host for CallsBack {
+    fn resolve(&self, name: &str) -> Option<u64> {
+        ["again", "swallow", "gone", "panics"].iter().position(|known| *known == name).map(|i| i as u64 + 1)
+    }
+
+    unsafe fn call(&self, address: u64, _: &FuncSig, args: &[Datum]) -> Result<Option<Datum>, String> {
+        match (address, args) {
+            (3, [made]) => {
+                self.gone.borrow_mut().push(*made);
+                Ok(None)
+            }
+            (1 | 2, [Datum::Ptr(callee), Datum::I64(x)]) => {
+                let callback = self.callbacks.borrow()[*callee as usize - 100];
+                // the upper half of the second argument is anything
+                let (args, mut result) = ([*x, 0xdead_beef_0000_0005], 0);
+                // SAFETY: the functions take an `I64` and an `I32`, and give an `I64`.
+                unsafe { callback.call(args.as_ptr(), &raw mut result) };
+                let failed = address == 2 && result == u64::MAX;
+                Ok(Some(Datum::I64(if failed { 77 } else { result })))
+            }
+            (4, _) => panic!("on purpose"),
+            _ => Err(format!("{address} was called with {args:?}")),
+        }
+    }
+
+    fn callback(&self, _: &FuncSig, callback: Callback) -> Result<u64, String> {
+        self.callbacks.borrow_mut().push(callback);
+        Ok(99 + self.callbacks.borrow().len() as u64)
+    }
+}
+
+/// `down(n, five)` counts `n` down to 0, each step by way of the host; `f(n)` begins. At 0 `end` gives the result. Destructors tell `gone`
+/// how often `down` has run.
+fn counts_down(host_function: &str, end: impl FnOnce(&mut FunctionBuilder<'_>) -> Value) -> VerifiedModule {
+    let mut module = Module::new();
+    let sig = FuncSig::new([Type::I64, Type::I32], Some(Type::I64));
+    let down = module.declare("down", sig.clone(), Linkage::Local);
+    let by = module.import(host_function, FuncSig::new([Type::Ptr, Type::I64], Some(Type::I64)));
+    let gone = module.import("gone", FuncSig::new([Type::I64], None));
+    let count = module.add_state("count", 8, 8);
+
+    let mut b = FunctionBuilder::new(&mut module, down);
+    let (more, done) = (b.block(), b.block());
+    let one = b.i64(1);
+    let at = b.data_addr(count, 0);
+    b.atomic_add(at, one);
+    let zero = b.icmp_imm(IntCC::Eq, b.param(0), 0);
+    b.branch(zero, done, more, Hint::None);
+    b.switch_to(more);
+    let address = b.func_addr(down);
+    let less = b.binary(BinaryOp::Sub, b.param(0), one);
+    let r = b.call(by, &[address, less]);
+    b.ret(r);
+    b.switch_to(done);
+    let r = end(&mut b);
+    b.ret(Some(r));
+    b.finish();
+
+    let f = module.declare("f", FuncSig::new([Type::I64], Some(Type::I64)), Linkage::Export);
+    let mut b = FunctionBuilder::new(&mut module, f);
+    let (address, five) = (b.func_addr(down), b.iconst(Type::I32, 5));
+    let sig = b.signature(sig);
+    let r = b.call_indirect(sig, address, &[b.param(0), five]);
+    b.ret(r);
+    b.finish();
+
+    for step in [0, 1000] {
+        let destructor = module.declare(format!("destructor{step}"), FuncSig::default(), Linkage::Local);
+        let mut b = FunctionBuilder::new(&mut module, destructor);
+        let at = b.data_addr(count, 0);
+        let made = b.load(Type::I64, at, 0, MemFlags::ALIGNED);
+        let made = b.binary_imm(BinaryOp::Add, made, step);
+        b.call(gone, &[made]);
+        b.ret(None);
+        b.finish();
+        module.destructors.push(destructor);
+    }
+    verify(module).unwrap()
+}
+
+/// The second parameter.
+fn five(b: &mut FunctionBuilder<'_>) -> Value {
+    b.convert(ConvertOp::ZExt, Type::I64, b.param(1))
+}
+
+#[test]
+fn native_code_calls_back_while_it_is_called() {
+    let host = CallsBack::default();
+    let module = counts_down("again", five);
+    let mut interpreter = Interpreter::new(&module, &host).unwrap();
+    // SAFETY: the functions use their own data, and the host is no native code.
+    let mut run = |n: u64| unsafe { interpreter.run("f", &[Datum::I64(n)]) };
+    assert_eq!(run(0), Ok(Some(Datum::I64(5))));
+    assert_eq!(run(10), Ok(Some(Datum::I64(5))));
+    // one address for each function
+    assert_eq!(host.callbacks.borrow().len(), 1);
+    let limit = MAX_CALLBACKS as u64;
+    assert_eq!(run(limit), Ok(Some(Datum::I64(5))));
+    let deep = InterpError::TooDeep { function: "down".into(), limit: MAX_CALLBACKS };
+    assert_eq!(run(limit + 1), Err(deep.clone()));
+    assert_eq!(run(1), Ok(Some(Datum::I64(5))));
+    // nothing runs
+    let (callback, args, mut result) = (host.callbacks.borrow()[0], [limit + 1, 5], 0);
+    // SAFETY: the function's signature.
+    unsafe { callback.call(args.as_ptr(), &raw mut result) };
+    assert_eq!((result, interpreter.take_failure(), interpreter.take_failure()), (u64::MAX, Some(deep), None));
+    // on another thread it fails, and touches nothing
+    struct Elsewhere(Callback);
+    // SAFETY: what the callback refers to outlives the thread, and is not used meanwhile.
+    unsafe impl Send for Elsewhere {}
+    let elsewhere = Elsewhere(callback);
+    let result = std::thread::scope(|scope| {
+        let call = move || {
+            let (elsewhere, mut result) = (elsewhere, 0);
+            // SAFETY: as above.
+            unsafe { (elsewhere.0).call([0, 5].as_ptr(), &raw mut result) };
+            result
+        };
+        scope.spawn(call).join().unwrap()
+    });
+    assert_eq!((result, interpreter.take_failure()), (u64::MAX, None));
+    assert!(host.gone.borrow().is_empty());
+    drop(interpreter);
+    let ran = 1 + 11 + (limit + 1) + (limit + 1) + 2 + (limit + 1);
+    assert_eq!(*host.gone.borrow(), [ran + 1000, ran].map(Datum::I64));
+}
+
+#[test]
+fn what_fails_in_a_call_back_ends_the_run() {
+    let divides = |b: &mut FunctionBuilder<'_>| {
+        let zero = b.i64(0);
+        b.binary(BinaryOp::SDiv, b.param(0), zero)
+    };
+    for name in ["again", "swallow"] {
+        let host = CallsBack::default();
+        let module = counts_down(name, divides);
+        let mut interpreter = Interpreter::new(&module, &host).unwrap();
+        // SAFETY: as above.
+        let error = unsafe { interpreter.run("f", &[Datum::I64(3)]) }.unwrap_err();
+        let of_divisor = matches!(&error, InterpError::Trap { function, reason: TrapReason::DivisionByZero, .. } if function == "down");
+        assert!(of_divisor, "{error}");
+        assert_eq!(interpreter.take_failure(), None);
+    }
+    // steps are those of all runs together
+    let host = CallsBack::default();
+    let module = counts_down("again", five);
+    let mut interpreter = Interpreter::new(&module, &host).unwrap().with_fuel(60);
+    // SAFETY: as above.
+    let mut run = |n: u64| unsafe { interpreter.run("f", &[Datum::I64(n)]) };
+    assert_eq!(run(3), Ok(Some(Datum::I64(5))));
+    assert_eq!(run(30), Err(InterpError::OutOfFuel { function: "down".into(), fuel: 60 }));
+    // a host that panics
+    let module = counts_down("again", |b| {
+        let panics = b.module().import("panics", FuncSig::new([], Some(Type::I64)));
+        b.call(panics, &[]).unwrap()
+    });
+    let mut interpreter = Interpreter::new(&module, &host).unwrap();
+    // SAFETY: as above.
+    let error = unsafe { interpreter.run("f", &[Datum::I64(1)]) }.unwrap_err().to_string();
+    assert_eq!(error, "panic: on purpose, in down, a call by native code");
+}
+
+#[test]
+fn destructors_run_only_after_a_run() {
+    let host = CallsBack::default();
+    let module = counts_down("again", five);
+    drop(Interpreter::new(&module, &host).unwrap());
+    assert!(host.gone.borrow().is_empty());
+}
+
+#[test]
+fn a_host_without_addresses_says_so() {
+    let module = module(&[], Some(Type::Ptr), |b| {
+        let f = b.func_ref();
+        Some(b.func_addr(f))
+    });
+    let error = run(module, &[]).unwrap_err().to_string();
+    assert!(error.contains("gives functions of the module no addresses, such as one of () -> ptr, in f"), "{error}");
 }

@@ -29,6 +29,21 @@ const _: () = assert!(offset_of!(TVMFFIShapeCell, data) == 0 && offset_of!(TVMFF
 const _: () = assert!(offset_of!(TVMFFISeqCell, data) == 0 && offset_of!(TVMFFISeqCell, size) == 8);
 const _: () = assert!(offset_of!(TVMFFIByteArray, data) == 0 && offset_of!(TVMFFIByteArray, size) == 8);
 
+/// Offset of the type index in an object's header.
+pub(super) const OBJECT_TYPE_INDEX: i32 = offset_of!(TVMFFIObject, type_index) as i32;
+
+/// Offsets of the fields of an error's cell, from the object's address.
+pub(super) mod error {
+    use super::{HEADER, offset_of};
+    use tvm_ffi_runtime::abi::TVMFFIErrorCell;
+
+    pub const KIND: i32 = HEADER + offset_of!(TVMFFIErrorCell, kind) as i32;
+    pub const UPDATE_BACKTRACE: i32 = HEADER + offset_of!(TVMFFIErrorCell, update_backtrace) as i32;
+    pub const CAUSE_CHAIN: i32 = HEADER + offset_of!(TVMFFIErrorCell, cause_chain) as i32;
+    /// `kTVMFFIBacktraceUpdateModeAppend` of tvm/ffi/c_api.h.
+    pub const APPEND: i64 = 1;
+}
+
 /// Offsets of the fields of a `DLTensor`.
 pub(super) mod tensor {
     use super::{DLDevice, DLTensor, offset_of};

@@ -93,12 +93,11 @@ pub(super) fn piece(directive: Directive, field: Field) -> Piece<'static> {
 
 /// The path of the parameter, or of the value inside it.
 pub(super) const PATH: Piece<'static> = Piece::Value(Directive::ValuePath, Field::Path as u32);
-/// ` on argument #1 when calling: ..., expected `
-pub(super) const ON: [Piece<'static>; 3] = [
-    Piece::Text(" on argument #"),
-    Piece::Value(Directive::Number, Field::Arg as u32),
-    Piece::Value(Directive::String, Field::Calling as u32),
-];
+/// ` on argument #1`
+pub(super) const ARGUMENT: [Piece<'static>; 2] =
+    [Piece::Text(" on argument #"), Piece::Value(Directive::Number, Field::Arg as u32)];
+/// ` when calling: ..., expected `
+const CALLING: Piece<'static> = Piece::Value(Directive::String, Field::Calling as u32);
 pub(super) const GOT: Piece<'static> = Piece::Text(", got ");
 pub(super) const GOT_NUMBER: Piece<'static> = Piece::Value(Directive::Number, Field::Got as u32);
 pub(super) const EXPECTED_NUMBER: Piece<'static> = Piece::Value(Directive::Number, Field::Expected as u32);
@@ -186,7 +185,11 @@ impl Binder<'_, '_> {
         expected: &[Piece<'_>],
         tell: impl FnOnce(&mut Self),
     ) {
-        let pieces = [&[Piece::Text("Mismatched ")][..], what, &ON, expected].concat();
+        let argument = match self.has(Capability::Values) {
+            true => &[Piece::Value(Directive::Argument, Field::Arg as u32)][..],
+            false => &ARGUMENT,
+        };
+        let pieces = [&[Piece::Text("Mismatched ")][..], what, argument, &[CALLING], expected].concat();
         self.require_telling(cond, kind, &pieces, tell);
     }
 

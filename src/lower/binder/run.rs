@@ -30,8 +30,16 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
         let filled = r.b.slot(ANY_SIZE as u32, 8);
         (r.b.stack_addr(filled), Var::new(&mut r.b, Type::Ptr))
     });
+    let no_argument = r.has(Capability::Values).then(|| {
+        let arity = r.read(signature, field!(SignatureDescriptor, arity));
+        r.is(arity, 0)
+    });
     r.for_up(count, |r, index| {
-        r.set_field(Field::Arg, index);
+        let number = no_argument.map_or(index, |no_argument| {
+            let none = r.b.i64(-1);
+            r.b.select(no_argument, none, index)
+        });
+        r.set_field(Field::Arg, number);
         let mut from = r.nth(args, index, ANY_SIZE);
         if let Some((filled, chosen)) = defaults {
             let given = r.b.icmp(IntCC::SLt, index, num_args);

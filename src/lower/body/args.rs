@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::expr::Scope;
 use crate::ir::Value;
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 
@@ -19,8 +20,35 @@ pub(super) struct TensorVars {
     pub data: Value,
     /// Sizes, `I64`.
     pub shape: Vec<Value>,
-    /// Strides in elements, `I64`, where the signature states them.
+    /// Strides in elements, `I64`, where they are stated; the tensor is compact where they aren't.
     pub strides: Option<Vec<Value>>,
+    pub origin: Origin,
+    /// Where the values are known.
+    pub scope: Scope,
+}
+
+/// Where a tensor comes from, which says how it is passed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// An argument of the function, by the path that is the tensor's name.
+    Argument,
+    /// The tensor that the wrapper has allocated for the result, which isn't passed on.
+    Result,
+    /// The object of the `TVMFFIAny` at this address of the frame.
+    Object(Value),
+    /// A view of another tensor.
+    View(View),
+}
+
+/// The parts of a view's `DLTensor` that the tensor itself doesn't tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct View {
+    /// The data pointer of the tensor that it is a view of.
+    pub base: Value,
+    /// The distance of the first element from there, in bytes, an `I64`.
+    pub byte_offset: Value,
+    /// The device, an `I64` as a load of the `DLDevice` gives it.
+    pub device: Value,
 }
 
 /// The path and the type of a parameter, or of an item of a tuple.
@@ -48,8 +76,10 @@ pub(super) fn item_path(tuple: &str, index: usize) -> String {
     format!("{tuple}[{index}]")
 }
 
-/// All parameters of a body, and its result.
+/// All parameters of a body, and its result; or the value that a call has returned.
 pub(super) struct Args {
+    /// Where the values are known.
+    pub scope: Scope,
     by_path: HashMap<String, Arg>,
     /// The parameters in order.
     pub params: Vec<Node>,
@@ -57,13 +87,21 @@ pub(super) struct Args {
     pub given: HashMap<String, Value>,
     /// The tensor that the function returns.
     pub result: Option<Arg>,
+    /// The address of the value, where it is one that a call has returned.
+    pub any: Option<Value>,
 }
 
 impl Args {
     /// Those of a signature, without values yet.
     pub(super) fn new(signature: &Signature) -> Self {
         let params = signature.params().iter().map(|param| Node::new(param.name.clone(), &param.ty)).collect();
-        Args { by_path: HashMap::new(), params, given: HashMap::new(), result: None }
+        Args { scope: Scope::BODY, by_path: HashMap::new(), params, given: HashMap::new(), result: None, any: None }
+    }
+
+    /// A single value of a type, by a path of its own; without values yet.
+    pub(super) fn of_value(path: &str, ty: &ParamType, scope: Scope) -> Self {
+        let params = vec![Node::new(path.to_owned(), ty)];
+        Args { scope, by_path: HashMap::new(), params, given: HashMap::new(), result: None, any: None }
     }
 
     pub(super) fn add(&mut self, path: String, arg: Arg) {

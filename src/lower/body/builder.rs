@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use super::arena::Arena;
 use super::args::{Arg, Args};
 use super::expr::{Expr, Operand, Ops, Scope};
 use super::function::BodyLowerer;
 use super::tensor::TensorRef;
-use crate::ir::Value;
+use crate::ir::{SourceLocation, Value};
 use crate::lower::error::BodyMistake;
 use crate::spec::{ScalarType, Signature};
 
@@ -26,6 +27,7 @@ use crate::spec::{ScalarType, Signature};
 pub struct Body<'a> {
     pub(super) signature: &'a Signature,
     pub(super) args: &'a Args,
+    pub(super) arena: &'a Arena,
     pub(super) state: RefCell<BuildState<'a>>,
 }
 
@@ -62,6 +64,10 @@ impl Ops for Body<'_> {
 
     fn scope(&self) -> Scope {
         self.state.borrow().open.last().copied().unwrap_or(Scope::BODY)
+    }
+
+    fn arena(&self) -> &Arena {
+        self.arena
     }
 
     fn is_open(&self, scope: Scope) -> bool {
@@ -101,8 +107,10 @@ impl<'a> Body<'a> {
         ops.coerce(operation, ty, operand)
     }
 
-    /// Writes what is inside of a loop or a conditional: expressions that it makes end with it.
+    /// Writes what is inside of a loop or a conditional: expressions that it makes end with it, and so does what it owns, and the source
+    /// location that it states.
     pub(super) fn inside<R>(&self, write: impl FnOnce() -> R) -> R {
+        let before = self.emit(|l| Some((l.exits.depth(), l.b.location())));
         let mut state = self.state.borrow_mut();
         state.scopes += 1;
         let scope = Scope(state.scopes);
@@ -110,7 +118,35 @@ impl<'a> Body<'a> {
         drop(state);
         let result = write();
         self.state.borrow_mut().open.pop();
+        if let Some((depth, location)) = before {
+            self.emit(|l| {
+                l.let_go(depth);
+                l.b.set_location(location);
+            });
+        }
         result
+    }
+
+    /// States the source location of the operations that follow: a line of a function of a file, as the compiler's user knows them. It holds
+    /// until the next one is stated, or the loop or conditional ends that it is stated in.
+    ///
+    /// An error that leaves the function there, of a callee or of the body's own checks, gets the location as a line of its backtrace:
+    /// `File "model.py", line 3, in forward`. A Python user sees that line in the traceback. Debug information has it too.
+    pub fn at(&self, file: &str, line: u32, function: &str) {
+        let text = [file, function].concat();
+        if text.contains(['"', '\n', '\0']) || file.is_empty() || function.is_empty() {
+            return self.mistake("at", "the file or function is empty, or has a quote, a line's end or a NUL in it");
+        }
+        self.emit(|l| {
+            let location = SourceLocation { file: file.to_owned(), line, function: function.to_owned() };
+            let location = l.b.module().location(location);
+            l.b.set_location(Some(location));
+        });
+    }
+
+    /// States that the operations that follow have no source location.
+    pub fn at_none(&self) {
+        self.emit(|l| l.b.set_location(None));
     }
 
     /// The scalar parameter of that name, or at that path in a tuple: `cfg[2][0]`. [`param`](Self::param) finds it by numbers.

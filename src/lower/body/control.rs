@@ -3,10 +3,13 @@
 use std::array;
 
 use super::builder::Body;
+use super::calls::CallArg;
 use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
+use super::pack::return_value;
 use super::types::ir_type;
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
+use crate::lower::convention::writes_result;
 use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
 use crate::spec::{ParamType, ScalarType};
 
@@ -121,6 +124,7 @@ impl Body<'_> {
             };
             l.b.branch(more, inside, done, Hint::Likely);
             l.b.switch_to(inside);
+            l.exits.enter_loop(done);
             Some(Loop { head, done, index, left, carried })
         });
         let Some(loop_) = loop_ else { return init };
@@ -130,6 +134,7 @@ impl Body<'_> {
             self.coerce_all("fold: the next value", &carried, next)
         });
         self.emit(|l| {
+            l.exits.leave_loop();
             let step = step.unwrap_or_else(|| l.b.i64(1));
             let mut again = vec![l.b.binary(BinaryOp::Add, loop_.index, step)];
             again.extend(loop_.left.map(|left| l.b.binary_imm(BinaryOp::Sub, left, 1)));
@@ -214,6 +219,7 @@ impl Body<'_> {
             let carried: Vec<Value> = init.iter().map(|e| l.b.block_param(head, ir_type(e.ty()))).collect();
             l.b.jump(head, &init.map(|e| e.value));
             l.b.switch_to(head);
+            l.exits.enter_loop(done);
             Some((head, inside, done, carried))
         });
         let Some((head, inside, done, values)) = loop_ else { return init };
@@ -225,10 +231,25 @@ impl Body<'_> {
         });
         let next = self.inside(|| self.coerce_all("while: the next value", &carried, body(carried)));
         self.emit(|l| {
+            l.exits.leave_loop();
             l.b.jump(head, &next.map(|e| e.value));
             l.b.switch_to(done);
         });
         carried
+    }
+
+    /// Leaves the innermost loop. Values that the loop carries are those with which the present turn began.
+    pub fn break_(&self) {
+        let left = self.emit(|l| {
+            let loop_ = l.exits.innermost_loop()?;
+            l.release_above(loop_.depth);
+            l.b.jump(loop_.done, &[]);
+            unreachable(l);
+            Some(())
+        });
+        if left.is_none() {
+            self.mistake("break_", "stands in no loop");
+        }
     }
 
     /// Values of the types that others have.
@@ -325,6 +346,17 @@ impl Body<'_> {
         });
     }
 
+    /// Returns from the function with a value that isn't a scalar: what the signature says, and what the wrapper then checks. A value that the body
+    /// owns is moved; any other is copied, or gets one more reference.
+    ///
+    /// A scalar is returned by [`ret`](Self::ret), and a tensor whose type the signature states is [`result`](Self::result).
+    pub fn ret_value<'b>(&'b self, value: impl Into<CallArg<'b>>) {
+        if !self.signature.ret().is_some_and(writes_result) {
+            return self.mistake("ret_value", format!("`{}` returns no value that the body makes", self.signature));
+        }
+        return_value(self, value.into());
+    }
+
     /// The most values that a message of [`raise`](Self::raise) or [`ensure`](Self::ensure) prints.
     pub const MAX_MESSAGE_VALUES: usize = MAX_FIELDS as usize;
 
@@ -417,7 +449,7 @@ impl Message {
 }
 
 /// Goes on in a block that nothing reaches: what a body says after leaving.
-fn unreachable(l: &mut BodyLowerer<'_>) {
+pub(super) fn unreachable(l: &mut BodyLowerer<'_>) {
     let after = l.b.block();
     l.b.switch_to(after);
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::arena::Arena;
 use super::function::{BodyLowerer, Failure};
 use super::types::ir_type;
 use crate::ir;
@@ -45,6 +46,8 @@ pub(super) trait Ops {
     fn scope(&self) -> Scope;
     /// Whether a block is still being written.
     fn is_open(&self, scope: Scope) -> bool;
+    /// Where the body keeps what values refer to.
+    fn arena(&self) -> &Arena;
 }
 
 impl dyn Ops + '_ {
@@ -196,7 +199,12 @@ impl<'b> Expr<'b> {
 
     /// A value that is there from the beginning: of a parameter, a size, a stride.
     pub(super) fn of_params(body: &'b dyn Ops, value: Value, ty: ScalarType) -> Self {
-        Expr { body, value, ty, scope: Scope::BODY }
+        Expr::known_in(body, value, ty, Scope::BODY)
+    }
+
+    /// A value that is known in a block of the text.
+    pub(super) fn known_in(body: &'b dyn Ops, value: Value, ty: ScalarType, scope: Scope) -> Self {
+        Expr { body, value, ty, scope }
     }
 
     /// The expression's type.

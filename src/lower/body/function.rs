@@ -9,12 +9,17 @@ use crate::ir::{
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
-use crate::lower::convention::{Convention, KernelReturn, TensorForm, flat_signature, has_null};
+use crate::lower::convention::{Convention, KernelReturn, TensorForm, flat_signature, has_null, writes_result};
+use crate::lower::once::Handles;
 use crate::lower::protocol::{MAX_FIELDS, helpers};
+use crate::lower::symbol_call::SymbolCall;
 use crate::lower::unit::{Pool, Unit};
+use crate::lower::value::ValueChecks;
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
 
-use super::args::{Arg, Args, TensorVars, item_path};
+use super::args::{Arg, Args, Origin, TensorVars, item_path};
+use super::exits::Exits;
+use super::expr::Scope;
 
 /// An error that a body raises: a template of the table and the values that it prints.
 pub(super) struct Failure {
@@ -30,13 +35,43 @@ const FEW_VALUES: usize = 2;
 pub(super) struct BodyLowerer<'m> {
     pub b: FunctionBuilder<'m>,
     pub pool: &'m mut Pool,
+    pub handles: &'m mut Handles,
+    /// The prefix of a system library's symbols.
+    pub prefix: &'m str,
+    /// The signature of the function that the body is of.
+    pub signature: &'m Signature,
     symbols: HashMap<String, Value>,
     /// Where the result goes, if the function has one.
-    result: Option<Value>,
-    /// Where the body raises: takes (template, first, second).
-    fail: Option<Block>,
+    pub result: Option<Value>,
+    /// What is held, and the ways out.
+    pub exits: Exits,
+    /// The calls of functions by their symbols.
+    pub symbol_calls: Vec<SymbolCall>,
+    /// The caller's own arguments, if the body passes any of them on: the function's last parameter.
+    pub originals: Option<Value>,
+    /// The owned values that have been moved, by their addresses.
+    pub moved: Vec<Value>,
+    /// The checks of values that calls have returned.
+    pub checks: ValueChecks,
+    /// The bytes of `scratch` so far.
+    pub scratch_bytes: u32,
+    /// The argument array of all calls.
+    pub packed: Option<StackSlot>,
+    /// Where the body raises and then goes on to that way out: takes (template, first, second).
+    fail: HashMap<Option<Block>, Block>,
     /// Where it raises with more values, which are in the slot: takes (template).
-    fail_of_many: Option<(Block, StackSlot)>,
+    fail_of_many: HashMap<Option<Block>, (Block, StackSlot)>,
+}
+
+/// The module's own things that a body has changed, apart from functions.
+pub(super) struct Built<R> {
+    pub func: FuncRef,
+    /// Whether the function takes the caller's own arguments, as its last parameter.
+    pub takes_originals: bool,
+    pub symbol_calls: Vec<SymbolCall>,
+    /// Whether the function calls `bind` whatever it does.
+    pub always_binds: bool,
+    pub result: R,
 }
 
 /// A name that no signature gives a wrapper.
@@ -63,13 +98,16 @@ fn declare(module: &mut Module, signature: &Signature) -> FuncRef {
     if returns_scalar(signature) {
         sig.params.push(AbiParam::new(Type::Ptr));
         facts.push(abi::result_facts());
+    } else if signature.ret().is_some_and(writes_result) {
+        facts.pop();
+        facts.push(abi::result_facts());
     }
     let func = module.declare(symbol(signature), sig, Linkage::Local);
     module.functions[func].param_facts = facts;
     func
 }
 
-/// Whether the body writes its result.
+/// Whether the body writes a scalar as its result.
 fn returns_scalar(signature: &Signature) -> bool {
     signature.ret().is_some_and(|ret| ret.as_scalar().is_some())
 }
@@ -106,13 +144,26 @@ fn constant_bytes(ty: &TensorType) -> Option<u32> {
     u32::try_from(bytes?).ok()
 }
 
-/// Which of the function's parameters is next.
-struct Params(usize);
+/// The flat values of parameters, as the convention `flat` has them, of which one is next.
+pub(super) struct FlatValues {
+    values: Vec<Value>,
+    next: usize,
+}
 
-impl Params {
-    fn next(&mut self, l: &BodyLowerer<'_>) -> Value {
-        self.0 += 1;
-        l.b.param(self.0 - 1)
+impl FlatValues {
+    pub(super) fn new(values: Vec<Value>) -> Self {
+        FlatValues { values, next: 0 }
+    }
+
+    fn peek(&self) -> Value {
+        // there are as many as the signature's types say
+        self.values.get(self.next).copied().unwrap_or(Value::from_u32(0))
+    }
+
+    fn next(&mut self) -> Value {
+        let value = self.peek();
+        self.next += 1;
+        value
     }
 }
 
@@ -121,67 +172,86 @@ pub(super) fn define<R>(
     into: &mut Unit,
     signature: &Signature,
     build: impl FnOnce(&mut BodyLowerer<'_>, &Args) -> R,
-) -> (FuncRef, R) {
+) -> Built<R> {
     let func = declare(&mut into.module, signature);
     let mut l = BodyLowerer {
         b: FunctionBuilder::new(&mut into.module, func),
         pool: &mut into.pool,
+        handles: &mut into.handles,
+        prefix: &into.prefix,
+        signature,
         symbols: HashMap::new(),
         result: None,
-        fail: None,
-        fail_of_many: None,
+        exits: Exits::default(),
+        symbol_calls: Vec::new(),
+        originals: None,
+        moved: Vec::new(),
+        checks: ValueChecks::default(),
+        scratch_bytes: 0,
+        packed: None,
+        fail: HashMap::new(),
+        fail_of_many: HashMap::new(),
     };
     let args = l.args(signature);
-    let built = build(&mut l, &args);
-    (l.b.finish(), built)
+    let result = build(&mut l, &args);
+    let (takes_originals, symbol_calls) = (l.originals.is_some(), std::mem::take(&mut l.symbol_calls));
+    let always_binds = l.checks.always_binds();
+    let func = l.b.finish();
+    if takes_originals {
+        let decl = &mut into.module.functions[func];
+        decl.param_facts.resize(decl.signature.params.len(), PointerFacts::NONE);
+    }
+    Built { func, takes_originals, symbol_calls, always_binds, result }
 }
 
 impl BodyLowerer<'_> {
     /// Gives the function's parameters their meaning, in the order of convention `flat`.
     fn args(&mut self, signature: &Signature) -> Args {
-        let mut params = Params(0);
+        let func = self.b.func_ref();
+        let declared = self.b.module().functions[func].signature.params.len();
+        let mut params = FlatValues::new((0..declared).map(|i| self.b.param(i)).collect());
         let mut args = Args::new(signature);
         for param in signature.params() {
             self.arg(&param.name, &param.ty, &mut params, &mut args);
         }
         if let Some(ParamType::Tensor(tensor)) = signature.ret() {
-            args.result = Some(self.tensor(tensor, &mut params));
+            args.result = Some(self.tensor(tensor, &mut params, (Origin::Result, Scope::BODY)));
         }
         for symbol in signature.symbols() {
-            let value = params.next(self);
+            let value = params.next();
             self.symbols.insert(symbol.to_owned(), value);
         }
-        self.result = returns_scalar(signature).then(|| params.next(self));
+        let writes = returns_scalar(signature) || signature.ret().is_some_and(writes_result);
+        self.result = writes.then(|| params.next());
         self.shapes(&mut args);
         args
     }
 
     /// A parameter, or what it is inside, by its path.
-    fn arg(&mut self, path: &str, ty: &ParamType, params: &mut Params, args: &mut Args) {
-        let mut add = |path: String, arg: Arg| args.add(path, arg);
+    pub(super) fn arg(&mut self, path: &str, ty: &ParamType, params: &mut FlatValues, args: &mut Args) {
         match ty {
             ParamType::Scalar(ScalarType::Bool) => {
-                let value = params.next(self);
-                add(path.to_owned(), Arg::Scalar(ScalarType::Bool, self.b.icmp_imm(IntCC::Ne, value, 0)));
+                let value = params.next();
+                args.add(path.to_owned(), Arg::Scalar(ScalarType::Bool, self.b.icmp_imm(IntCC::Ne, value, 0)));
             }
             ParamType::Scalar(ty) => {
-                let value = params.next(self);
-                add(path.to_owned(), Arg::Scalar(*ty, value));
+                let value = params.next();
+                args.add(path.to_owned(), Arg::Scalar(*ty, value));
                 if ty.is_int() {
                     let wide = self.widened(*ty, value);
                     self.symbols.insert(path.to_owned(), wide);
                 }
             }
             ParamType::Tensor(tensor) if Convention::Flat.form(tensor) == TensorForm::Data => {
-                let tensor = self.tensor(tensor, params);
-                add(path.to_owned(), tensor);
+                let tensor = self.tensor(tensor, params, (Origin::Argument, args.scope));
+                args.add(path.to_owned(), tensor);
             }
             ParamType::Str | ParamType::Bytes | ParamType::Shape(_) | ParamType::Array(_) => {
-                add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next(self)));
-                add(format!("{path}.size"), Arg::Scalar(ScalarType::Int64, params.next(self)));
+                args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next()));
+                args.add(format!("{path}.size"), Arg::Scalar(ScalarType::Int64, params.next()));
             }
-            ParamType::DType => add(path.to_owned(), Arg::Scalar(ScalarType::UInt32, params.next(self))),
-            ParamType::Device => add(path.to_owned(), Arg::Scalar(ScalarType::UInt64, params.next(self))),
+            ParamType::DType => args.add(path.to_owned(), Arg::Scalar(ScalarType::UInt32, params.next())),
+            ParamType::Device => args.add(path.to_owned(), Arg::Scalar(ScalarType::UInt64, params.next())),
             ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
             ParamType::Tensor(_)
             | ParamType::Any
@@ -191,15 +261,14 @@ impl BodyLowerer<'_> {
             | ParamType::List(_)
             | ParamType::Map(..)
             | ParamType::Dict(..)
-            | ParamType::EnvStream => add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next(self))),
+            | ParamType::EnvStream => args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next())),
             ParamType::Optional(inner) if has_null(inner) => {
-                let first = self.b.param(params.0);
-                let given = self.b.icmp_imm(IntCC::Ne, first, 0);
+                let given = self.b.icmp_imm(IntCC::Ne, params.peek(), 0);
                 args.given.insert(path.to_owned(), given);
                 self.arg(path, inner, params, args);
             }
             ParamType::Optional(inner) => {
-                let flag = params.next(self);
+                let flag = params.next();
                 let given = self.b.icmp_imm(IntCC::Ne, flag, 0);
                 args.given.insert(path.to_owned(), given);
                 self.arg(path, inner, params, args);
@@ -212,17 +281,17 @@ impl BodyLowerer<'_> {
         }
     }
 
-    fn tensor(&mut self, ty: &TensorType, params: &mut Params) -> Arg {
+    fn tensor(&mut self, ty: &TensorType, params: &mut FlatValues, (origin, scope): (Origin, Scope)) -> Arg {
         match Convention::Flat.form(ty) {
             TensorForm::Data => {
-                let data = params.next(self);
+                let data = params.next();
                 if ty.is_opaque() {
                     // the offset, which no operation of a body takes
-                    params.next(self);
+                    params.next();
                 }
-                Arg::Tensor(TensorVars { ty: ty.clone(), data, shape: Vec::new(), strides: None })
+                Arg::Tensor(TensorVars { ty: ty.clone(), data, shape: Vec::new(), strides: None, origin, scope })
             }
-            TensorForm::Descriptor | TensorForm::MemRef => Arg::Scalar(ScalarType::Handle, params.next(self)),
+            TensorForm::Descriptor | TensorForm::MemRef => Arg::Scalar(ScalarType::Handle, params.next()),
         }
     }
 
@@ -236,7 +305,7 @@ impl BodyLowerer<'_> {
     }
 
     /// Sizes and strides of all tensors, now that the symbols are known.
-    fn shapes(&mut self, args: &mut Args) {
+    pub(super) fn shapes(&mut self, args: &mut Args) {
         for arg in args.all_mut() {
             let Arg::Tensor(vars) = arg else { continue };
             vars.shape = self.dims(vars.ty.shape.dims().unwrap_or_default());
@@ -253,6 +322,14 @@ impl BodyLowerer<'_> {
     /// absent, any value will do.
     fn compute(&mut self, dim: &Dim) -> Value {
         lower_dim(self, dim).unwrap_or_else(|| self.b.i64(0))
+    }
+
+    /// Sets the value of a symbol, or forgets it.
+    pub(super) fn set_symbol(&mut self, name: &str, value: Option<Value>) {
+        match value {
+            Some(value) => self.symbols.insert(name.to_owned(), value),
+            None => self.symbols.remove(name),
+        };
     }
 
     /// The value of a symbol.
@@ -287,8 +364,9 @@ impl BodyLowerer<'_> {
 
     /// The one way out for errors of few values.
     fn fail_block(&mut self) -> Block {
-        if let Some(fail) = self.fail {
-            return fail;
+        let exit = self.exit_block();
+        if let Some(fail) = self.fail.get(&exit) {
+            return *fail;
         }
         let here = self.b.current();
         let fail = self.b.cold_block();
@@ -298,16 +376,17 @@ impl BodyLowerer<'_> {
         let context = self.b.slot(8 * FEW_VALUES as u32, 8);
         let context = self.b.stack_addr(context);
         self.write_context(context, &values);
-        self.report(template, context);
+        self.report(template, context, exit);
         self.b.switch_to(here);
-        self.fail = Some(fail);
+        self.fail.insert(exit, fail);
         fail
     }
 
     /// The one way out for errors of many values.
     fn fail_of_many_block(&mut self) -> (Block, StackSlot) {
-        if let Some(fail) = self.fail_of_many {
-            return fail;
+        let exit = self.exit_block();
+        if let Some(fail) = self.fail_of_many.get(&exit) {
+            return *fail;
         }
         let here = self.b.current();
         let fail = self.b.cold_block();
@@ -315,9 +394,10 @@ impl BodyLowerer<'_> {
         let slot = self.b.slot(8 * MAX_FIELDS, 8);
         self.b.switch_to(fail);
         let context = self.b.stack_addr(slot);
-        self.report(template, context);
+        self.report(template, context, exit);
         self.b.switch_to(here);
-        *self.fail_of_many.insert((fail, slot))
+        self.fail_of_many.insert(exit, (fail, slot));
+        (fail, slot)
     }
 
     fn write_context(&mut self, context: Value, values: &[Value]) {
@@ -326,12 +406,15 @@ impl BodyLowerer<'_> {
         }
     }
 
-    /// Ends the current block with the error of a template.
-    fn report(&mut self, template: Value, context: Value) {
+    /// Ends the current block with the error of a template, by a way out.
+    fn report(&mut self, template: Value, context: Value, exit: Option<Block>) {
         let pool = self.b.data_addr(self.pool.data, 0);
         let report = helpers::report(self.b.module());
         let code = self.b.call(report, &[pool, template, context]);
-        self.b.ret(code);
+        match exit.zip(code) {
+            Some((exit, code)) => self.b.jump(exit, &[code]),
+            None => self.b.ret(code),
+        }
     }
 
     /// Returns 0, with the function's value.
@@ -340,11 +423,6 @@ impl BodyLowerer<'_> {
             abi::store_result(&mut self.b, result, ty, value);
         }
         self.succeed();
-    }
-
-    /// Returns 0.
-    pub(super) fn succeed(&mut self) {
-        abi::succeed(&mut self.b);
     }
 }
 

@@ -4,29 +4,40 @@
 //! mistake (a name that isn't there, operands of two types) is noted, and all of them come back as one
 //! [`LowerError::Body`]; nothing panics.
 
+mod arena;
 mod args;
 mod builder;
+mod calls;
 mod control;
+mod exits;
 mod expr;
 mod function;
+mod handler;
 mod memory;
 mod ops;
+mod pack;
 mod param;
 mod tensor;
 mod types;
+mod views;
 
 pub use builder::Body;
+pub use calls::{Call, CallArg, CallArgs, CallResult, Callee, Owned, Variable};
 pub use expr::{Expr, Operand};
+pub use handler::Caught;
 pub use param::ParamRef;
 pub use tensor::TensorRef;
+pub use views::OnDevice;
 
 use std::cell::RefCell;
 
+use super::convention::writes_result;
 use super::error::{BodyMistake, LowerError};
 use super::unit::Unit;
 use crate::ir::{self, FuncRef};
-use crate::spec::{ParamType, Signature};
+use crate::spec::Signature;
 
+use arena::Arena;
 use args::Args;
 use builder::BuildState;
 use function::BodyLowerer;
@@ -34,7 +45,11 @@ use function::BodyLowerer;
 /// What a body has become.
 pub(super) enum Code {
     /// A function of the module.
-    Function(FuncRef),
+    Function {
+        func: FuncRef,
+        /// Whether it takes the address of the caller's own arguments, as its last parameter.
+        takes_originals: bool,
+    },
     /// Code without branches, which the wrapper takes in.
     Straight(ir::Function),
 }
@@ -46,8 +61,11 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, build: &dyn Fn(&Body
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
     }
     let declared = into.module.functions.len();
-    let (func, built) = function::define(into, signature, |l, args| fill(l, signature, args, build));
-    built?;
+    let built = function::define(into, signature, |l, args| fill(l, signature, args, build));
+    built.result?;
+    let func = built.func;
+    into.symbol_calls.extend(built.symbol_calls);
+    into.always_binds |= built.always_binds;
     // what it calls is declared behind it, and stays
     let alone = into.module.functions.len() == declared + 1;
     match &mut into.module.functions[func].body {
@@ -56,7 +74,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, build: &dyn Fn(&Body
             into.module.truncate_functions(declared);
             Ok(Code::Straight(body))
         }
-        _ => Ok(Code::Function(func)),
+        _ => Ok(Code::Function { func, takes_originals: built.takes_originals }),
     }
 }
 
@@ -68,11 +86,12 @@ fn fill(
     build: &dyn Fn(&Body<'_>),
 ) -> Result<(), LowerError> {
     let state = BuildState { lowerer: l, mistakes: Vec::new(), open: Vec::new(), scopes: 0 };
-    let body = Body { signature, args, state: RefCell::new(state) };
+    let arena = Arena::default();
+    let body = Body { signature, args, arena: &arena, state: RefCell::new(state) };
     build(&body);
     let mut mistakes = body.state.into_inner().mistakes;
     if !l.b.is_terminated() {
-        match signature.ret().and_then(ParamType::as_scalar) {
+        match signature.ret().filter(|ret| ret.as_scalar().is_some() || writes_result(ret)) {
             None => l.succeed(),
             Some(ty) if l.b.is_reachable() => mistakes.push(BodyMistake {
                 operation: "ret".to_owned(),

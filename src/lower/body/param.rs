@@ -24,10 +24,10 @@ use crate::spec::{ParamType, ScalarType};
 /// ```
 #[derive(Clone, Copy)]
 pub struct ParamRef<'b> {
-    body: &'b dyn Ops,
-    args: &'b Args,
+    pub(super) body: &'b dyn Ops,
+    pub(super) args: &'b Args,
     /// `None` after a mistake.
-    node: Option<&'b Node>,
+    pub(super) node: Option<&'b Node>,
 }
 
 impl Body<'_> {
@@ -77,7 +77,7 @@ impl<'b> ParamRef<'b> {
     /// The value, as [`Body::arg`] gives it.
     pub fn value(self) -> Expr<'b> {
         match self.found() {
-            Some(Arg::Scalar(ty, value)) => Expr::of_params(self.body, *value, *ty),
+            Some(Arg::Scalar(ty, value)) => Expr::known_in(self.body, *value, *ty, self.args.scope),
             Some(Arg::Tensor(_)) => self.missing("value", "is a tensor; use `tensor`"),
             None => self.missing("value", "has no value of its own"),
         }
@@ -86,7 +86,7 @@ impl<'b> ParamRef<'b> {
     /// The number of characters, bytes, sizes or elements: what [`Body::arg`] gives for the path with `.size` behind it.
     pub fn size(self) -> Expr<'b> {
         match self.node.and_then(|node| self.args.find(&format!("{}.size", node.path))) {
-            Some((_, Arg::Scalar(ty, value))) => Expr::of_params(self.body, *value, *ty),
+            Some((_, Arg::Scalar(ty, value))) => Expr::known_in(self.body, *value, *ty, self.args.scope),
             _ => self.missing("size", "has no size"),
         }
     }
@@ -105,7 +105,7 @@ impl<'b> ParamRef<'b> {
     /// Whether an optional parameter is there.
     pub fn is_given(self) -> Expr<'b> {
         match self.node.and_then(|node| self.args.given.get(&node.path)) {
-            Some(value) => Expr::of_params(self.body, *value, ScalarType::Bool),
+            Some(value) => Expr::known_in(self.body, *value, ScalarType::Bool, self.args.scope),
             None => {
                 self.missing("is_given", "is not optional");
                 self.body.zero(ScalarType::Bool)

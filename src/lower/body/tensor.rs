@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::args::TensorVars;
-use super::expr::{Expr, Operand, Ops};
+use super::expr::{Expr, Operand, Ops, Scope};
 use super::function::BodyLowerer;
 use super::types::memory_type;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
@@ -14,15 +14,15 @@ use crate::spec::ScalarType;
 /// Indices are not checked: the body keeps within the shape.
 #[derive(Clone, Copy)]
 pub struct TensorRef<'b> {
-    body: &'b dyn Ops,
+    pub(super) body: &'b dyn Ops,
     /// `None` after a mistake.
-    known: Option<Known<'b>>,
+    pub(super) known: Option<Known<'b>>,
 }
 
 #[derive(Clone, Copy)]
-struct Known<'b> {
-    name: &'b str,
-    vars: &'b TensorVars,
+pub(super) struct Known<'b> {
+    pub name: &'b str,
+    pub vars: &'b TensorVars,
 }
 
 impl<'b> TensorRef<'b> {
@@ -56,7 +56,8 @@ impl<'b> TensorRef<'b> {
     fn part(self, operation: &str, d: usize, values: Option<&[Value]>) -> Expr<'b> {
         let value = values.and_then(|v| v.get(d)).copied();
         if let Some(value) = value {
-            return Expr::of_params(self.body, value, ScalarType::Int64);
+            let scope = self.known.map_or(Scope::BODY, |t| t.vars.scope);
+            return Expr::known_in(self.body, value, ScalarType::Int64, scope);
         }
         if let Some(t) = self.known {
             self.body.note(operation, format!("{} has none for dimension {d}: {}", t.name, t.vars.ty));
@@ -70,7 +71,7 @@ impl<'b> TensorRef<'b> {
         if t.vars.ty.is_opaque() {
             self.body.note("ptr", format!("{} is on {}, whose data has no address", t.name, t.vars.ty.device));
         }
-        Expr::of_params(self.body, t.vars.data, ScalarType::Handle)
+        Expr::known_in(self.body, t.vars.data, ScalarType::Handle, t.vars.scope)
     }
 
     /// The address of an element; one index for each dimension.

@@ -16,7 +16,7 @@ pub(in crate::lower) use encoder::Options;
 use expr::Symbols;
 use texts::{calling, expected};
 
-/// The memory in the wrapper's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
+/// The memory in the function's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lower) struct Scratch {
     pub bytes: u32,
@@ -36,6 +36,9 @@ const USES: [&str; 7] = [
 ];
 
 impl Scratch {
+    /// The most that the frame of a function may have, in bytes. A thread may have as little stack as 512 KiB.
+    pub(in crate::lower) const MOST: u32 = 128 << 10;
+
     /// The uses that take most, with their bytes: the largest first, without those that take less than a tenth.
     pub(in crate::lower) fn largest(&self) -> Vec<(&'static str, u32)> {
         let mut parts: Vec<_> =
@@ -45,6 +48,20 @@ impl Scratch {
         parts.truncate(3);
         parts
     }
+}
+
+/// The words by which messages tell which values they are about.
+#[derive(Clone, Copy)]
+pub(in crate::lower) enum Wording<'a> {
+    /// Arguments of the signature's function.
+    Arguments,
+    /// Values that aren't arguments. Their parameters have texts for names.
+    Values {
+        /// Where the values are: ``called by `f(x: int64)` ``.
+        place: &'a str,
+        /// Where the integers are from that stand before the values.
+        origins: &'a [&'a str],
+    },
 }
 
 /// A signature's descriptor in the pool.
@@ -57,6 +74,27 @@ pub(in crate::lower) struct Encoded {
     pub binding_size: i64,
 }
 
+impl Wording<'_> {
+    /// The name in messages of the parameter of that number.
+    fn name_of<'n>(&self, number: usize, name: &'n str) -> &'n str
+    where
+        Self: 'n,
+    {
+        match self {
+            Wording::Values { origins, .. } => origins.get(number).copied().unwrap_or(name),
+            Wording::Arguments => name,
+        }
+    }
+
+    /// The text between the subject of a message and the expected value.
+    fn place_in(&self, signature: &Signature) -> String {
+        match self {
+            Wording::Arguments => calling(signature),
+            Wording::Values { place, .. } => format!(" {place}, expected "),
+        }
+    }
+}
+
 /// Writes a signature's descriptor into the pool.
 ///
 /// # Errors
@@ -67,7 +105,24 @@ pub(in crate::lower) fn encode(
     devices: &Devices,
     options: Options,
 ) -> Result<Encoded, LowerError> {
-    encode_signature(pool, signature, devices, options).map_err(|missing| internal(signature, missing))
+    let encoded = encode_signature(pool, signature, devices, options, Wording::Arguments);
+    encoded.map_err(|missing| internal(signature, missing))
+}
+
+/// Writes the descriptor of values that aren't arguments into the pool: `signature` has a parameter for each, behind an integer for each
+/// of the `origins`.
+///
+/// # Errors
+/// The text says which look-up has failed that can't fail.
+pub(in crate::lower) fn encode_values(
+    pool: &mut ConstantPool,
+    signature: &Signature,
+    devices: &Devices,
+    place: &str,
+    origins: &[&str],
+) -> Result<Encoded, String> {
+    let options = Options { fold_all: false, forward_args: false };
+    encode_signature(pool, signature, devices, options, Wording::Values { place, origins })
 }
 
 /// Writes the descriptor of the result that a kernel writes; gives its offset.
@@ -91,14 +146,16 @@ fn encode_signature(
     signature: &Signature,
     devices: &Devices,
     options: Options,
+    wording: Wording<'_>,
 ) -> Result<Encoded, String> {
     pool.ask(of_wrapper(signature, devices));
     let symbols = Symbols::new(signature.names_in_dims());
     let mut e = Encoder::new(pool, devices, options, signature.dtype_policy(), symbols);
     let passed = signature.passed().count();
     let mut params = Vec::new();
-    for param in signature.passed() {
-        let param = e.param(&param.name, &param.ty, &expected(&param.ty), Some(&param.name))?;
+    for (number, param) in signature.passed().enumerate() {
+        let name = wording.name_of(number, &param.name);
+        let param = e.param(name, &param.ty, &expected(&param.ty), Some(&param.name))?;
         params.extend(e.pool.encoded(&param));
     }
     let first_constraint = e.constraints(signature.constraints())?;
@@ -125,8 +182,11 @@ fn encode_signature(
         binding_size: binding_size(e.deepest) as u8,
         forward_args: u8::from(options.forward_args),
         has_extension: u8::from(has_extension),
-        calling: e.pool.text(&calling(signature)),
-        arity: e.pool.text(&arity),
+        calling: e.pool.text(&wording.place_in(signature)),
+        arity: match wording {
+            Wording::Arguments => e.pool.text(&arity),
+            Wording::Values { .. } => 0,
+        },
     };
     bytes.extend(e.pool.encoded(&descriptor));
     bytes.extend(params);

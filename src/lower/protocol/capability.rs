@@ -74,6 +74,8 @@ capabilities! {
     Opaque,
     /// `byte_offset` has to become 0.
     Fold,
+    /// Values that aren't arguments.
+    Values,
 }
 
 const FIRST_DIRECTIVE: u32 = TypeKind::ALL.len() as u32;

@@ -57,6 +57,7 @@ impl Walk<'_> {
     fn signature(&mut self, offset: u32) -> Result<(), String> {
         let signature: SignatureDescriptor = self.pool.read(offset)?;
         self.found.add_if(signature.forward_args != 0, Capability::ForwardArgs);
+        self.found.add_if(signature.arity == 0, Capability::Values);
         if signature.has_extension != 0 {
             let extension = self.pool.read_before(offset)?;
             self.extension(&signature, &extension)?;

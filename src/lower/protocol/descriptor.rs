@@ -40,9 +40,9 @@ descriptors! {
         forward_args: u8,
         /// Not 0 where there is a [`SignatureExtension`].
         has_extension: u8,
-        /// The text `` when calling: `...`, expected ``.
+        /// The text `` when calling: `...`, expected ``; of values that aren't arguments the text that says in its place where they are.
         calling: u32,
-        /// How many arguments there may be, as text.
+        /// How many arguments there may be, as text. 0 for values that aren't arguments, which are always as many as there are types.
         arity: u32,
     }
 

@@ -101,7 +101,7 @@ pub(in crate::lower) enum Field {
     Expected,
     /// What was expected, as text.
     Text,
-    /// The argument's number.
+    /// The argument's number; negative for a value that isn't an argument.
     Arg,
     Calling,
     /// The address of the present path.

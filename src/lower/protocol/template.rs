@@ -50,6 +50,8 @@ pub(in crate::lower) enum Directive {
     Steps,
     /// The key of a registered type, and the template's end; nothing where the type isn't registered.
     TypeKey,
+    /// ` on argument #` and the number of the argument; nothing for a value that isn't an argument, whose number is negative.
+    Argument,
 }
 
 /// Directives from this one on have codes of their own.
@@ -59,14 +61,14 @@ const FIXED: u8 = 0xa0;
 pub(in crate::lower) const TEXT: std::ops::RangeInclusive<u8> = 0x20..=0x7f;
 /// Shared texts from here on.
 pub(in crate::lower) const SHARED_TEXT: u8 = 0xb0;
-const _: () = assert!(FIXED + Directive::TypeKey as u8 - (FIRST_FIXED as u8) < SHARED_TEXT);
+const _: () = assert!(FIXED + Directive::Argument as u8 - (FIRST_FIXED as u8) < SHARED_TEXT);
 
 /// Fields of a context that a directive may name.
 pub(in crate::lower) const MAX_FIELDS: u32 = 15;
 
 impl Directive {
     /// All directives, by their numbers.
-    pub(in crate::lower) const ALL: [Self; 15] = [
+    pub(in crate::lower) const ALL: [Self; 16] = [
         Directive::Number,
         Directive::String,
         Directive::ValuePath,
@@ -82,6 +84,7 @@ impl Directive {
         Directive::Unless,
         Directive::Steps,
         Directive::TypeKey,
+        Directive::Argument,
     ];
 
     /// The byte for a value in a field.
@@ -122,8 +125,8 @@ impl Directive {
             // `device type 99:0`; `x.shape[0]`
             Directive::Device | Directive::NumberedDevice | Directive::DimPath => 4,
             Directive::Quoted => 3,
-            // `type index 99`
-            Directive::Type => 2,
+            // `type index 99`; ` on argument #0`
+            Directive::Type | Directive::Argument => 2,
             Directive::Unless | Directive::Steps | Directive::Bindings | Directive::Unknown => 0,
             Directive::Number | Directive::String | Directive::ValuePath | Directive::Text | Directive::TypeKey => 1,
         }
@@ -135,6 +138,7 @@ impl Directive {
             Directive::Type | Directive::DType | Directive::Device | Directive::Quoted => Some(Field::Got),
             Directive::NumberedDevice => Some(Field::Expected),
             Directive::Bindings | Directive::Unknown => Some(Field::Expr),
+            Directive::Argument => Some(Field::Arg),
             _ => None,
         }
     }

@@ -1,19 +1,17 @@
 //! The call of a kernel: how control gets there, and the environment's part in it.
 
-use super::checks::Checks;
-use super::context::Context;
-use super::state::device_parts;
 use crate::ir::{Hint, IntCC, Type, Value};
 use crate::lower::body::Code;
 use crate::lower::capi;
 use crate::lower::convention::KernelReturn;
+use crate::lower::fast_path::{Checks, Context, device_parts};
 use crate::lower::kernel::{Kernel, Target};
 use crate::lower::protocol::{Piece, helpers};
 use crate::lower::unit::Pool;
 use crate::spec::{ParamType, Signature};
 
 /// Calls a native kernel by its target; gives its C result.
-pub(super) fn native(c: &mut Checks<'_>, signature: &Signature, kernel: &Kernel, args: &[Value]) -> Option<Value> {
+pub(super) fn native(c: &mut Checks<'_, '_>, signature: &Signature, kernel: &Kernel, args: &[Value]) -> Option<Value> {
     let sig = kernel.func_sig(signature);
     match kernel.target()? {
         Target::Symbol(name) => {
@@ -34,15 +32,15 @@ pub(super) fn returns(signature: &Signature, kernel: &Kernel) -> KernelReturn {
 }
 
 /// Calls a body, or inlines a straight one; gives its status.
-pub(super) fn body(c: &mut Checks<'_>, body: Code, args: &[Value]) -> Option<Value> {
+pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option<Value> {
     match body {
-        Code::Function(body) => c.b.call(body, args),
+        Code::Function { func, .. } => c.b.call(func, args),
         Code::Straight(body) => c.b.inline(&body, args),
     }
 }
 
 /// Puts the streams in their places among the values.
-pub(super) fn streams(cx: &mut Context<'_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
+pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
     for (param, values) in cx.plan.signature.params().iter().zip(values) {
         if param.ty == ParamType::EnvStream {
             *values = vec![stream(cx, pool, &param.name)];
@@ -51,13 +49,13 @@ pub(super) fn streams(cx: &mut Context<'_, '_>, pool: &mut Pool, values: &mut [V
 }
 
 /// The current stream of the first device that a tensor is on.
-fn stream(cx: &mut Context<'_, '_>, pool: &mut Pool, name: &str) -> Value {
+fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, name: &str) -> Value {
     let c = &mut cx.checks;
     let none = c.b.i64(0);
-    let device = cx.devices.first(&mut c.b, none, |seen| seen.has_stream);
+    let device = cx.devices.first(c.b, none, |seen| seen.has_stream);
     let present = c.b.icmp_imm(IntCC::Ne, device, 0);
     require_stream(c, pool, present, cx.plan.signature, name);
-    let parts = device_parts(&mut c.b, device);
+    let parts = device_parts(c.b, device);
     let get = capi::import(c.b.module(), capi::ENV_GET_STREAM);
     match c.b.call(get, &parts) {
         Some(stream) => stream,
@@ -66,7 +64,7 @@ fn stream(cx: &mut Context<'_, '_>, pool: &mut Pool, name: &str) -> Value {
 }
 
 /// Raises where no tensor is present whose device has a stream.
-fn require_stream(c: &mut Checks<'_>, pool: &mut Pool, present: Value, signature: &Signature, name: &str) {
+fn require_stream(c: &mut Checks<'_, '_>, pool: &mut Pool, present: Value, signature: &Signature, name: &str) {
     let text = format!(
         "Mismatched {name} when calling: `{signature}`, expected a tensor whose device has the stream, got None for each"
     );

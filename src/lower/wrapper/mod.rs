@@ -1,73 +1,66 @@
 //! The wrapper of one function: the fast path, the way to the slow path, the call of the kernel, and the result.
 //!
-//! The files stand on one another: `state` ← `checks` ← `dims` ← `context` ← `scalar`, `tensor` ← `args` ← `call` ← `result`; `slow_path`
-//! stands apart; this file puts them together.
+//! The files stand on one another: `call` ← `result`; `slow_path` stands apart; this file puts them together, with the
+//! [fast path](super::fast_path).
 
-mod args;
 mod call;
-mod checks;
-mod context;
-mod dims;
+mod originals;
 mod result;
-mod scalar;
 mod slow_path;
-mod state;
-mod tensor;
 
 use super::body::{self, Code};
 use super::convention::{Convention, KernelReturn, writes_result};
-use super::encode::{self, Options};
+use super::encode::{self, Options, Scratch};
 use super::error::LowerError;
+use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
+use super::ffi_call;
 use super::kernel::{Kernel, KernelCode};
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
-use crate::ir::{AbiParam, FuncRef, FuncSig, FunctionBuilder, Linkage, Type, Value};
+use crate::ir::{FuncRef, FunctionBuilder, Type, Value};
 use crate::spec::{ParamType, Signature};
 
-use checks::Checks;
-use context::Context;
-use dims::Dims;
+use originals::Originals;
 use result::{BoundScratch, Owned};
 use slow_path::{Prologue, Route, SlowPath};
-use state::SeenDevices;
-
-/// The most memory that the binder may have in a wrapper's frame, in bytes. A thread may have as little stack as 512 KiB.
-const MOST_SCRATCH: u32 = 128 << 10;
-
-/// The prototype of a wrapper, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
-pub(super) fn safe_call_signature() -> FuncSig {
-    FuncSig {
-        ret: Some(AbiParam::signed(Type::I32)),
-        ..FuncSig::new([Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], None)
-    }
-}
 
 /// Lowers a wrapper into the unit.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
     let plan = Plan::new(signature, kernel.stated_convention());
     let options = Options { fold_all: plan.convention == Convention::DlTensor, forward_args: plan.forward_args };
     let descriptor = encode::encode(&mut into.pool.constants, signature, &plan.devices, options)?;
-    if descriptor.scratch.bytes > MOST_SCRATCH {
+    if descriptor.scratch.bytes > Scratch::MOST {
         let function = signature.name().to_owned();
         let (bytes, largest) = (descriptor.scratch.bytes, descriptor.scratch.largest());
-        return Err(LowerError::TooLarge { function, bytes, most: MOST_SCRATCH, largest });
+        return Err(LowerError::TooLarge { function, bytes, most: Scratch::MOST, largest });
     }
     let body = match &kernel.code {
         KernelCode::Body(build) => Some(body::lower(into, signature, &**build)?),
         _ => None,
     };
     into.always_binds |= plan.binds_first;
-    let func = into.module.declare(into.symbol(signature), safe_call_signature(), Linkage::Export);
+    let func = into.module.export(into.symbol(signature), ffi_call::safe_call_signature());
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
+    let originals = match &body {
+        Some(Code::Function { takes_originals: true, .. }) => Some(Originals::new(signature, pool)),
+        _ => None,
+    };
     let bind = helpers::bind(module);
-    let slow_path = SlowPath { descriptor, table: pool.data, bind, passed: plan.passed, has_result: plan.has_result };
+    let slow_path = SlowPath {
+        descriptor,
+        table: pool.data,
+        bind,
+        passed: plan.passed,
+        has_result: plan.has_result,
+        originals: originals.as_ref(),
+    };
     let route = Route::new(&slow_path, &plan, module, func);
     let mut b = FunctionBuilder::new(module, func);
     let prologue = Prologue::new(&mut b, &slow_path, route);
     let mut cx = Context {
-        checks: Checks::new(b, prologue.slow_path),
+        checks: Checks::new(&mut b, prologue.slow_path),
         dims: Dims::new(&plan),
         devices: SeenDevices::default(),
         headers: Vec::new(),
@@ -75,36 +68,41 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     };
     match plan.forward_args {
         true => forward(&mut cx, pool, kernel, &prologue),
-        false => unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size),
+        false => {
+            let body = body.map(|code| BodyCall { code, originals: originals.as_ref() });
+            unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size);
+        }
     }
-    cx.checks.finish().map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
+    let finished = cx.checks.finish();
+    b.finish();
+    finished.map(|()| func).map_err(|missing| LowerError::Internal { function: signature.name().to_owned(), missing })
 }
 
 /// A wrapper whose kernel takes the argument array.
-fn forward(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, prologue: &Prologue) {
+fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prologue: &Prologue) {
     // where the binder has made the checks, nobody needs the values of the arguments
     if prologue.bound.is_none() {
         require_arity(cx, prologue);
-        args::lower(cx, prologue.given.args, false);
+        fast_path::lower(cx, prologue.given.args, false);
     }
     let c = &mut cx.checks;
-    let given = prologue.join(&mut c.b);
+    let given = prologue.join(c.b);
     let args = vec![c.b.param(0), given.args, given.num_args];
     call_native(cx, pool, kernel, args, Owned::default());
 }
 
 /// A wrapper that takes the arguments apart.
 fn unpack(
-    cx: &mut Context<'_, '_>,
+    cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
     kernel: &Kernel,
-    body: Option<Code>,
+    body: Option<BodyCall<'_>>,
     prologue: &Prologue,
     binding_size: i64,
 ) {
-    let takes_values = match &body {
+    let takes_values = match body.as_ref().map(|body| &body.code) {
         Some(Code::Straight(body)) => body.has_effects(),
-        Some(Code::Function(_)) => true,
+        Some(Code::Function { .. }) => true,
         None => !matches!(kernel.code, KernelCode::CheckOnly),
     };
     let bound = prologue.bound.map(|slot| BoundScratch { slot, binding_size });
@@ -112,7 +110,7 @@ fn unpack(
         None => require_arity(cx, prologue),
         Some(BoundScratch { slot, binding_size }) => cx.dims.preload(&mut cx.checks, cx.plan, slot, binding_size),
     }
-    let mut values = args::lower(cx, prologue.given.args, takes_values);
+    let mut values = fast_path::lower(cx, prologue.given.args, takes_values);
     let sizes = result::sizes(cx);
     call::streams(cx, pool, &mut values);
     let allocated = sizes.and_then(|sizes| result::allocate(cx, bound, &values, &sizes));
@@ -124,13 +122,13 @@ fn unpack(
     let owned = Owned { allocated, written: None };
     match (kernel.target(), body) {
         (Some(_), _) => call_native(cx, pool, kernel, args, owned),
-        (None, Some(body)) => call_body(cx, pool, body, args, owned),
+        (None, Some(body)) => call_body(cx, pool, body, args, owned, prologue),
         (None, None) => result::success(&mut cx.checks, owned.allocated),
     }
 }
 
 /// Requires as many arguments as there are once defaults are filled in, and an array that has them.
-fn require_arity(cx: &mut Context<'_, '_>, prologue: &Prologue) {
+fn require_arity(cx: &mut Context<'_, '_, '_>, prologue: &Prologue) {
     let (c, passed) = (&mut cx.checks, cx.plan.passed);
     let count = c.b.iconst(Type::I32, passed as i64);
     c.require_equal(prologue.given.num_args, count);
@@ -140,7 +138,7 @@ fn require_arity(cx: &mut Context<'_, '_>, prologue: &Prologue) {
 }
 
 /// Calls a native kernel and passes its result on.
-fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
+fn call_native(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
     let (c, signature) = (&mut cx.checks, cx.plan.signature);
     let packed = cx.plan.forward_args;
     let ret = signature.ret().or(packed.then_some(&ParamType::None));
@@ -156,15 +154,40 @@ fn call_native(cx: &mut Context<'_, '_>, pool: &mut Pool, kernel: &Kernel, mut a
     }
 }
 
-/// Calls a body, which writes a scalar result itself, and passes its status up.
-fn call_body(cx: &mut Context<'_, '_>, pool: &mut Pool, body: Code, mut args: Vec<Value>, owned: Owned<'_>) {
-    let (c, signature) = (&mut cx.checks, cx.plan.signature);
-    if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) {
-        args.push(c.b.param(3));
+/// A body, and the caller's own arguments if it takes them.
+struct BodyCall<'a> {
+    code: Code,
+    originals: Option<&'a Originals>,
+}
+
+/// Calls a body and passes its status up. It writes a scalar result itself; any other that it writes is checked.
+fn call_body(
+    cx: &mut Context<'_, '_, '_>,
+    pool: &mut Pool,
+    body: BodyCall<'_>,
+    mut args: Vec<Value>,
+    owned: Owned<'_>,
+    prologue: &Prologue,
+) {
+    let (c, signature, has_result) = (&mut cx.checks, cx.plan.signature, cx.plan.has_result);
+    let written = signature.ret().filter(|ret| writes_result(ret));
+    let written = written.map(|ret| (ret, result::owned_slot(c)));
+    match written {
+        Some((_, slot)) => args.push(slot),
+        None if signature.ret().is_some_and(|ret| ret.as_scalar().is_some()) => args.push(c.b.param(3)),
+        None => {}
     }
-    let Some(code) = call::body(c, body, &args) else { return };
-    match owned.allocated {
-        Some(_) => result::status(c, pool, signature, code, owned),
-        None => c.b.ret(Some(code)),
+    if let Some(originals) = body.originals {
+        let (caller, count) = (c.b.param(1), c.b.param(2));
+        args.push(match prologue.bound {
+            Some(_) => originals.array(c.b, caller, count),
+            None => originals::of_this_call(c.b, has_result),
+        });
+    }
+    let owned = Owned { written, ..owned };
+    let Some(code) = call::body(c, body.code, &args) else { return };
+    match (&owned.allocated, &owned.written) {
+        (None, None) => c.b.ret(Some(code)),
+        _ => result::status(c, pool, signature, code, owned),
     }
 }

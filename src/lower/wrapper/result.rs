@@ -1,7 +1,5 @@
 //! Results: scalars, a tensor that the wrapper allocates, and what a kernel writes.
 
-use super::checks::Checks;
-use super::context::Context;
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields::{self, dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -10,6 +8,7 @@ use crate::lower::capi;
 use crate::lower::convention::TensorForm;
 use crate::lower::devices::SharedId;
 use crate::lower::encode;
+use crate::lower::fast_path::{Checks, Context};
 use crate::lower::ffi_call;
 use crate::lower::protocol::{self, Binding, helpers, offset};
 use crate::lower::unit::Pool;
@@ -45,7 +44,7 @@ pub(super) struct BoundScratch {
 }
 
 /// The sizes of a returned tensor, under the condition that none is negative and that their products fit.
-pub(super) fn sizes(cx: &mut Context<'_, '_>) -> Option<Vec<Value>> {
+pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Option<Vec<Value>> {
     let Some(ParamType::Tensor(tensor)) = cx.plan.signature.ret() else { return None };
     let c = &mut cx.checks;
     let dims = tensor.shape.dims().unwrap_or_default();
@@ -65,7 +64,7 @@ pub(super) fn sizes(cx: &mut Context<'_, '_>) -> Option<Vec<Value>> {
 
 /// Allocates the returned tensor by `TVMFFIEnvTensorAlloc` (extra/c_env_api.h).
 pub(super) fn allocate(
-    cx: &mut Context<'_, '_>,
+    cx: &mut Context<'_, '_, '_>,
     bound: Option<BoundScratch>,
     values: &[Vec<Value>],
     sizes: &[Value],
@@ -127,7 +126,7 @@ pub(super) fn allocate(
 
 /// The device of a returned tensor: the stated one, or that of the tensors that it shares one with.
 fn device(
-    cx: &mut Context<'_, '_>,
+    cx: &mut Context<'_, '_, '_>,
     bound: Option<BoundScratch>,
     tensor: &TensorType,
     named: &dyn Fn(&str) -> Option<Value>,
@@ -155,12 +154,12 @@ fn device(
             let present = c.b.icmp_imm(IntCC::Ne, device, 0);
             c.b.select(present, device, otherwise)
         }
-        SharedId::OfSlot => devices.first(&mut c.b, otherwise, |seen| seen.slot == Some(slot)),
+        SharedId::OfSlot => devices.first(c.b, otherwise, |seen| seen.slot == Some(slot)),
         SharedId::Fixed(_) | SharedId::Any => otherwise,
     }
 }
 
-fn pass_allocated(cx: &mut Context<'_, '_>, tensor: &TensorType, object: Value, sizes: &[Value]) -> Vec<Value> {
+fn pass_allocated(cx: &mut Context<'_, '_, '_>, tensor: &TensorType, object: Value, sizes: &[Value]) -> Vec<Value> {
     let c = &mut cx.checks;
     let descriptor = c.b.ptr_add_imm(object, i64::from(HEADER));
     let form = match cx.plan.convention.form(tensor) {
@@ -183,16 +182,16 @@ fn pass_allocated(cx: &mut Context<'_, '_>, tensor: &TensorType, object: Value, 
 }
 
 /// A place for what the kernel writes, None at first.
-pub(super) fn owned_slot(c: &mut Checks<'_>) -> Value {
+pub(super) fn owned_slot(c: &mut Checks<'_, '_>) -> Value {
     let slot = c.b.slot(ANY_SIZE as u32, 8);
     let slot = c.b.stack_addr(slot);
     let zero = c.b.i64(0);
-    store_any(&mut c.b, slot, TypeIndex::NONE, zero);
+    store_any(c.b, slot, TypeIndex::NONE, zero);
     slot
 }
 
 /// Returns a status. A status that is not 0 goes up untouched, and everything that is owned is released.
-pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool, signature: &Signature, code: Value, owned: Owned<'_>) {
+pub(super) fn status(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signature, code: Value, owned: Owned<'_>) {
     let Owned { allocated, written } = owned;
     if written.is_none() && allocated.is_none() {
         return c.b.ret(Some(code));
@@ -202,7 +201,7 @@ pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool, signature: &Signature,
     c.b.branch(fine, ok, failed, Hint::Likely);
     c.b.switch_to(failed);
     if let Some(allocated) = &allocated {
-        ffi_call::release(&mut c.b, allocated.object);
+        ffi_call::release(c.b, allocated.object);
     }
     if let Some((_, slot)) = written {
         release_written(c, slot);
@@ -228,36 +227,36 @@ pub(super) fn status(c: &mut Checks<'_>, pool: &mut Pool, signature: &Signature,
 }
 
 /// Returns 0, and the tensor that was allocated.
-pub(super) fn success(c: &mut Checks<'_>, allocated: Option<Allocated>) {
+pub(super) fn success(c: &mut Checks<'_, '_>, allocated: Option<Allocated>) {
     if let Some(allocated) = allocated {
         let result = c.b.param(RESULT);
-        store_any(&mut c.b, result, TypeIndex::TENSOR, allocated.object);
+        store_any(c.b, result, TypeIndex::TENSOR, allocated.object);
     }
-    succeed(&mut c.b);
+    succeed(c.b);
 }
 
 /// Returns 0, and the C value that the kernel has returned.
-pub(super) fn value(c: &mut Checks<'_>, signature: &Signature, value: Value) {
+pub(super) fn value(c: &mut Checks<'_, '_>, signature: &Signature, value: Value) {
     let result = c.b.param(RESULT);
     match signature.ret() {
         Some(ParamType::Scalar(ScalarType::Bool)) => {
             let value = c.b.icmp_imm(IntCC::Ne, value, 0);
-            store_result(&mut c.b, result, ScalarType::Bool, value);
+            store_result(c.b, result, ScalarType::Bool, value);
         }
-        Some(ParamType::Scalar(ty)) => store_result(&mut c.b, result, *ty, value),
+        Some(ParamType::Scalar(ty)) => store_result(c.b, result, *ty, value),
         Some(ParamType::DType) => {
-            let value = fields::before_zeros(&mut c.b, value);
-            store_any(&mut c.b, result, TypeIndex::DATA_TYPE, value);
+            let value = fields::before_zeros(c.b, value);
+            store_any(c.b, result, TypeIndex::DATA_TYPE, value);
         }
-        Some(ParamType::Device) => store_any(&mut c.b, result, TypeIndex::DEVICE, value),
+        Some(ParamType::Device) => store_any(c.b, result, TypeIndex::DEVICE, value),
         // a kernel returns no other type as a C value
         _ => {}
     }
-    succeed(&mut c.b);
+    succeed(c.b);
 }
 
 /// Releases what a kernel has written before it failed, if that is an object.
-fn release_written(c: &mut Checks<'_>, slot: Value) {
+fn release_written(c: &mut Checks<'_, '_>, slot: Value) {
     let index = c.b.load(Type::I32, slot, TYPE_INDEX, MemFlags::ALIGNED);
     let payload = c.b.load(Type::Ptr, slot, PAYLOAD, MemFlags::ALIGNED);
     let is_object = c.b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
@@ -266,7 +265,7 @@ fn release_written(c: &mut Checks<'_>, slot: Value) {
     let (yes, no) = (c.b.cold_block(), c.b.cold_block());
     c.b.branch(owned, yes, no, Hint::None);
     c.b.switch_to(yes);
-    ffi_call::release(&mut c.b, payload);
+    ffi_call::release(c.b, payload);
     c.b.jump(no, &[]);
     c.b.switch_to(no);
 }

@@ -1,5 +1,6 @@
 //! The slow path: the binder raises the first check that fails, or makes arguments that the fast path accepts.
 
+use super::originals::{MARK, Originals};
 use crate::ir::{
     BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot,
     Type, UnaryOp, Value,
@@ -11,7 +12,7 @@ use tvm_ffi_runtime::abi::TypeIndex;
 
 /// The binder's view of a signature.
 #[derive(Clone, Copy)]
-pub(super) struct SlowPath {
+pub(super) struct SlowPath<'a> {
     /// The signature's descriptor.
     pub descriptor: Encoded,
     /// The table that the descriptor is in.
@@ -21,6 +22,8 @@ pub(super) struct SlowPath {
     pub passed: usize,
     /// The function returns something.
     pub has_result: bool,
+    /// The body passes on arguments of the caller's.
+    pub originals: Option<&'a Originals>,
 }
 
 /// An argument array.
@@ -30,7 +33,7 @@ pub(super) struct PackedArgs {
     pub num_args: Value,
 }
 
-impl SlowPath {
+impl SlowPath<'_> {
     /// The memory that the binder writes to.
     fn scratch(&self, b: &mut FunctionBuilder<'_>) -> StackSlot {
         b.slot(self.descriptor.scratch.bytes.max(1), 8)
@@ -104,7 +107,13 @@ impl SlowPath {
         let bound = self.bound(&mut b, scratch);
         let mark = b.iconst(Type::I32, MARK);
         b.store(mark, result, TYPE_INDEX, MemFlags::ALIGNED);
-        let handle = b.ptr_const(0);
+        let handle = match self.originals {
+            None => b.ptr_const(0),
+            Some(originals) => {
+                let given = b.param(2);
+                originals.array(&mut b, args, given)
+            }
+        };
         if let Some(code) = b.call(wrapper, &[handle, bound.args, bound.num_args, result]) {
             if self.has_result {
                 // a wrapper that writes no result leaves it as it was
@@ -121,10 +130,6 @@ impl SlowPath {
     }
 }
 
-/// The type index of the result with which a wrapper gets arguments that the binder has made. A caller passes a result that is None
-/// (contract C1.2), so that no caller passes this one.
-const MARK: i64 = i32::MIN as i64;
-
 /// The way from a wrapper to the binder.
 #[derive(Clone, Copy)]
 pub(super) enum Route {
@@ -138,7 +143,7 @@ pub(super) enum Route {
 
 impl Route {
     /// The route of a wrapper, whose slow path it defines if it has a function of its own.
-    pub(super) fn new(slow_path: &SlowPath, plan: &Plan<'_>, module: &mut Module, wrapper: FuncRef) -> Self {
+    pub(super) fn new(slow_path: &SlowPath<'_>, plan: &Plan<'_>, module: &mut Module, wrapper: FuncRef) -> Self {
         match (plan.binds_first, plan.forward_args) {
             (true, _) => Route::BindFirst,
             (false, true) => Route::BindInline,
@@ -161,7 +166,7 @@ pub(super) struct Prologue {
 
 impl Prologue {
     /// Begins a wrapper; the fast path goes on in the current block.
-    pub(super) fn new(b: &mut FunctionBuilder<'_>, slow_path: &SlowPath, route: Route) -> Self {
+    pub(super) fn new(b: &mut FunctionBuilder<'_>, slow_path: &SlowPath<'_>, route: Route) -> Self {
         let entry = b.current();
         let [args, num_args] = [1, 2].map(|i| b.param(i));
         let given = PackedArgs { args, num_args };

@@ -164,3 +164,61 @@ fn a_declaration_may_come_before() {
     assert_eq!(call(&module, declared, 1), 3);
     free(module);
 }
+
+/// `name()` counts in state of its own and in the variable `shared`; the sum of both.
+fn counter(name: &str, module: &JITModule) -> CompiledModule {
+    let mut ir = module_of(name, FuncSig::new([Type::I64], Some(Type::I64)), |b| {
+        let state = b.module().add_state("state", 8, 8);
+        let shared = b.module().add_state("shared", 8, 8);
+        b.module().data[shared].kind = DataKind::Variable;
+        let [own, all] = [state, shared].map(|data| b.data_addr(data, 0));
+        let [own, all] = [own, all].map(|at| b.atomic_add(at, b.param(0)));
+        let r = b.binary(BinaryOp::Add, own, all);
+        b.ret(Some(r));
+    })
+    .into_inner();
+    let gone = ir.declare("gone", FuncSig::default(), Linkage::Local);
+    let mut b = FunctionBuilder::new(&mut ir, gone);
+    b.ret(None);
+    b.finish();
+    ir.destructors.push(gone);
+    compile(&verify(ir).unwrap(), module.isa()).unwrap()
+}
+
+#[test]
+fn variables_are_shared_and_state_is_not() {
+    let mut module = jit_module();
+    let [a, b] = ["a", "b"].map(|name| {
+        let defined = counter(name, &module).add_to(&mut module, &Bindings::new()).unwrap();
+        assert_eq!(defined.variables().map(|(name, _)| name).collect::<Vec<_>>(), ["shared"]);
+        defined.function(name).unwrap()
+    });
+    module.finalize_definitions().unwrap();
+    assert_eq!([call(&module, a, 1), call(&module, a, 1), call(&module, b, 1), call(&module, b, 1)], [0, 2, 2, 4]);
+    free(module);
+}
+
+#[test]
+fn a_variable_of_the_callers_is_used_if_it_can_be() {
+    let mut module = jit_module();
+    let shared = module.declare_data("shared", ClifLinkage::Local, true, false).unwrap();
+    let mut contents = cranelift_module::DataDescription::new();
+    contents.define(100u64.to_ne_bytes().into());
+    module.define_data(shared, &contents).unwrap();
+    let a = counter("a", &module).add_to(&mut module, &Bindings::new()).unwrap().function("a").unwrap();
+    module.finalize_definitions().unwrap();
+    assert_eq!(call(&module, a, 1), 100);
+    free(module);
+
+    for is_function in [false, true] {
+        let mut module = jit_module();
+        match is_function {
+            true => drop(module.declare_function("shared", ClifLinkage::Import, &module.make_signature()).unwrap()),
+            false => drop(module.declare_data("shared", ClifLinkage::Import, false, false).unwrap()),
+        }
+        let e = counter("a", &module).add_to(&mut module, &Bindings::new()).unwrap_err();
+        assert!(matches!(&e, Error::NotAVariable { name } if name == "shared"), "{e}");
+        assert!(module.get_name("a").is_none());
+        free(module);
+    }
+}

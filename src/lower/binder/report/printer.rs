@@ -1,6 +1,7 @@
 //! `report` under construction: the template that it reads, and the strings that it makes.
 
 use crate::ir::{BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
+use crate::lower::binder::helper::ARGUMENT;
 use crate::lower::binder::structured::{StructuredCode, Var};
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::{Capabilities, CapabilityBit, Directive, Field, MAX_STRINGS, Piece, SHARED_TEXT, TEXT};
@@ -107,6 +108,7 @@ impl Printer<'_, '_> {
             let copy = p.copy_text(data, size);
             p.push(copy);
         });
+        self.on_directive(byte, Directive::Argument, |p| p.argument());
         if self.has(Directive::DimPath) || self.has(Directive::Device) || self.has(Directive::DType) {
             self.on_known_directive(byte, Directive::Unless, |p| p.unless());
         }
@@ -114,6 +116,17 @@ impl Printer<'_, '_> {
         self.symbols_and_steps(byte);
         self.fields(byte);
         self.leave();
+    }
+
+    /// The argument's number, where the value is an argument.
+    fn argument(&mut self) {
+        let context = self.get(self.context);
+        let number = self.context_field(Field::Arg);
+        let is_argument = self.b.icmp_imm(IntCC::SGe, number, 0);
+        self.on(is_argument, |p| {
+            let template = p.own_template(&ARGUMENT);
+            p.enter(template, context);
+        });
     }
 
     /// A value in a field that the byte tells.

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::ir::{BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Type, Value};
+use crate::ir::{BinaryOp, Block, ConvertOp, FunctionBuilder, Hint, IntCC, Type, Value};
 
 /// Conditions that no branch has tested yet.
 #[derive(Default)]
@@ -66,40 +66,48 @@ fn none_of(b: &mut FunctionBuilder<'_>, bits: Value, mask: i64) -> Value {
 }
 
 /// A function under construction, and the place that failed conditions lead to.
-pub(super) struct Checks<'m> {
-    pub b: FunctionBuilder<'m>,
-    slow_path: Block,
+pub(in crate::lower) struct Checks<'b, 'm> {
+    pub b: &'b mut FunctionBuilder<'m>,
+    /// `None` where all conditions hold.
+    slow_path: Option<Block>,
     pending: Pending,
     /// The first look-up that could not fail and did, a bug.
     missing: Option<String>,
 }
 
-impl<'m> Checks<'m> {
+impl<'b, 'm> Checks<'b, 'm> {
     /// Checks that leave to `slow_path`, a block without parameters, where they fail.
-    pub(super) fn new(b: FunctionBuilder<'m>, slow_path: Block) -> Self {
-        Checks { b, slow_path, pending: Pending::default(), missing: None }
+    pub(in crate::lower) fn new(b: &'b mut FunctionBuilder<'m>, slow_path: Block) -> Self {
+        Checks { b, slow_path: Some(slow_path), pending: Pending::default(), missing: None }
     }
 
-    /// The block that failed conditions lead to.
-    pub(super) fn slow_path(&self) -> Block {
+    /// Checks of values that the binder has made, for convention `flat`: every condition holds, and no code is made for it.
+    pub(in crate::lower) fn trusting(b: &'b mut FunctionBuilder<'m>) -> Self {
+        Checks { b, slow_path: None, pending: Pending::default(), missing: None }
+    }
+
+    /// The block that failed conditions lead to; `None` where all conditions hold.
+    pub(super) fn slow_path(&self) -> Option<Block> {
         self.slow_path
     }
 
     /// Notes that a look-up has failed that can't fail: lowering ends in [`LowerError::Internal`](crate::lower::LowerError). Gives a value to
     /// go on with.
-    pub(super) fn missing(&mut self, what: String, ty: Type) -> Value {
+    pub(in crate::lower) fn missing(&mut self, what: String, ty: Type) -> Value {
         self.missing.get_or_insert(what);
-        zero(&mut self.b, ty)
+        zero(self.b, ty)
     }
 
-    /// Ends the function; gives the first failed look-up instead, if there is one.
-    pub(super) fn finish(self) -> Result<FuncRef, String> {
-        let func = self.b.finish();
-        self.missing.map_or(Ok(func), Err)
+    /// Ends the checks.
+    ///
+    /// # Errors
+    /// The first look-up that has failed, in words.
+    pub(in crate::lower) fn finish(self) -> Result<(), String> {
+        self.missing.map_or(Ok(()), Err)
     }
 
     /// Goes on where all pending conditions hold.
-    pub(super) fn flush(&mut self) {
+    pub(in crate::lower) fn flush(&mut self) {
         self.flush_bits();
         self.flush_sizes();
     }
@@ -107,7 +115,7 @@ impl<'m> Checks<'m> {
     /// Goes on where the pending conditions on bits hold. Nothing else may need their values any longer.
     pub(super) fn flush_bits(&mut self) {
         for (mask, bits) in std::mem::take(&mut self.pending.bits) {
-            let fine = none_of(&mut self.b, bits, mask);
+            let fine = none_of(self.b, bits, mask);
             self.require(fine);
         }
     }
@@ -116,6 +124,7 @@ impl<'m> Checks<'m> {
     fn flush_sizes(&mut self) {
         let mut sizes = std::mem::take(&mut self.pending.sizes);
         let volumes = std::mem::take(&mut self.pending.volumes);
+        let Some(slow_path) = self.slow_path else { return };
         let mut factors: Vec<Value> = Vec::new();
         for factor in volumes.iter().flat_map(|volume| &volume.factors) {
             if !factors.contains(factor) {
@@ -123,16 +132,16 @@ impl<'m> Checks<'m> {
             }
         }
         sizes.retain(|size| !factors.contains(size));
-        if let Some(sizes) = any(&mut self.b, &sizes) {
+        if let Some(sizes) = any(self.b, &sizes) {
             let fine = self.b.icmp_imm(IntCC::SGe, sizes, 0);
             self.require(fine);
         }
-        let Some(all) = any(&mut self.b, &factors) else { return };
+        let Some(all) = any(self.b, &factors) else { return };
         let (next, exactly) = (self.b.block(), self.b.cold_block());
         let small = self.b.icmp_imm(IntCC::ULt, all, LARGE);
         self.b.branch(small, next, exactly, Hint::Likely);
         self.b.switch_to(exactly);
-        self.fits(&volumes);
+        self.fits(&volumes, slow_path);
         self.b.jump(next, &[]);
         self.b.switch_to(next);
     }
@@ -142,7 +151,7 @@ impl<'m> Checks<'m> {
     /// The product in floating point is off by less than one in 2^50. Where it is below `NEAR`, the product is below 2^64, so that its
     /// sign in 64 bits tells whether it fits; elsewhere it doesn't. The upper half of a product would take registers that are fixed. Bits are
     /// compared, as those of floats that aren't negative are in order: a float constant would be a symbol in an object for Windows.
-    fn fits(&mut self, volumes: &[Volume]) {
+    fn fits(&mut self, volumes: &[Volume], slow_path: Block) {
         const NEAR: i64 = (1.5 * (1u64 << 63) as f64).to_bits() as i64;
         let (mut signs, mut near): (Vec<Value>, _) = (Vec::new(), None);
         let mut floats: HashMap<Value, Value> = HashMap::new();
@@ -166,10 +175,10 @@ impl<'m> Checks<'m> {
                 signs.push(*size);
             }
         }
-        let natural = any(&mut self.b, &signs).map(|signs| self.b.icmp_imm(IntCC::SGe, signs, 0));
+        let natural = any(self.b, &signs).map(|signs| self.b.icmp_imm(IntCC::SGe, signs, 0));
         for fine in near.into_iter().chain(natural) {
             let next = self.b.cold_block();
-            self.b.branch(fine, next, self.slow_path, Hint::Likely);
+            self.b.branch(fine, next, slow_path, Hint::Likely);
             self.b.switch_to(next);
         }
     }
@@ -187,38 +196,48 @@ impl<'m> Checks<'m> {
 
     /// Goes on where a `Bool` holds.
     pub(super) fn require(&mut self, condition: Value) {
+        let Some(slow_path) = self.slow_path else { return };
         let next = self.b.block();
-        self.b.branch(condition, next, self.slow_path, Hint::Likely);
+        self.b.branch(condition, next, slow_path, Hint::Likely);
         self.b.switch_to(next);
     }
 
     /// Goes on where two integers of one type are equal.
-    pub(super) fn require_equal(&mut self, a: Value, b: Value) {
+    pub(in crate::lower) fn require_equal(&mut self, a: Value, b: Value) {
+        if self.slow_path.is_none() {
+            return;
+        }
         let equal = self.b.icmp(IntCC::Eq, a, b);
         self.require(equal);
     }
 
     /// An `I64` that has to be 0.
     pub(super) fn require_zero(&mut self, value: Value) {
-        self.pending.add(&mut self.b, ALL, value);
+        if self.slow_path.is_none() {
+            return;
+        }
+        self.pending.add(self.b, ALL, value);
     }
 
     /// An `I64` that has to be a multiple of a power of two.
     pub(super) fn require_multiple(&mut self, value: Value, of: u32) {
-        if of > 1 {
-            self.pending.add(&mut self.b, i64::from(of) - 1, value);
+        if of > 1 && self.slow_path.is_some() {
+            self.pending.add(self.b, i64::from(of) - 1, value);
         }
     }
 
     /// Goes on where a pointer is not NULL.
-    pub(super) fn require_non_null(&mut self, pointer: Value) {
+    pub(in crate::lower) fn require_non_null(&mut self, pointer: Value) {
+        if self.slow_path.is_none() {
+            return;
+        }
         let there = self.b.icmp_imm(IntCC::Ne, pointer, 0);
         self.require(there);
     }
 
     /// Goes on where none of the pointers is NULL. A bit that is set in all of them shows that; without such a bit, each is compared.
     pub(super) fn require_all_non_null(&mut self, pointers: &[Value]) {
-        let [before @ .., last] = pointers else { return };
+        let ([before @ .., last], Some(slow_path)) = (pointers, self.slow_path) else { return };
         if before.is_empty() {
             return self.require_non_null(*last);
         }
@@ -228,29 +247,29 @@ impl<'m> Checks<'m> {
             b.icmp_imm(IntCC::Ne, bits, 0)
         };
         let (next, exactly) = (self.b.block(), self.b.cold_block());
-        let share = all(&mut self.b, BinaryOp::And);
+        let share = all(self.b, BinaryOp::And);
         self.b.branch(share, next, exactly, Hint::Likely);
         self.b.switch_to(exactly);
-        let there = all(&mut self.b, BinaryOp::UMin);
-        self.b.branch(there, next, self.slow_path, Hint::Likely);
+        let there = all(self.b, BinaryOp::UMin);
+        self.b.branch(there, next, slow_path, Hint::Likely);
         self.b.switch_to(next);
     }
 
     /// Goes on where as many bytes are the same at both addresses of each pair.
     pub(super) fn require_same_bytes(&mut self, pairs: Vec<(Value, Value)>, bytes: u32) {
-        if !pairs.is_empty() {
+        if !pairs.is_empty() && self.slow_path.is_some() {
             let same = self.b.same_bytes(pairs, bytes);
             self.require(same);
         }
     }
 
     /// An `I64` that must not be negative.
-    pub(super) fn require_non_negative(&mut self, value: Value) {
+    pub(in crate::lower) fn require_non_negative(&mut self, value: Value) {
         self.pending.sizes.push(value);
     }
 
     /// Products of trailing sizes: the strides of a compact tensor. The product of all must fit, if `checked` (C10.16).
-    pub(super) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
+    pub(in crate::lower) fn products(&mut self, sizes: &[Value], checked: bool) -> Vec<Value> {
         let mut strides = vec![self.b.i64(1)];
         let mut factors = sizes.to_vec();
         for size in sizes.iter().skip(1).rev() {

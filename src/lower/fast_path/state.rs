@@ -1,7 +1,7 @@
 //! What a wrapper under construction knows of values: symbols, shapes, devices.
 
-use super::super::abi::fields;
 use crate::ir::{FunctionBuilder, IntCC, MemFlags, StackSlot, Type, Value};
+use crate::lower::abi::fields;
 use crate::spec::Dim;
 
 /// A value that is used later.
@@ -57,7 +57,7 @@ pub(super) struct KnownShape {
 }
 
 /// The device of a tensor.
-pub(super) struct SeenDevice {
+pub(in crate::lower) struct SeenDevice {
     /// The tensor's number in the signature. Optional tensors are checked last.
     pub order: usize,
     /// The tensor's slot, if it shares its device.
@@ -70,7 +70,7 @@ pub(super) struct SeenDevice {
 
 /// The devices of a call's tensors.
 #[derive(Default)]
-pub(super) struct SeenDevices {
+pub(in crate::lower) struct SeenDevices {
     /// The first `DLDevice` of each slot, as one `I64`.
     pub of_slots: Vec<(usize, Value)>,
     /// The devices that a stream or a result needs.
@@ -79,7 +79,7 @@ pub(super) struct SeenDevices {
 
 impl SeenDevices {
     /// The device of the first tensor that is present, among those that `take` picks; else `otherwise`.
-    pub(super) fn first(
+    pub(in crate::lower) fn first(
         &self,
         b: &mut FunctionBuilder<'_>,
         otherwise: Value,
@@ -98,6 +98,6 @@ impl SeenDevices {
 }
 
 /// The kind and the number of a device, each an `I32`.
-pub(super) fn device_parts(b: &mut FunctionBuilder<'_>, device: Value) -> [Value; 2] {
+pub(in crate::lower) fn device_parts(b: &mut FunctionBuilder<'_>, device: Value) -> [Value; 2] {
     [fields::first(b, device), fields::second(b, device)]
 }

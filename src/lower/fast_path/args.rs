@@ -41,7 +41,7 @@ enum Outcome<'a> {
 
 /// Checks the arguments at `args` and gives the values that the kernel takes for each parameter; none yet for streams. Values are spilled
 /// only if somebody takes them (`takes_values`).
-pub(super) fn lower(cx: &mut Context<'_, '_>, args: Value, takes_values: bool) -> Vec<Vec<Value>> {
+pub(in crate::lower) fn lower(cx: &mut Context<'_, '_, '_>, args: Value, takes_values: bool) -> Vec<Vec<Value>> {
     let signature = cx.plan.signature;
     let mut at = 0;
     let mut items = Vec::with_capacity(signature.params().len());
@@ -59,13 +59,13 @@ pub(super) fn lower(cx: &mut Context<'_, '_>, args: Value, takes_values: bool) -
 }
 
 /// The lowering of arguments.
-struct Args<'c, 'm, 'p> {
-    cx: &'c mut Context<'m, 'p>,
+struct Args<'c, 'b, 'm, 'p> {
+    cx: &'c mut Context<'b, 'm, 'p>,
     /// Whether the values of an argument are spilled once they are there. Nothing stays pending then, either.
     spills: Option<bool>,
 }
 
-impl Args<'_, '_, '_> {
+impl Args<'_, '_, '_, '_> {
     /// All items that are always passed, then the optional ones.
     fn run(&mut self, items: &[Item<'_>]) -> Vec<Vec<Value>> {
         let mut outcomes: Vec<Outcome<'_>> = items.iter().map(|item| Outcome::Late(item.ty, item.arg)).collect();
@@ -100,7 +100,7 @@ impl Args<'_, '_, '_> {
         let c = &mut self.cx.checks;
         c.flush();
         if takes_values && let Outcome::Values(values) = outcome {
-            *outcome = Outcome::Saved(values.iter().map(|value| Saved::spill(&mut c.b, *value)).collect());
+            *outcome = Outcome::Saved(values.iter().map(|value| Saved::spill(c.b, *value)).collect());
         }
     }
 
@@ -108,7 +108,7 @@ impl Args<'_, '_, '_> {
     fn finish(&mut self, outcome: Outcome<'_>) -> Vec<Value> {
         match outcome {
             Outcome::Values(values) => values,
-            Outcome::Saved(values) => values.into_iter().map(|saved| saved.reload(&mut self.cx.checks.b)).collect(),
+            Outcome::Saved(values) => values.into_iter().map(|saved| saved.reload(self.cx.checks.b)).collect(),
             Outcome::Items(items) => items.into_iter().flat_map(|item| self.finish(item)).collect(),
             Outcome::Late(inner, arg) => self.optional(inner, arg),
         }
@@ -141,7 +141,7 @@ impl Args<'_, '_, '_> {
             .iter()
             .map(|value| {
                 let ty = c.b.type_of(*value);
-                zero(&mut c.b, ty)
+                zero(c.b, ty)
             })
             .collect();
         c.b.jump(join, &zeros);
@@ -162,7 +162,7 @@ impl Args<'_, '_, '_> {
 }
 
 impl<'a> Item<'a> {
-    fn lower(self, cx: &mut Context<'_, '_>) -> Outcome<'a> {
+    fn lower(self, cx: &mut Context<'_, '_, '_>) -> Outcome<'a> {
         let arg = self.arg;
         let c = &mut cx.checks;
         Outcome::Values(match self.ty {
@@ -212,7 +212,7 @@ impl<'a> Item<'a> {
     }
 }
 
-fn tuple<'a>(cx: &mut Context<'_, '_>, arg: AnyRef, types: &'a [ParamType]) -> Outcome<'a> {
+fn tuple<'a>(cx: &mut Context<'_, '_, '_>, arg: AnyRef, types: &'a [ParamType]) -> Outcome<'a> {
     let c = &mut cx.checks;
     let object = object(c, arg, TypeIndex::ARRAY);
     let base = c.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
@@ -227,7 +227,7 @@ fn tuple<'a>(cx: &mut Context<'_, '_>, arg: AnyRef, types: &'a [ParamType]) -> O
 }
 
 /// The data and size of an object's cell. An empty cell may have no address, which is for the slow path.
-fn span(c: &mut Checks<'_>, arg: AnyRef, index: TypeIndex) -> Vec<Value> {
+fn span(c: &mut Checks<'_, '_>, arg: AnyRef, index: TypeIndex) -> Vec<Value> {
     let object = object(c, arg, index);
     let data = c.b.load(Type::Ptr, object, CELL_DATA, MemFlags::ALIGNED);
     c.require_non_null(data);
@@ -235,7 +235,7 @@ fn span(c: &mut Checks<'_>, arg: AnyRef, index: TypeIndex) -> Vec<Value> {
     vec![data, size]
 }
 
-fn shape(cx: &mut Context<'_, '_>, arg: AnyRef, dims: Option<&[Dim]>) -> Vec<Value> {
+fn shape(cx: &mut Context<'_, '_, '_>, arg: AnyRef, dims: Option<&[Dim]>) -> Vec<Value> {
     let c = &mut cx.checks;
     let span = span(c, arg, TypeIndex::SHAPE);
     if let (Some(dims), [data, size]) = (dims, &span[..]) {
@@ -249,13 +249,13 @@ fn shape(cx: &mut Context<'_, '_>, arg: AnyRef, dims: Option<&[Dim]>) -> Vec<Val
     span
 }
 
-fn require_index(c: &mut Checks<'_>, arg: AnyRef, index: TypeIndex) {
+fn require_index(c: &mut Checks<'_, '_>, arg: AnyRef, index: TypeIndex) {
     let type_index = arg.type_index(c);
     let expected = c.b.iconst(Type::I32, i64::from(index.0));
     c.require_equal(type_index, expected);
 }
 
-fn constant(c: &mut Checks<'_>, arg: AnyRef, index: TypeIndex, value: i64) -> Vec<Value> {
+fn constant(c: &mut Checks<'_, '_>, arg: AnyRef, index: TypeIndex, value: i64) -> Vec<Value> {
     require_index(c, arg, index);
     let payload = arg.payload(c, Type::I64);
     let expected = c.b.i64(value);
@@ -264,7 +264,7 @@ fn constant(c: &mut Checks<'_>, arg: AnyRef, index: TypeIndex, value: i64) -> Ve
 }
 
 /// An object of a static type.
-fn object(c: &mut Checks<'_>, arg: AnyRef, index: TypeIndex) -> Value {
+fn object(c: &mut Checks<'_, '_>, arg: AnyRef, index: TypeIndex) -> Value {
     require_index(c, arg, index);
     let payload = arg.payload(c, Type::Ptr);
     c.require_non_null(payload);
@@ -272,7 +272,7 @@ fn object(c: &mut Checks<'_>, arg: AnyRef, index: TypeIndex) -> Value {
 }
 
 /// The characters of a small string, or of an object. A borrowed string is for the slow path.
-fn string(c: &mut Checks<'_>, arg: AnyRef, small: TypeIndex, object: TypeIndex) -> Vec<Value> {
+fn string(c: &mut Checks<'_, '_>, arg: AnyRef, small: TypeIndex, object: TypeIndex) -> Vec<Value> {
     let type_index = arg.type_index(c);
     let (inside, outside, join) = (c.b.block(), c.b.block(), c.b.block());
     let (data, size) = (c.b.block_param(join, Type::Ptr), c.b.block_param(join, Type::I64));

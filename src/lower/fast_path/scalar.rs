@@ -14,7 +14,7 @@ pub(super) struct Scalar {
 }
 
 /// Checks an argument and gives its value: of the scalar's C type.
-pub(super) fn lower(c: &mut Checks<'_>, arg: AnyRef, ty: ScalarType) -> Scalar {
+pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scalar {
     let type_index = arg.type_index(c);
     let expected = match ty {
         ScalarType::Float32 | ScalarType::Float64 => TypeIndex::FLOAT,
@@ -42,7 +42,7 @@ pub(super) fn lower(c: &mut Checks<'_>, arg: AnyRef, ty: ScalarType) -> Scalar {
 }
 
 /// An integer; a narrow one has to come back whole from its own width.
-fn int(c: &mut Checks<'_>, arg: AnyRef, ty: ScalarType) -> Scalar {
+fn int(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scalar {
     let payload = arg.payload(c, Type::I64);
     if ty.bits() == 64 {
         return Scalar { value: payload, wide: Some(payload) };

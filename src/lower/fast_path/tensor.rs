@@ -24,7 +24,7 @@ const BLOCK_RANK: usize = 4;
 const _: () = assert!(8 * crate::spec::MAX_RANK as u32 <= MAX_SAME_BYTES);
 
 /// The size or stride of dimension `d`.
-fn number(c: &mut Checks<'_>, base: Value, d: usize) -> Value {
+fn number(c: &mut Checks<'_, '_>, base: Value, d: usize) -> Value {
     c.b.load(Type::I64, base, 8 * d as i32, MemFlags::ALIGNED)
 }
 
@@ -43,7 +43,7 @@ type Same = (Value, Value, usize);
 
 /// Checks tensor arguments, binds their symbols, and gives the values that the kernel takes for each. Each kind of check is made for all
 /// of them together, in an order that needs few registers.
-pub(super) fn lower(cx: &mut Context<'_, '_>, arguments: &[(AnyRef, &TensorType)]) -> Vec<Vec<Value>> {
+pub(super) fn lower(cx: &mut Context<'_, '_, '_>, arguments: &[(AnyRef, &TensorType)]) -> Vec<Vec<Value>> {
     let c = &mut cx.checks;
     let tensors: Vec<_> = arguments.iter().map(|(arg, ty)| Tensor::argument(c, *arg, ty)).collect();
     let bases: Vec<_> = tensors.iter().map(|tensor| tensor.base).collect();
@@ -51,8 +51,19 @@ pub(super) fn lower(cx: &mut Context<'_, '_>, arguments: &[(AnyRef, &TensorType)
     let data: Vec<_> = tensors.iter().map(|tensor| tensor.load(c, Type::Ptr, DATA)).collect();
     c.require_all_non_null(&data);
     let data: Vec<_> = tensors.iter().zip(data).map(|(tensor, data)| tensor.data(cx, data)).collect();
+    let extents = match cx.checks.slow_path() {
+        Some(_) => shapes(cx, &tensors),
+        // a data pointer or a `DLTensor*` is all that convention `flat` passes
+        None => vec![Extents::default(); tensors.len()],
+    };
+    let values = tensors.iter().zip(data).zip(extents);
+    values.map(|((tensor, data), extents)| tensor.values(cx, data, extents)).collect()
+}
+
+/// Checks ranks, dtypes, devices, sizes and strides.
+fn shapes(cx: &mut Context<'_, '_, '_>, tensors: &[Tensor<'_>]) -> Vec<Extents> {
     cx.checks.flush_bits();
-    for tensor in &tensors {
+    for tensor in tensors {
         tensor.header(cx);
     }
     let mut same = Vec::new();
@@ -65,14 +76,15 @@ pub(super) fn lower(cx: &mut Context<'_, '_>, arguments: &[(AnyRef, &TensorType)
             cx.checks.require_same_bytes(some.iter().map(|(x, y, _)| (*x, *y)).collect(), bytes);
         }
     }
-    let values = tensors.iter().zip(data).zip(extents);
-    values.map(|((tensor, data), extents)| tensor.values(cx, data, extents)).collect()
+    extents
 }
 
 impl<'a> Tensor<'a> {
     /// The argument is an `ffi.Tensor`, whose `DLTensor` follows its header, or a `DLTensor*`. It may still be NULL.
-    fn argument(c: &mut Checks<'_>, arg: AnyRef, ty: &'a TensorType) -> Self {
+    fn argument(c: &mut Checks<'_, '_>, arg: AnyRef, ty: &'a TensorType) -> Self {
         let payload = arg.payload(c, Type::Ptr);
+        // the binder makes objects of all tensors
+        let Some(slow_path) = c.slow_path() else { return Tensor { ty, base: payload } };
         let type_index = arg.type_index(c);
         let (other, join) = (c.b.cold_block(), c.b.block());
         let base = c.b.block_param(join, Type::Ptr);
@@ -82,12 +94,11 @@ impl<'a> Tensor<'a> {
         c.b.switch_to(other);
         // loaded again, and wider, so that the usual path compares in memory
         let both = c.b.load(Type::I64, arg.base, arg.offset + TYPE_INDEX, MemFlags::ALIGNED);
-        let type_index = fields::first(&mut c.b, both);
+        let type_index = fields::first(c.b, both);
         let non_null = c.b.icmp_imm(IntCC::Ne, payload, 0);
         let shifted = c.b.ptr_add_imm(payload, -i64::from(HEADER));
         let shifted = c.b.select(non_null, shifted, payload);
         let is_pointer = c.b.icmp_imm(IntCC::Eq, type_index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
-        let slow_path = c.slow_path();
         c.b.branch_with(is_pointer, (join, &[shifted]), (slow_path, &[]), Hint::Likely);
 
         c.b.switch_to(join);
@@ -95,12 +106,12 @@ impl<'a> Tensor<'a> {
     }
 
     /// A field of the `DLTensor`.
-    fn load(&self, c: &mut Checks<'_>, ty: Type, offset: i32) -> Value {
+    fn load(&self, c: &mut Checks<'_, '_>, ty: Type, offset: i32) -> Value {
         c.b.load(ty, self.base, HEADER + offset, MemFlags::ALIGNED)
     }
 
     /// Checks ndim, dtype and device. The binder checks a rank or dtype that the signature leaves open.
-    fn header(&self, cx: &mut Context<'_, '_>) {
+    fn header(&self, cx: &mut Context<'_, '_, '_>) {
         let c = &mut cx.checks;
         match (self.ty.shape.rank(), self.ty.exact_dtype()) {
             (Some(rank), Some(dtype)) => {
@@ -126,7 +137,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// Checks the kind of device and its id in one comparison; of the first tensor in a slot the kind alone.
-    fn device(&self, cx: &mut Context<'_, '_>) {
+    fn device(&self, cx: &mut Context<'_, '_, '_>) {
         let Context { checks: c, devices, plan, .. } = cx;
         let (slot, id) = plan.devices.place(&self.ty.device);
         let kind = self.ty.device.kind().map(|kind| kind.0);
@@ -141,7 +152,7 @@ impl<'a> Tensor<'a> {
             (_, SharedId::OfSlot, Some(first)) => c.require_equal(first, device),
             (kind, id, _) => {
                 if let Some(kind) = kind {
-                    let device_type = fields::first(&mut c.b, device);
+                    let device_type = fields::first(c.b, device);
                     let kind = c.b.iconst(Type::I32, i64::from(kind));
                     c.require_equal(device_type, kind);
                 }
@@ -159,7 +170,7 @@ impl<'a> Tensor<'a> {
 
     /// Checks sizes and strides, and binds their symbols. Sizes have to fit and strides have to be present also where nothing is compared
     /// with them. Comparisons as blocks are left to the caller, in `same`.
-    fn extents(&self, cx: &mut Context<'_, '_>, same: &mut Vec<Same>) -> Extents {
+    fn extents(&self, cx: &mut Context<'_, '_, '_>, same: &mut Vec<Same>) -> Extents {
         let Context { checks: c, dims: symbols, plan, .. } = cx;
         let dims = self.ty.shape.dims().unwrap_or_default();
         if dims.is_empty() {
@@ -207,7 +218,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// Matches the sizes one by one.
-    fn sizes(&self, c: &mut Checks<'_>, symbols: &mut Dims, shape: Value) -> Vec<Value> {
+    fn sizes(&self, c: &mut Checks<'_, '_>, symbols: &mut Dims, shape: Value) -> Vec<Value> {
         let dims = self.ty.shape.dims().unwrap_or_default();
         let matched = dims.iter().enumerate().map(|(d, dim)| {
             let size = number(c, shape, d);
@@ -219,7 +230,7 @@ impl<'a> Tensor<'a> {
 
     /// The address of the first element, which is aligned, and the byte offset that is not in it. A kernel that gets the `DLTensor` gets
     /// it as it is, so that its offset has to be 0, unless data pointers are opaque handles.
-    fn data(&self, cx: &mut Context<'_, '_>, data: Value) -> (Value, Value) {
+    fn data(&self, cx: &mut Context<'_, '_, '_>, data: Value) -> (Value, Value) {
         let c = &mut cx.checks;
         let byte_offset = self.load(c, Type::I64, BYTE_OFFSET);
         if self.ty.is_opaque() {
@@ -243,7 +254,7 @@ impl<'a> Tensor<'a> {
     /// The values that the kernel takes.
     fn values(
         &self,
-        cx: &mut Context<'_, '_>,
+        cx: &mut Context<'_, '_, '_>,
         (start, byte_offset): (Value, Value),
         (sizes, strides): Extents,
     ) -> Vec<Value> {

@@ -21,7 +21,7 @@ struct Deferred {
 }
 
 /// The symbols, shapes and deferred dimensions of a wrapper.
-pub(super) struct Dims {
+pub(in crate::lower) struct Dims {
     bindings: Vec<Binding>,
     /// Where in the bindings a symbol is, by its name.
     places: HashMap<String, usize>,
@@ -40,7 +40,7 @@ pub(super) struct Mark {
 }
 
 impl Dims {
-    pub(super) fn new(plan: &Plan<'_>) -> Self {
+    pub(in crate::lower) fn new(plan: &Plan<'_>) -> Self {
         Dims {
             bindings: Vec::new(),
             places: HashMap::new(),
@@ -52,7 +52,7 @@ impl Dims {
     }
 
     /// Takes the values of all symbols from the binder's bindings in its scratch memory, where each has `size` bytes.
-    pub(super) fn preload(&mut self, c: &mut Checks<'_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
+    pub(in crate::lower) fn preload(&mut self, c: &mut Checks<'_, '_>, plan: &Plan<'_>, scratch: StackSlot, size: i64) {
         let address = c.b.stack_addr(scratch);
         let first = protocol::bindings_offset(plan.passed);
         for (i, name) in (0..).zip(plan.signature.names_in_dims()) {
@@ -88,18 +88,18 @@ impl Dims {
     }
 
     /// A symbol's value, if it has one.
-    fn value_of(&self, c: &mut Checks<'_>, name: &str) -> Option<Value> {
-        Some(self.binding(name)?.value.reload(&mut c.b))
+    fn value_of(&self, c: &mut Checks<'_, '_>, name: &str) -> Option<Value> {
+        Some(self.binding(name)?.value.reload(c.b))
     }
 
     /// Gives a symbol its value.
-    pub(super) fn bind(&mut self, c: &mut Checks<'_>, name: &str, value: Value, is_size: bool) {
-        let value = if self.spills { Saved::spill(&mut c.b, value) } else { Saved::Value(value) };
+    pub(super) fn bind(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value, is_size: bool) {
+        let value = if self.spills { Saved::spill(c.b, value) } else { Saved::Value(value) };
         self.push_binding(name, value, is_size);
     }
 
     /// Gives a symbol the value of an integer parameter, unless the binder has compared the two.
-    pub(super) fn bind_param(&mut self, c: &mut Checks<'_>, name: &str, value: Value) {
+    pub(super) fn bind_param(&mut self, c: &mut Checks<'_, '_>, name: &str, value: Value) {
         if !self.bound {
             self.bind(c, name, value, false);
         }
@@ -107,7 +107,7 @@ impl Dims {
 
     /// Compares a size or stride with a constant or with a symbol that has a value; else binds the symbol. A size is required not to be
     /// negative, unless it equals one that isn't.
-    pub(super) fn match_dim(&mut self, c: &mut Checks<'_>, dim: &Dim, got: Value, is_size: bool) {
+    pub(super) fn match_dim(&mut self, c: &mut Checks<'_, '_>, dim: &Dim, got: Value, is_size: bool) {
         let vouched = match dim {
             Dim::Const(expected) => {
                 let expected = c.b.i64(*expected);
@@ -116,7 +116,7 @@ impl Dims {
             }
             Dim::Symbol(name) => match self.binding(name) {
                 Some(binding) => {
-                    let value = binding.value.reload(&mut c.b);
+                    let value = binding.value.reload(c.b);
                     c.require_equal(value, got);
                     binding.is_size
                 }
@@ -153,7 +153,7 @@ impl Dims {
 
     /// Compares an expression or solves it; tells whether that could be done. No code is made for an expression that has to wait
     /// longer.
-    fn decide(&mut self, c: &mut Checks<'_>, deferred: &Deferred) -> bool {
+    fn decide(&mut self, c: &mut Checks<'_, '_>, deferred: &Deferred) -> bool {
         let Deferred { dim, got, is_size } = deferred;
         if let Some((name, solved)) = solvable(dim, &|name| self.binding(name).is_some()) {
             let name = name.to_owned();
@@ -175,7 +175,7 @@ impl Dims {
 
     /// Decides the deferred dimensions, in passes from the first to the last. The binder has decided those that this can't. A dimension
     /// is looked at only where at most one of its symbols has no value, so that a long chain takes no longer for its order.
-    pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_>) {
+    pub(super) fn decide_deferred(&mut self, c: &mut Checks<'_, '_>) {
         let deferred = std::mem::take(&mut self.deferred);
         // of each dimension, how many symbols have no value; of each of those, where it occurs
         let mut missing = Vec::with_capacity(deferred.len());
@@ -209,12 +209,12 @@ impl Dims {
 
     /// The value of an expression, under the condition that no step overflows; `None` where a symbol has none. `target` is the value
     /// that a solved expression starts from.
-    pub(super) fn compute(&self, c: &mut Checks<'_>, dim: &Dim, target: Option<Value>) -> Option<Value> {
+    pub(in crate::lower) fn compute(&self, c: &mut Checks<'_, '_>, dim: &Dim, target: Option<Value>) -> Option<Value> {
         lower_dim(&mut CheckedCode { dims: self, c, target }, dim)
     }
 
     /// Requires a constraint, unless the binder has.
-    pub(super) fn constrain(&mut self, c: &mut Checks<'_>, constraint: &Constraint) {
+    pub(super) fn constrain(&mut self, c: &mut Checks<'_, '_>, constraint: &Constraint) {
         if self.bound {
             return;
         }
@@ -242,7 +242,7 @@ impl Dims {
     }
 
     /// Remembers a tensor's shape, whose sizes have been matched; gives its number.
-    pub(super) fn remember(&mut self, c: &mut Checks<'_>, dims: &[Dim], sizes: Vec<Value>, shape: Value) -> usize {
+    pub(super) fn remember(&mut self, c: &mut Checks<'_, '_>, dims: &[Dim], sizes: Vec<Value>, shape: Value) -> usize {
         let checked = dims.iter().any(|dim| !matches!(dim, Dim::Const(_)));
         let compact = c.products(&sizes, checked);
         self.known.push(KnownShape { dims: dims.to_vec(), sizes, compact, shape, strides: None });
@@ -260,7 +260,7 @@ impl Dims {
     }
 
     /// A symbol's value for the kernel.
-    pub(super) fn symbol(&self, c: &mut Checks<'_>, name: &str) -> Value {
+    pub(in crate::lower) fn symbol(&self, c: &mut Checks<'_, '_>, name: &str) -> Value {
         match self.value_of(c, name) {
             Some(value) => value,
             None => c.missing(format!("the value of symbol `{name}`"), Type::I64),
@@ -269,13 +269,13 @@ impl Dims {
 }
 
 /// Code of expressions in which every step has to fit.
-struct CheckedCode<'d, 'c, 'm> {
+struct CheckedCode<'d, 'c, 'b, 'm> {
     dims: &'d Dims,
-    c: &'c mut Checks<'m>,
+    c: &'c mut Checks<'b, 'm>,
     target: Option<Value>,
 }
 
-impl DimCode for CheckedCode<'_, '_, '_> {
+impl DimCode for CheckedCode<'_, '_, '_, '_> {
     fn constant(&mut self, value: i64) -> Value {
         self.c.b.i64(value)
     }
@@ -289,11 +289,11 @@ impl DimCode for CheckedCode<'_, '_, '_> {
 
     fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value {
         match (op, divisor) {
-            (DimOp::FloorDiv | DimOp::Mod, Some(1..)) => division_by_positive(&mut self.c.b, op, x, y),
+            (DimOp::FloorDiv | DimOp::Mod, Some(1..)) => division_by_positive(self.c.b, op, x, y),
             // The binder has computed it before, so that no machine traps on it: the plan leaves other divisors to the binder.
-            (DimOp::FloorDiv | DimOp::Mod, _) => floor_division(&mut self.c.b, op, x, y),
+            (DimOp::FloorDiv | DimOp::Mod, _) => floor_division(self.c.b, op, x, y),
             (DimOp::Add | DimOp::Sub | DimOp::Mul, _) => {
-                let (value, overflow) = checked(&mut self.c.b, op, x, y);
+                let (value, overflow) = checked(self.c.b, op, x, y);
                 match overflow {
                     Overflow::Negative(sign) => self.c.require_non_negative(sign),
                     Overflow::Different(x, y) => self.c.require_equal(x, y),

@@ -7,9 +7,9 @@ use crate::ir::{MemFlags, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::plan::Plan;
 
-/// The rooms of one wrapper under construction.
-pub(super) struct Context<'m, 'p> {
-    pub checks: Checks<'m>,
+/// The rooms of one function under construction.
+pub(in crate::lower) struct Context<'b, 'm, 'p> {
+    pub checks: Checks<'b, 'm>,
     pub dims: Dims,
     pub devices: SeenDevices,
     /// Ranks with dtypes as a `DLTensor` has them, each with a value that was loaded and is equal.
@@ -25,11 +25,11 @@ pub(super) struct AnyRef {
 }
 
 impl AnyRef {
-    pub(super) fn type_index(self, c: &mut Checks<'_>) -> Value {
+    pub(super) fn type_index(self, c: &mut Checks<'_, '_>) -> Value {
         c.b.load(Type::I32, self.base, self.offset + TYPE_INDEX, MemFlags::ALIGNED)
     }
 
-    pub(super) fn payload(self, c: &mut Checks<'_>, ty: Type) -> Value {
+    pub(super) fn payload(self, c: &mut Checks<'_, '_>, ty: Type) -> Value {
         c.b.load(ty, self.base, self.offset + PAYLOAD, MemFlags::ALIGNED)
     }
 }

@@ -1,0 +1,74 @@
+//! Modules of code that has state or looks at its imports: the module owns the code, and the code knows the module.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Arc, OnceLock};
+
+use tvm_ffi_runtime::abi::TVMFFISafeCallType;
+use tvm_ffi_runtime::module::PropertyMask;
+use tvm_ffi_runtime::{self as runtime, AsObject, Function, Module, ModuleImpl, WeakRef};
+
+use super::code::Code;
+
+/// The kind of modules that an engine makes.
+pub(super) const KIND: &str = "jit";
+
+/// What a module object holds. The code's variable has the module's address for as long as this is there.
+struct Contents {
+    functions: BTreeMap<String, TVMFFISafeCallType>,
+    module: OnceLock<WeakRef>,
+    code: Arc<Code>,
+}
+
+struct JitModule(Arc<Contents>);
+
+/// A module of these functions, each of which owns the module while it lives.
+///
+/// # Safety
+/// The functions are the code's, and may be called with any arguments. Nobody else sets the code's library context.
+pub(super) unsafe fn module(
+    code: Arc<Code>,
+    functions: impl IntoIterator<Item = (String, TVMFFISafeCallType)>,
+) -> Module {
+    let functions = functions.into_iter().collect();
+    let contents = Arc::new(Contents { functions, module: OnceLock::new(), code });
+    let module = Module::from_impl(JitModule(Arc::clone(&contents)));
+    contents.module.get_or_init(|| module.as_object().downgrade());
+    // SAFETY: the code runs by the module's functions alone, so while the module lives; after that `Contents` takes the address back.
+    unsafe { contents.code.set_library_context(module.as_object().as_ptr().cast::<c_void>()) };
+    module
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        // The module is gone, and destructors still run.
+        // SAFETY: null is always allowed.
+        unsafe { self.code.set_library_context(std::ptr::null_mut()) };
+    }
+}
+
+impl ModuleImpl for JitModule {
+    fn kind(&self) -> &str {
+        KIND
+    }
+
+    fn get_function(&self, name: &str) -> runtime::Result<Option<Function>> {
+        let Some(&safe_call) = self.0.functions.get(name) else { return Ok(None) };
+        // gone while it is asked: then there is no function any more
+        let Some(module) = self.0.module.get().and_then(WeakRef::upgrade) else { return Ok(None) };
+        // SAFETY: as promised to `module`; the function owns the module, which owns the code.
+        Ok(Some(unsafe { Function::from_code(safe_call, module) }))
+    }
+
+    fn implements_function(&self, name: &str) -> runtime::Result<bool> {
+        Ok(self.0.functions.contains_key(name))
+    }
+
+    fn function_names(&self) -> Option<Vec<String>> {
+        Some(self.0.functions.keys().cloned().collect())
+    }
+
+    fn property_mask(&self) -> PropertyMask {
+        PropertyMask::RUNNABLE
+    }
+}

@@ -1,0 +1,309 @@
+//! The ways out of a body: what it holds is released on each of them, in reverse order, once.
+//!
+//! The values that a body holds at a point of its text are a stack. Each entry has at most two blocks, made when a way out first needs them: one
+//! for errors, which takes the code, and one for returning. Such a block releases its entry and goes on to the block of the entry below.
+//! An error ends at the innermost handler, or in a return of its code.
+
+use std::collections::HashMap;
+
+use super::function::BodyLowerer;
+use crate::ir::{
+    Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, LocationRef, MemFlags, Type, Value,
+};
+use crate::lower::abi::error::{APPEND, UPDATE_BACKTRACE};
+use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
+use crate::lower::{capi, ffi_call};
+use std::mem::offset_of;
+use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
+
+/// A thing that a body has to give up when it leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Held {
+    /// The value at an address of the frame, a `TVMFFIAny`; it is None once it has been moved elsewhere.
+    Value(Value),
+    /// A call that is counted in a cell.
+    Depth(DataRef),
+    /// The handler of a `try`, which takes the code of an error.
+    Handler(Block),
+}
+
+/// An entry of the stack, with the blocks that begin at it.
+struct Entry {
+    held: Held,
+    on_error: Option<Block>,
+    on_return: Option<Block>,
+}
+
+/// The ways out of one body.
+#[derive(Default)]
+pub(super) struct Exits {
+    stack: Vec<Entry>,
+    /// The blocks that extend the backtrace by a location, and go on at a block (or return).
+    traced: HashMap<(Option<Block>, LocationRef), Block>,
+    /// The loops that are being written, each inside of the one before.
+    loops: Vec<LoopExit>,
+}
+
+/// The way out of a loop.
+#[derive(Clone, Copy)]
+pub(super) struct LoopExit {
+    /// The block behind the loop.
+    pub done: Block,
+    /// How many entries the stack has outside of the loop.
+    pub depth: usize,
+}
+
+/// The code that says that the environment, such as Python, has an error set already (tvm/ffi/c_api.h).
+pub(super) const ENVIRONMENT_ERROR: i64 = -2;
+
+impl Exits {
+    /// How many things are held.
+    pub(super) fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
+    pub(super) fn enter_loop(&mut self, done: Block) {
+        let depth = self.depth();
+        self.loops.push(LoopExit { done, depth });
+    }
+
+    pub(super) fn leave_loop(&mut self) {
+        self.loops.pop();
+    }
+
+    /// How many loops are being written.
+    pub(super) fn loops(&self) -> usize {
+        self.loops.len()
+    }
+
+    /// The innermost loop.
+    pub(super) fn innermost_loop(&self) -> Option<LoopExit> {
+        self.loops.last().copied()
+    }
+}
+
+impl BodyLowerer<'_> {
+    /// Holds a thing until the block of the text that is being written ends.
+    pub(super) fn hold(&mut self, held: Held) {
+        self.exits.stack.push(Entry { held, on_error: None, on_return: None });
+    }
+
+    /// Releases, on the present way, what is held above a depth, and holds it no longer.
+    pub(super) fn let_go(&mut self, depth: usize) {
+        self.release_above(depth);
+        self.exits.stack.truncate(depth);
+    }
+
+    /// Releases what is held above a depth on the present way; other ways still hold it.
+    pub(super) fn release_above(&mut self, depth: usize) {
+        let held: Vec<Held> =
+            self.exits.stack[depth.min(self.exits.stack.len())..].iter().map(|entry| entry.held).collect();
+        for held in held.into_iter().rev() {
+            self.release(held);
+        }
+    }
+
+    fn release(&mut self, held: Held) {
+        match held {
+            Held::Value(any) => release_any(&mut self.b, any),
+            Held::Depth(cell) => {
+                let cell = self.b.data_addr(cell, 0);
+                let less = self.b.i64(-1);
+                self.b.atomic_add(cell, less);
+            }
+            Held::Handler(_) => {}
+        }
+    }
+
+    /// Ends the current block with a code that is not 0: releases all that is held up to the innermost handler, and goes on there, or returns
+    /// the code. The error's backtrace is extended by the source location, if there is one.
+    pub(super) fn exit(&mut self, code: Value) {
+        match self.exit_block() {
+            Some(block) => self.b.jump(block, &[code]),
+            None => self.b.ret(Some(code)),
+        }
+    }
+
+    /// The block of [`exit`](Self::exit), which takes the code; `None` where a return is all.
+    pub(super) fn exit_block(&mut self) -> Option<Block> {
+        let untraced = self.on_error(self.exits.depth());
+        let Some(location) = self.b.location() else { return untraced };
+        if let Some(known) = self.exits.traced.get(&(untraced, location)) {
+            return Some(*known);
+        }
+        let (block, _) = self.aside(|l, code| {
+            let traced = tracer(&mut l.b);
+            let text = {
+                let at = &l.b.module().locations[location];
+                format!("  File \"{}\", line {}, in {}\n", at.file, at.line, at.function)
+            };
+            let offset = l.pool.constants.text(&text);
+            let address = l.b.data_addr(l.pool.data, offset);
+            let size = l.b.i64(text.bytes().filter(|byte| *byte != 0).count() as i64);
+            l.b.call(traced, &[address, size, code]);
+            match untraced {
+                Some(next) => l.b.jump(next, &[code]),
+                None => l.b.ret(Some(code)),
+            }
+        });
+        self.exits.traced.insert((untraced, location), block);
+        Some(block)
+    }
+
+    /// A cold block that takes a code, written apart from the present block and without a source location.
+    fn aside(&mut self, write: impl FnOnce(&mut Self, Value)) -> (Block, Value) {
+        let (here, location) = (self.b.current(), self.b.location());
+        let block = self.b.cold_block();
+        let code = self.b.block_param(block, Type::I32);
+        self.b.switch_to(block);
+        write(self, code);
+        self.b.switch_to(here);
+        self.b.set_location(location);
+        (block, code)
+    }
+
+    /// The block that releases what is held below a depth and passes an error's code on; `None` for a return of the code.
+    fn on_error(&mut self, depth: usize) -> Option<Block> {
+        let entry = &self.exits.stack[..depth].last()?;
+        if let Held::Handler(block) = entry.held {
+            return Some(block);
+        }
+        if let Some(known) = entry.on_error {
+            return Some(known);
+        }
+        let held = entry.held;
+        let below = self.on_error(depth - 1);
+        let (block, _) = self.aside(|l, code| {
+            l.b.set_location(None);
+            l.release(held);
+            match below {
+                Some(below) => l.b.jump(below, &[code]),
+                None => l.b.ret(Some(code)),
+            }
+        });
+        self.exits.stack[depth - 1].on_error = Some(block);
+        Some(block)
+    }
+
+    /// Ends the current block by returning 0, once all that is held is released.
+    pub(super) fn succeed(&mut self) {
+        match self.on_return(self.exits.depth()) {
+            Some(block) => self.b.jump(block, &[]),
+            None => crate::lower::abi::succeed(&mut self.b),
+        }
+    }
+
+    /// The block that releases what is held below a depth and returns 0; `None` where nothing is.
+    fn on_return(&mut self, depth: usize) -> Option<Block> {
+        let entry = &self.exits.stack[..depth].last()?;
+        let held = entry.held;
+        if let Held::Handler(_) = held {
+            return self.on_return(depth - 1);
+        }
+        if let Some(known) = entry.on_return {
+            return Some(known);
+        }
+        let below = self.on_return(depth - 1);
+        let (here, location) = (self.b.current(), self.b.location());
+        let block = self.b.block();
+        self.b.switch_to(block);
+        self.b.set_location(None);
+        self.release(held);
+        match below {
+            Some(below) => self.b.jump(below, &[]),
+            None => crate::lower::abi::succeed(&mut self.b),
+        }
+        self.b.switch_to(here);
+        self.b.set_location(location);
+        self.exits.stack[depth - 1].on_return = Some(block);
+        Some(block)
+    }
+
+    /// Goes on where `code` is 0, else leaves by [`exit`](Self::exit).
+    pub(super) fn exit_unless_zero(&mut self, code: Value) {
+        let (next, failed) = (self.b.block(), self.b.cold_block());
+        let fine = self.b.icmp_imm(IntCC::Eq, code, 0);
+        self.b.branch(fine, next, failed, Hint::Likely);
+        self.b.switch_to(failed);
+        self.exit(code);
+        self.b.switch_to(next);
+    }
+}
+
+/// Gives up the reference that a `TVMFFIAny` has, if it is an object's.
+pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value) {
+    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
+    let (yes, no) = (b.block(), b.block());
+    b.branch(is_object, yes, no, Hint::None);
+    b.switch_to(yes);
+    let object = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+    // a callee that took the object has left NULL
+    let release = b.block();
+    let there = b.icmp_imm(IntCC::Ne, object, 0);
+    b.branch(there, release, no, Hint::Likely);
+    b.switch_to(release);
+    ffi_call::release(b, object);
+    b.jump(no, &[]);
+    b.switch_to(no);
+}
+
+/// `void trace(const char* text, int64_t size, int32_t code)`: appends a text to the backtrace of the raised error, if there is one and the
+/// code isn't that of an error of the environment.
+fn tracer(b: &mut FunctionBuilder<'_>) -> FuncRef {
+    const NAME: &str = "__tvm_ffi_codegen_trace";
+    let module = b.module();
+    if let Some((known, _)) = module.function_named(NAME) {
+        return known;
+    }
+    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::I32], None);
+    let func = module.declare(NAME, sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let (text, size, code) = (b.param(0), b.param(1), b.param(2));
+    let (take, look, done) = (b.block(), b.block(), b.block());
+    let environments = b.icmp_imm(IntCC::Eq, code, ENVIRONMENT_ERROR);
+    b.branch(environments, done, take, Hint::None);
+    b.switch_to(take);
+    let error = take_raised(&mut b);
+    let there = b.icmp_imm(IntCC::Ne, error, 0);
+    b.branch(there, look, done, Hint::None);
+    b.switch_to(look);
+    let update = b.load(Type::Ptr, error, UPDATE_BACKTRACE, MemFlags::ALIGNED);
+    let (append, back) = (b.block(), b.block());
+    let can = b.icmp_imm(IntCC::Ne, update, 0);
+    b.branch(can, append, back, Hint::None);
+    b.switch_to(append);
+    let array = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
+    let array = b.stack_addr(array);
+    b.store(text, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
+    b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
+    let mode = b.iconst(Type::I32, APPEND);
+    let sig = b.signature(FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
+    b.call_indirect(sig, update, &[error, array, mode]);
+    b.jump(back, &[]);
+    b.switch_to(back);
+    set_raised(&mut b, error);
+    b.jump(done, &[]);
+    b.switch_to(done);
+    b.ret(None);
+    b.finish()
+}
+
+/// Takes the raised error, which is then owned; NULL if there is none.
+pub(super) fn take_raised(b: &mut FunctionBuilder<'_>) -> Value {
+    let slot = b.slot(8, 8);
+    let slot = b.stack_addr(slot);
+    let null = b.ptr_const(0);
+    b.store(null, slot, 0, MemFlags::ALIGNED);
+    let take = capi::import(b.module(), capi::ERROR_MOVE_FROM_RAISED);
+    b.call(take, &[slot]);
+    b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED)
+}
+
+/// Raises an error that is owned, and gives it up.
+pub(super) fn set_raised(b: &mut FunctionBuilder<'_>, error: Value) {
+    let set = capi::import(b.module(), capi::ERROR_SET_RAISED);
+    b.call(set, &[error]);
+    ffi_call::release(b, error);
+}

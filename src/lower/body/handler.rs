@@ -1,0 +1,277 @@
+//! Errors in a body's hands: `try`, and what a handler does with the error that it has caught.
+
+use std::fmt;
+
+use super::builder::Body;
+use super::calls::{KnownOwned, Owned};
+use super::control::unreachable;
+use super::exits::{ENVIRONMENT_ERROR, Held, set_raised, take_raised};
+use super::expr::Expr;
+use crate::ir::{BinaryOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
+use crate::lower::abi::error::{CAUSE_CHAIN, KIND};
+use crate::lower::abi::{PAYLOAD, store_any};
+use crate::lower::capi;
+use crate::spec::ScalarType;
+use tvm_ffi_runtime::abi::TypeIndex;
+
+/// The error that a handler of [`Body::try_`] has caught. The handler owns it: it is released where the handler's text ends, unless it is raised again.
+#[derive(Clone, Copy)]
+pub struct Caught<'b, 'a> {
+    body: &'b Body<'a>,
+    owned: Owned<'b>,
+    code: Value,
+}
+
+impl<'a> Body<'a> {
+    /// Runs `attempt`; where an error leaves it, `handler` takes the error and the function goes on behind both.
+    ///
+    /// It catches the errors of callees and of the body's own checks. An error of the environment (code -2), such as a signal that Python has
+    /// received, and a code without an error object are not caught.
+    pub fn try_<'b>(&'b self, attempt: impl FnOnce(), handler: impl FnOnce(Caught<'b, 'a>)) {
+        let blocks = self.emit(|l| {
+            let (caught, join) = (l.b.cold_block(), l.b.block());
+            let code = l.b.block_param(caught, Type::I32);
+            l.hold(Held::Handler(caught));
+            Some((caught, join, code, l.exits.depth() - 1))
+        });
+        let Some((caught, join, code, depth)) = blocks else { return };
+        self.inside(attempt);
+        let owned = self.emit(|l| {
+            l.let_go(depth);
+            l.b.jump(join, &[]);
+            l.b.switch_to(caught);
+            let location = l.b.location();
+            l.b.set_location(None);
+            let (look, pass) = (l.b.cold_block(), l.b.cold_block());
+            let environments = l.b.icmp_imm(IntCC::Eq, code, ENVIRONMENT_ERROR);
+            l.b.branch(environments, pass, look, Hint::None);
+            l.b.switch_to(look);
+            let error = take_raised(&mut l.b);
+            let there = l.b.icmp_imm(IntCC::Ne, error, 0);
+            let handle = l.b.block();
+            l.b.branch(there, handle, pass, Hint::Likely);
+            l.b.switch_to(pass);
+            l.exit(code);
+            l.b.switch_to(handle);
+            l.b.set_location(location);
+            let any = l.any_slot();
+            store_any(&mut l.b, any, TypeIndex::ERROR, error);
+            Some(any)
+        });
+        let Some(any) = owned else { return };
+        self.inside(|| {
+            self.emit(|l| l.hold(Held::Value(any)));
+            let owned = Owned {
+                body: self,
+                any,
+                scope: super::expr::Ops::scope(self),
+                known: KnownOwned::Nothing,
+                loops: Owned::VARIABLE,
+            };
+            handler(Caught { body: self, owned, code });
+        });
+        self.emit(|l| {
+            l.b.jump(join, &[]);
+            l.b.switch_to(join);
+        });
+    }
+}
+
+impl<'b> Caught<'b, '_> {
+    /// Whether the error is of that kind, such as `ValueError`.
+    pub fn is_kind(self, kind: &str) -> Expr<'b> {
+        self.owned.used("is_kind");
+        let value = self.body.value(|l| {
+            let same = same_text(&mut l.b);
+            let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
+            let data = l.b.load(Type::Ptr, error, KIND, MemFlags::ALIGNED);
+            let size = l.b.load(Type::I64, error, KIND + 8, MemFlags::ALIGNED);
+            let offset = l.pool.constants.text(kind);
+            let text = l.b.data_addr(l.pool.data, offset);
+            let len = l.b.i64(kind.len() as i64);
+            match l.b.call(same, &[data, size, text, len]) {
+                Some(same) => l.b.icmp_imm(IntCC::Ne, same, 0),
+                None => l.b.bconst(false),
+            }
+        });
+        self.body.expr(value, ScalarType::Bool)
+    }
+
+    /// The error object, an `ffi.Error`, as an argument.
+    pub fn error(self) -> Owned<'b> {
+        self.owned
+    }
+
+    /// Raises the error again: it leaves the function, or goes to the next handler outside, with the code that it came with.
+    pub fn raise_again(self) {
+        self.owned.take_error("raise_again");
+        self.body.emit(|l| {
+            let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
+            crate::lower::abi::store_none(&mut l.b, self.owned.any);
+            set_raised(&mut l.b, error);
+            let location = l.b.location();
+            // the error has the lines that it has passed
+            l.b.set_location(None);
+            l.exit(self.code);
+            l.b.set_location(location);
+            unreachable(l);
+        });
+    }
+
+    /// Raises another error that this one is the cause of: kind, message and values as of [`Body::raise`].
+    pub fn raise_from(self, kind: &str, message: &str, values: &[Expr<'b>]) {
+        self.owned.take_error("raise_from");
+        // it is raised here, and caught again to be given its cause
+        self.body.try_(
+            || self.body.raise(kind, message, values),
+            |new| {
+                self.body.emit(|l| {
+                    let cause = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
+                    let error = l.b.load(Type::Ptr, new.owned.any, PAYLOAD, MemFlags::ALIGNED);
+                    // nobody else has the new error yet, so that its cell may be written
+                    let before = l.b.load(Type::Ptr, error, CAUSE_CHAIN, MemFlags::ALIGNED);
+                    let (set, done) = (l.b.block(), l.b.block());
+                    let free = l.b.icmp_imm(IntCC::Eq, before, 0);
+                    l.b.branch(free, set, done, Hint::Likely);
+                    l.b.switch_to(set);
+                    l.b.store(cause, error, CAUSE_CHAIN, MemFlags::ALIGNED);
+                    crate::lower::abi::store_none(&mut l.b, self.owned.any);
+                    l.b.jump(done, &[]);
+                    l.b.switch_to(done);
+                });
+                new.raise_again();
+            },
+        );
+    }
+}
+
+impl Owned<'_> {
+    /// Notes that a handler has raised its error again.
+    fn take_error(self, operation: &str) {
+        self.used(operation);
+    }
+}
+
+impl fmt::Debug for Caught<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Caught({:?})", self.owned)
+    }
+}
+
+/// `int32_t same_text(const char* a, int64_t a_size, const char* b, int64_t b_size)`: 1 where both are the same bytes.
+fn same_text(b: &mut FunctionBuilder<'_>) -> FuncRef {
+    const NAME: &str = "__tvm_ffi_codegen_same_text";
+    let module = b.module();
+    if let Some((known, _)) = module.function_named(NAME) {
+        return known;
+    }
+    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr, Type::I64], Some(Type::I32));
+    let func = module.declare(NAME, sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let [a, a_size, other, other_size] = [0, 1, 2, 3].map(|i| b.param(i));
+    let (head, look, next, differ, same) = (b.block(), b.block(), b.block(), b.block(), b.block());
+    let at = b.block_param(head, Type::I64);
+    let zero = b.i64(0);
+    let sizes = b.icmp(IntCC::Eq, a_size, other_size);
+    b.branch_with(sizes, (head, &[zero]), (differ, &[]), Hint::None);
+    b.switch_to(head);
+    let more = b.icmp(IntCC::SLt, at, a_size);
+    b.branch(more, look, same, Hint::None);
+    b.switch_to(look);
+    let (left, right) = (b.ptr_add(a, at), b.ptr_add(other, at));
+    let (left, right) = (b.load(Type::I8, left, 0, MemFlags::ALIGNED), b.load(Type::I8, right, 0, MemFlags::ALIGNED));
+    let equal = b.icmp(IntCC::Eq, left, right);
+    b.branch(equal, next, differ, Hint::None);
+    b.switch_to(next);
+    let one = b.i64(1);
+    let further = b.binary(BinaryOp::Add, at, one);
+    b.jump(head, &[further]);
+    for (block, result) in [(differ, 0), (same, 1)] {
+        b.switch_to(block);
+        let result = b.iconst(Type::I32, result);
+        b.ret(Some(result));
+    }
+    b.finish()
+}
+
+impl Body<'_> {
+    /// Looks for signals of the environment, such as Python's `KeyboardInterrupt`, each `turns` times that this place is reached
+    /// (`TVMFFIEnvCheckSignals`), as in a loop that runs for long. Where there is one, its code leaves the function.
+    pub fn check_signals_every(&self, turns: u32) {
+        if turns == 0 {
+            return self.mistake("check_signals_every", "expected a number of turns of at least 1, got 0");
+        }
+        self.emit(|l| {
+            let slot = l.b.slot(8, 8);
+            l.b.at_entry(|b| {
+                let (counter, first) = (b.stack_addr(slot), b.i64(i64::from(turns)));
+                b.store(first, counter, 0, MemFlags::ALIGNED);
+            });
+            let counter = l.b.stack_addr(slot);
+            let before = l.b.load(Type::I64, counter, 0, MemFlags::ALIGNED);
+            let left = l.b.binary_imm(BinaryOp::Sub, before, 1);
+            l.b.store(left, counter, 0, MemFlags::ALIGNED);
+            let (look, next) = (l.b.cold_block(), l.b.block());
+            let due = l.b.icmp_imm(IntCC::SLe, left, 0);
+            l.b.branch(due, look, next, Hint::Unlikely);
+            l.b.switch_to(look);
+            let again = l.b.i64(i64::from(turns));
+            l.b.store(again, counter, 0, MemFlags::ALIGNED);
+            let check = capi::import(l.b.module(), capi::ENV_CHECK_SIGNALS);
+            if let Some(code) = l.b.call(check, &[]) {
+                l.exit_unless_zero(code);
+            }
+            l.b.jump(next, &[]);
+            l.b.switch_to(next);
+        });
+    }
+
+    /// The opaque pointer to the compiler's own state, which the global function `name` returns: `mylang.get_global_state`. It is fetched once for the whole
+    /// library, and isn't NULL.
+    pub fn env_state(&self, name: &str) -> Expr<'_> {
+        if name.is_empty() || name.contains('\0') {
+            self.mistake("env_state", "the name is empty or holds a NUL byte");
+            return self.placeholder(ScalarType::Handle);
+        }
+        let value = self.value(|l| {
+            let state = l.handles.state(l.b.module(), l.prefix, name, &mut l.pool.constants, l.pool.data);
+            let caller = l.pool.constants.text(&l.signature.to_string());
+            let (data, mut refused) = (l.pool.data, None);
+            let pointer = crate::lower::once::load_state(
+                &mut l.b,
+                state,
+                |b| b.data_addr(data, caller),
+                |b, code| refused = Some((b.current(), code)),
+            );
+            if let Some((block, code)) = refused {
+                let here = l.b.current();
+                l.b.switch_to(block);
+                l.exit(code);
+                l.b.switch_to(here);
+            }
+            pointer
+        });
+        self.expr(value, ScalarType::Handle)
+    }
+
+    /// Raises a `RecursionError` where more than `most` calls of this function are under way, in all threads together. It is stated at the beginning
+    /// of a body that may call itself without end, so that the error comes before the stack is gone.
+    pub fn limit_recursion(&self, most: u32) {
+        let text = self.emit(|l| {
+            format!("`{}` is called again and again by itself: more than {most} calls are under way", l.signature)
+        });
+        self.emit(|l| {
+            let cell = l.handles.cell(l.b.module(), "depth", 8);
+            let address = l.b.data_addr(cell, 0);
+            let one = l.b.i64(1);
+            let before = l.b.atomic_add(address, one);
+            l.hold(Held::Depth(cell));
+            let fine = l.b.icmp_imm(IntCC::SLt, before, i64::from(most));
+            l.check(fine, |l| super::function::Failure {
+                template: l.pool.constants.template("RecursionError", &[crate::lower::protocol::Piece::Text(&text)]),
+                values: Vec::new(),
+            });
+        });
+    }
+}

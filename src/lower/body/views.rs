@@ -1,0 +1,537 @@
+//! Tensors that a body makes: views of others, tensors of the environment's allocator, and memory of the frame.
+
+use super::args::{Arg, Origin, TensorVars, View};
+use super::builder::Body;
+use super::calls::KnownOwned;
+use super::expr::{Expr, Operand};
+use super::function::{BodyLowerer, Failure};
+use super::pack::{self};
+use super::tensor::{Known, TensorRef};
+use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
+use crate::lower::abi::fields::{dtype_word, pair};
+use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
+use crate::lower::abi::{HEADER, PAYLOAD, store_any};
+use crate::lower::capi;
+use crate::lower::protocol::{Directive, Piece};
+use crate::lower::symbol_call::{KnownArg, KnownTensor};
+use crate::spec::{Device, Dim, Layout, ScalarType, TensorType, dim};
+use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLTensor, TypeIndex};
+
+/// The device on which a body allocates a tensor.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum OnDevice<'b> {
+    /// A stated device.
+    Stated(DLDevice),
+    /// The device of another tensor.
+    Of(TensorRef<'b>),
+}
+
+impl From<DLDevice> for OnDevice<'_> {
+    fn from(device: DLDevice) -> Self {
+        OnDevice::Stated(device)
+    }
+}
+
+impl<'b> From<TensorRef<'b>> for OnDevice<'b> {
+    fn from(tensor: TensorRef<'b>) -> Self {
+        OnDevice::Of(tensor)
+    }
+}
+
+/// The most bytes of [`Body::scratch`] in one body.
+const MOST_SCRATCH: u32 = 64 << 10;
+
+impl Body<'_> {
+    /// A tensor that the environment's allocator makes (`TVMFFIEnvTensorAlloc`), compact and not filled. The body owns it: it is released where the
+    /// block of the text ends, or moved by [`TensorRef::owned`].
+    pub fn alloc_tensor<'b, O: Into<Operand<'b>>>(
+        &'b self,
+        shape: impl IntoIterator<Item = O>,
+        dtype: DLDataType,
+        device: impl Into<OnDevice<'b>>,
+    ) -> TensorRef<'b> {
+        let shape = self.sizes("alloc_tensor", shape);
+        self.allocate(shape, None, dtype, device.into())
+    }
+
+    /// A tensor of [`alloc_tensor`](Self::alloc_tensor) with strides, in elements: a view of compact memory that has room for all of its elements.
+    /// The strides are at least 0.
+    pub fn alloc_strided<'b, O: Into<Operand<'b>>, S: Into<Operand<'b>>>(
+        &'b self,
+        shape: impl IntoIterator<Item = O>,
+        strides: impl IntoIterator<Item = S>,
+        dtype: DLDataType,
+        device: impl Into<OnDevice<'b>>,
+    ) -> TensorRef<'b> {
+        let shape = self.sizes("alloc_strided", shape);
+        let strides = self.sizes("alloc_strided", strides);
+        if shape.len() != strides.len() {
+            let problem = format!("got {} sizes and {} strides", shape.len(), strides.len());
+            self.mistake("alloc_strided", problem);
+            return TensorRef::missing(self);
+        }
+        self.allocate(shape, Some(strides), dtype, device.into())
+    }
+
+    /// The address of memory of the function's frame, not filled, good until the function returns. In a loop each turn has the same memory. The
+    /// alignment is a power of two of at most 4096, and all of a body's memory is at most 64 KiB.
+    pub fn scratch(&self, bytes: u32, align: u32) -> Expr<'_> {
+        if !align.is_power_of_two() || align > 4096 {
+            self.mistake("scratch", format!("expected a power of two of at most 4096 for the alignment, got {align}"));
+            return self.placeholder(ScalarType::Handle);
+        }
+        let taken = self.emit(|l| {
+            l.scratch_bytes = l.scratch_bytes.saturating_add(bytes);
+            l.scratch_bytes
+        });
+        if taken > MOST_SCRATCH {
+            self.mistake(
+                "scratch",
+                format!("the body takes {taken} bytes of its frame, of {MOST_SCRATCH} that it may"),
+            );
+            return self.placeholder(ScalarType::Handle);
+        }
+        let address = self.value(|l| {
+            let slot = l.b.slot(bytes.max(1), align);
+            l.b.stack_addr(slot)
+        });
+        self.expr(address, ScalarType::Handle)
+    }
+
+    fn sizes<'b, O: Into<Operand<'b>>>(&'b self, operation: &str, sizes: impl IntoIterator<Item = O>) -> Vec<Value> {
+        sizes.into_iter().map(|size| self.coerce(operation, ScalarType::Int64, size.into()).value).collect()
+    }
+
+    fn allocate<'b>(
+        &'b self,
+        shape: Vec<Value>,
+        strides: Option<Vec<Value>>,
+        dtype: DLDataType,
+        device: OnDevice<'b>,
+    ) -> TensorRef<'b> {
+        const OPERATION: &str = "alloc_tensor";
+        let order = self.emit(|l| Some(l.b.module().endianness));
+        let (on, kind) = match device {
+            OnDevice::Stated(device) => {
+                let bits = pair(
+                    order.unwrap_or(crate::ir::HOST_ENDIANNESS),
+                    device.device_type.0 as u32,
+                    device.device_id as u32,
+                );
+                (self.value(|l| l.b.i64(bits)), Device::numbered(device.device_type, device.device_id))
+            }
+            OnDevice::Of(tensor) => match (device_of(tensor, OPERATION), tensor.known) {
+                (Some(bits), Some(known)) => (bits, known.vars.ty.device.clone()),
+                _ => return TensorRef::missing(self),
+            },
+        };
+        let owned = pack::new_owned(self, KnownOwned::Nothing);
+        let names: Vec<Dim> = (0..shape.len()).map(|d| dim(format!("d{d}"))).collect();
+        let mut ty = TensorType::new(names.clone(), dtype).with_device(kind);
+        if strides.is_some() {
+            ty.layout = Layout::Strides(names);
+        }
+        let data = self.value(|l| {
+            l.check_sizes(&shape, strides.as_deref());
+            let object = l.allocated(&shape, strides.as_deref(), dtype, on, owned.any);
+            let descriptor = l.b.ptr_add_imm(object, i64::from(HEADER));
+            let data = l.b.load(Type::Ptr, descriptor, DATA, MemFlags::ALIGNED);
+            let offset = l.b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
+            l.b.ptr_add(data, offset)
+        });
+        let (scope, origin) = (owned.scope, Origin::Object(owned.any));
+        let vars = self.arena.tensor(TensorVars { ty, data, shape, strides, origin, scope });
+        TensorRef::new(self, "an allocated tensor", vars)
+    }
+}
+
+impl BodyLowerer<'_> {
+    /// Raises where a size or a stride is negative.
+    fn check_sizes(&mut self, shape: &[Value], strides: Option<&[Value]>) {
+        for (what, values) in [("size", shape), ("stride", strides.unwrap_or_default())] {
+            for (d, value) in values.iter().enumerate() {
+                if self.b.as_int_const(*value).is_some_and(|value| value >= 0) {
+                    continue;
+                }
+                let fine = self.b.icmp_imm(IntCC::SGe, *value, 0);
+                let text = format!("`{}` allocates a tensor whose {what} {d} is ", self.signature);
+                let value = *value;
+                self.check(fine, |l| {
+                    let pieces = [Piece::Text(&text), Piece::Value(Directive::Number, 0)];
+                    Failure { template: l.pool.constants.template("ValueError", &pieces), values: vec![value] }
+                });
+            }
+        }
+    }
+
+    /// The object of a new tensor, which the `TVMFFIAny` at `any` owns from now on.
+    fn allocated(
+        &mut self,
+        shape: &[Value],
+        strides: Option<&[Value]>,
+        dtype: DLDataType,
+        device: Value,
+        any: Value,
+    ) -> Value {
+        let null = self.b.ptr_const(0);
+        let Some(strides) = strides else {
+            let prototype = self.dl_tensor(null, None, shape, None, dtype, device);
+            return self.call_for_tensor(capi::ENV_TENSOR_ALLOC, &[prototype], any);
+        };
+        // one dimension that has room for the last element
+        let mut span = self.b.i64(1);
+        let mut empty = self.b.bconst(false);
+        for (size, stride) in shape.iter().zip(strides) {
+            let last = self.b.binary_imm(BinaryOp::Sub, *size, 1);
+            let far = self.b.binary(BinaryOp::Mul, last, *stride);
+            span = self.b.binary(BinaryOp::Add, span, far);
+            let none = self.b.icmp_imm(IntCC::Eq, *size, 0);
+            empty = self.b.binary(BinaryOp::Or, empty, none);
+        }
+        let zero = self.b.i64(0);
+        let span = self.b.select(empty, zero, span);
+        let memory = self.any_slot();
+        let flat = self.dl_tensor(null, None, &[span], None, dtype, device);
+        let object = self.call_for_tensor(capi::ENV_TENSOR_ALLOC, &[flat], memory);
+        let depth = self.exits.depth();
+        self.hold(super::exits::Held::Value(memory));
+        let descriptor = self.b.ptr_add_imm(object, i64::from(HEADER));
+        let data = self.b.load(Type::Ptr, descriptor, DATA, MemFlags::ALIGNED);
+        let offset = self.b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
+        let view = self.dl_tensor(data, Some(offset), shape, Some(strides), dtype, device);
+        let object = self.call_for_tensor(capi::TENSOR_CREATE_UNSAFE_VIEW, &[object, view], any);
+        // the view keeps the memory
+        self.let_go(depth);
+        object
+    }
+
+    /// Calls a C function that makes a tensor and writes its address to its last parameter.
+    fn call_for_tensor(&mut self, function: capi::CFunction, args: &[Value], any: Value) -> Value {
+        let out = self.b.slot(8, 8);
+        let out = self.b.stack_addr(out);
+        let null = self.b.ptr_const(0);
+        self.b.store(null, out, 0, MemFlags::ALIGNED);
+        let function = capi::import(self.b.module(), function);
+        if let Some(code) = self.b.call(function, &[args, &[out]].concat()) {
+            self.exit_unless_zero(code);
+        }
+        let object = self.b.load(Type::Ptr, out, 0, MemFlags::ALIGNED);
+        store_any(&mut self.b, any, TypeIndex::TENSOR, object);
+        object
+    }
+
+    /// A `DLTensor` in the frame.
+    fn dl_tensor(
+        &mut self,
+        data: Value,
+        byte_offset: Option<Value>,
+        shape: &[Value],
+        strides: Option<&[Value]>,
+        dtype: DLDataType,
+        device: Value,
+    ) -> Value {
+        let sizes = self.numbers(shape);
+        let steps = match strides {
+            Some(strides) => self.numbers(strides),
+            None => self.b.ptr_const(0),
+        };
+        let slot = self.b.slot(size_of::<DLTensor>() as u32, 8);
+        let tensor = self.b.stack_addr(slot);
+        let ndim = self.b.iconst(Type::I32, shape.len() as i64);
+        let word = dtype_word(self.b.module().endianness, dtype);
+        let dtype = self.b.iconst(Type::I32, i64::from(word as i32));
+        let byte_offset = byte_offset.unwrap_or_else(|| self.b.i64(0));
+        for (offset, value) in [
+            (DATA, data),
+            (DEVICE, device),
+            (NDIM, ndim),
+            (DTYPE, dtype),
+            (SHAPE, sizes),
+            (STRIDES, steps),
+            (BYTE_OFFSET, byte_offset),
+        ] {
+            self.b.store(value, tensor, offset, MemFlags::ALIGNED);
+        }
+        tensor
+    }
+
+    /// Integers one behind the other in the frame.
+    fn numbers(&mut self, values: &[Value]) -> Value {
+        let slot = self.b.slot(8 * values.len().max(1) as u32, 8);
+        let array = self.b.stack_addr(slot);
+        for (i, value) in (0i32..).zip(values) {
+            self.b.store(*value, array, 8 * i, MemFlags::ALIGNED);
+        }
+        array
+    }
+
+    /// The strides of a tensor, in elements.
+    fn strides_of(&mut self, vars: &TensorVars) -> Vec<Value> {
+        if let Some(strides) = &vars.strides {
+            return strides.clone();
+        }
+        let mut strides = Vec::with_capacity(vars.shape.len());
+        let mut step = self.b.i64(1);
+        for size in vars.shape.iter().rev() {
+            strides.push(step);
+            step = self.b.binary(BinaryOp::Mul, step, *size);
+        }
+        strides.reverse();
+        strides
+    }
+}
+
+/// The device of a tensor, an `I64` as a load of the `DLDevice` gives it; a mistake is noted where it isn't known.
+fn device_of(tensor: TensorRef<'_>, operation: &str) -> Option<Value> {
+    let (body, known) = (tensor.body, tensor.known?);
+    let found =
+        body.emit(|l| {
+            Some(match known.vars.origin {
+                Origin::View(view) => Ok(view.device),
+                Origin::Object(any) => {
+                    let object = l.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+                    Ok(l.b.load(Type::I64, object, HEADER + DEVICE, MemFlags::ALIGNED))
+                }
+                Origin::Argument => l.original(known.name).map(|any| {
+                    let descriptor = l.descriptor_of(any);
+                    l.b.load(Type::I64, descriptor, DEVICE, MemFlags::ALIGNED)
+                }),
+                Origin::Result => match known.vars.ty.device {
+                    Device::Kind(kind, id)
+                        if kind == tvm_ffi_runtime::abi::DLDeviceType::CPU
+                            || matches!(id, crate::spec::DeviceId::Fixed(_)) =>
+                    {
+                        let number = if let crate::spec::DeviceId::Fixed(id) = id { id } else { 0 };
+                        let order = l.b.module().endianness;
+                        Ok(l.b.i64(pair(order, kind.0 as u32, number as u32)))
+                    }
+                    _ => Err("the number of the result's device isn't known to the body; state it in the signature"
+                        .to_owned()),
+                },
+            })
+        })?;
+    match found {
+        Ok(device) => Some(device),
+        Err(problem) => {
+            body.note(operation, problem);
+            None
+        }
+    }
+}
+
+/// How a tensor is passed on: a type index with its payload, or the address of a `TVMFFIAny`.
+pub(super) fn evaluate(tensor: TensorRef<'_>, operation: &str) -> Option<(Option<TypeIndex>, Value)> {
+    let (body, known) = (tensor.body, tensor.known?);
+    if !body.is_open(known.vars.scope) {
+        body.note(operation, format!("{} was made inside of a loop or conditional that has ended", known.name));
+        return None;
+    }
+    let (base, offset, device) = match known.vars.origin {
+        Origin::Object(any) => return Some((None, any)),
+        Origin::Argument => {
+            let found = body.emit(|l| Some(l.original(known.name)))?;
+            return match found {
+                Ok(any) => Some((None, any)),
+                Err(problem) => {
+                    body.note(operation, problem);
+                    None
+                }
+            };
+        }
+        Origin::View(View { base, byte_offset, device }) => (base, Some(byte_offset), device),
+        Origin::Result => (known.vars.data, None, device_of(tensor, operation)?),
+    };
+    let Some(dtype) = known.vars.ty.exact_dtype() else {
+        body.note(operation, format!("{} leaves its dtype open", known.name));
+        return None;
+    };
+    let descriptor = body.value(|l| {
+        let vars = known.vars;
+        l.dl_tensor(base, offset, &vars.shape, vars.strides.as_deref(), dtype, device)
+    });
+    Some((Some(TypeIndex::DL_TENSOR_PTR), descriptor))
+}
+
+impl<'b> TensorRef<'b> {
+    /// What is known of the tensor before the code runs.
+    pub(super) fn known_arg(self) -> KnownArg {
+        let Some(Known { vars, .. }) = self.known else { return KnownArg::Unknown };
+        let ty = &vars.ty;
+        KnownArg::Tensor(KnownTensor { rank: ty.shape.rank(), dtype: ty.exact_dtype(), device: ty.device.kind() })
+    }
+
+    /// A view of the indices from `start` on, `len` of them, of dimension `d`. Where the tensor has fewer, the function raises an `IndexError`.
+    ///
+    /// Views are passed to callees as a `DLTensor*` in the frame, whose `byte_offset` is the distance from the tensor's own data pointer; they are
+    /// good until the function returns, and as long as the tensor is.
+    pub fn slice(self, d: usize, start: impl Into<Operand<'b>>, len: impl Into<Operand<'b>>) -> TensorRef<'b> {
+        const OPERATION: &str = "slice";
+        let Some(Known { name, vars }) = self.known else { return self };
+        let [start, len] =
+            [start.into(), len.into()].map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size).value);
+        let Some(&size) = vars.shape.get(d) else {
+            self.body.note(OPERATION, format!("{name} has no dimension {d}: {}", vars.ty));
+            return TensorRef::missing(self.body);
+        };
+        self.view(OPERATION, |l, strides| {
+            let mut fine = l.b.icmp_imm(IntCC::SGe, start, 0);
+            let enough = l.b.icmp_imm(IntCC::SGe, len, 0);
+            fine = l.b.binary(BinaryOp::And, fine, enough);
+            // no overflow: neither is negative where it counts
+            let left = l.b.binary(BinaryOp::Sub, size, start);
+            let inside = l.b.icmp(IntCC::SLe, len, left);
+            fine = l.b.binary(BinaryOp::And, fine, inside);
+            let before = l.b.icmp(IntCC::SLe, start, size);
+            fine = l.b.binary(BinaryOp::And, fine, before);
+            let text = format!("`{}` takes a slice of dimension {d} of {name} of ", l.signature);
+            l.check(fine, |l| {
+                let number = |field| Piece::Value(Directive::Number, field);
+                let pieces = [
+                    Piece::Text(&text),
+                    number(0),
+                    Piece::Text(" indices from "),
+                    number(1),
+                    Piece::Text(" on, and its size is "),
+                    number(2),
+                ];
+                let template = l.pool.constants.template("IndexError", &pieces);
+                Failure { template, values: vec![len, start, size] }
+            });
+            let offset = l.b.binary(BinaryOp::Mul, start, strides[d]);
+            let mut shape = vars.shape.clone();
+            shape[d] = len;
+            // the rows of a compact tensor are compact
+            let strides = (d > 0 || vars.strides.is_some()).then(|| strides.to_vec());
+            (offset, shape, strides)
+        })
+    }
+
+    /// A view with the dimensions in another order: dimension `i` of the view is dimension `order[i]` of the tensor.
+    pub fn transpose(self, order: impl IntoIterator<Item = usize>) -> TensorRef<'b> {
+        const OPERATION: &str = "transpose";
+        let Some(Known { name, vars }) = self.known else { return self };
+        let order: Vec<usize> = order.into_iter().collect();
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..vars.shape.len()) {
+            self.body
+                .note(OPERATION, format!("{order:?} is no order of the {} dimensions of {name}", vars.shape.len()));
+            return TensorRef::missing(self.body);
+        }
+        self.view(OPERATION, |l, strides| {
+            let zero = l.b.i64(0);
+            let shape = order.iter().map(|d| vars.shape[*d]).collect();
+            (zero, shape, Some(order.iter().map(|d| strides[*d]).collect()))
+        })
+    }
+
+    /// A view of a compact tensor with another shape of as many elements; else the function raises a `ValueError`.
+    pub fn reshape<O: Into<Operand<'b>>>(self, shape: impl IntoIterator<Item = O>) -> TensorRef<'b> {
+        const OPERATION: &str = "reshape";
+        let Some(Known { name, vars }) = self.known else { return self };
+        if vars.strides.is_some() {
+            self.body.note(OPERATION, format!("{name} isn't compact: {}", vars.ty));
+            return TensorRef::missing(self.body);
+        }
+        let shape: Vec<Value> =
+            shape.into_iter().map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size.into()).value).collect();
+        self.view(OPERATION, |l, _| {
+            let product = |l: &mut BodyLowerer<'_>, sizes: &[Value]| {
+                let one = l.b.i64(1);
+                sizes.iter().fold(one, |all, size| l.b.binary(BinaryOp::Mul, all, *size))
+            };
+            let (before, after) = (product(l, &vars.shape), product(l, &shape));
+            let mut fine = l.b.icmp(IntCC::Eq, before, after);
+            for size in &shape {
+                let positive = l.b.icmp_imm(IntCC::SGe, *size, 0);
+                fine = l.b.binary(BinaryOp::And, fine, positive);
+            }
+            let text = format!("`{}` gives {name} of ", l.signature);
+            l.check(fine, |l| {
+                let pieces = [
+                    Piece::Text(&text),
+                    Piece::Value(Directive::Number, 0),
+                    Piece::Text(" elements a shape of "),
+                    Piece::Value(Directive::Number, 1),
+                ];
+                let template = l.pool.constants.template("ValueError", &pieces);
+                Failure { template, values: vec![before, after] }
+            });
+            let zero = l.b.i64(0);
+            (zero, shape.clone(), None)
+        })
+    }
+
+    /// The value that owns the tensor: of [`Body::alloc_tensor`], or of the result of a call.
+    pub fn owned(self) -> super::calls::Owned<'b> {
+        let any = self.known.and_then(|known| match known.vars.origin {
+            Origin::Object(any) => Some((any, known.vars.scope)),
+            _ => None,
+        });
+        let Some((any, scope)) = any else {
+            if self.known.is_some() {
+                self.body.note("owned", "the tensor isn't one that the body owns".to_owned());
+            }
+            return pack::new_owned(self.body, KnownOwned::Nothing);
+        };
+        let loops = self.body.emit(|l| Some(l.exits.loops())).unwrap_or_default();
+        super::calls::Owned { body: self.body, any, scope, known: KnownOwned::Nothing, loops }
+    }
+
+    /// A view: `change` takes the strides and gives the distance of the first element, in elements, the shape, and the strides unless compact.
+    fn view(
+        self,
+        operation: &str,
+        change: impl FnOnce(&mut BodyLowerer<'_>, &[Value]) -> (Value, Vec<Value>, Option<Vec<Value>>),
+    ) -> TensorRef<'b> {
+        let (body, Some(Known { name, vars })) = (self.body, self.known) else { return self };
+        let Some(dtype) = vars.ty.exact_dtype() else {
+            body.note(operation, format!("{name} leaves its dtype open"));
+            return TensorRef::missing(body);
+        };
+        let bits = i64::from(dtype.bits) * i64::from(dtype.lanes);
+        if bits % 8 != 0 {
+            body.note(operation, format!("elements of {dtype} are no whole bytes"));
+            return TensorRef::missing(body);
+        }
+        if vars.ty.is_opaque() && !matches!(vars.origin, Origin::View(_) | Origin::Object(_)) {
+            body.note(operation, format!("{name} is on {}, whose data has no address", vars.ty.device));
+            return TensorRef::missing(body);
+        }
+        let Some(device) = device_of(self, operation) else { return TensorRef::missing(body) };
+        let made = body.emit(|l| {
+            let strides = l.strides_of(vars);
+            let (elements, shape, strides) = change(l, &strides);
+            let further = l.b.binary_imm(BinaryOp::Mul, elements, bits / 8);
+            let (base, byte_offset) = match vars.origin {
+                Origin::View(view) => (view.base, l.b.binary(BinaryOp::Add, view.byte_offset, further)),
+                _ => (vars.data, further),
+            };
+            let data = l.b.ptr_add(base, byte_offset);
+            Some((data, shape, strides, View { base, byte_offset, device }))
+        });
+        let Some((data, shape, strides, view)) = made else { return TensorRef::missing(body) };
+        let names: Vec<Dim> = (0..shape.len()).map(|d| dim(format!("d{d}"))).collect();
+        let mut ty = TensorType::new(names.clone(), dtype).with_device(vars.ty.device.clone());
+        if strides.is_some() {
+            ty.layout = Layout::Strides(names);
+        }
+        // a slice begins at any element
+        ty.align = None;
+        let (arena, origin, scope) = (body.arena(), Origin::View(view), body.scope());
+        let name = arena.name(format!("a view of {name}"));
+        TensorRef::new(body, name, arena.tensor(TensorVars { ty, data, shape, strides, origin, scope }))
+    }
+}
+
+impl super::args::Args {
+    /// States that the value itself, if it is a tensor, is an object that the body owns.
+    pub(super) fn whole_tensor_is(&mut self, origin: Origin) {
+        for arg in self.all_mut() {
+            if let Arg::Tensor(vars) = arg {
+                vars.origin = origin;
+            }
+        }
+    }
+}

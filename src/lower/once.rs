@@ -1,0 +1,400 @@
+//! One-time handles of a library: functions that its code looks up once, kept in writable cells of the library.
+//!
+//! A cell holds NULL until it is needed. Code reads it by a load of order *acquire*. Where it finds NULL, it calls `TVMFFIHandleInitOnce`
+//! (tvm/ffi/c_api.h) with the cell and the *initialiser*, a function of the module that looks the handle up. A destructor of the module gives the
+//! references up that cells own.
+
+use std::collections::HashMap;
+use std::mem::offset_of;
+
+use super::abi::{PAYLOAD, TYPE_INDEX, store_none};
+use super::capi;
+use super::constants::ConstantPool;
+use super::protocol::{Directive, Field, Piece, helpers};
+use crate::ir::{
+    ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
+    Type, Value,
+};
+use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
+use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIByteArray, TypeIndex};
+
+/// A function that code looks up once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Looked {
+    /// A global function, by its name.
+    Global(String),
+    /// A function of the library's imports, by its name.
+    Import(String),
+}
+
+/// The cell of a handle, and the function that fills it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handle {
+    pub cell: DataRef,
+    pub initialiser: FuncRef,
+}
+
+/// The pointer to a compiler's own state, which a global function gives: its cell, and the function that fills it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    pub cell: DataRef,
+    /// `int32_t fetch(const char* caller)`, which raises an error that names the caller where there is no such pointer.
+    pub fetch: FuncRef,
+}
+
+/// The code of an initialiser that has found nothing under the name, and has raised nothing.
+pub(super) const NOT_FOUND: i64 = 1;
+/// The code of an initialiser that needs the library's context, which nobody has set.
+pub(super) const NO_CONTEXT: i64 = 2;
+
+/// The one-time handles of a module under construction.
+#[derive(Debug, Default)]
+pub(super) struct Handles {
+    known: HashMap<Looked, Handle>,
+    /// By the names of the global functions that give them.
+    states: HashMap<String, State>,
+    /// In order of their first use.
+    order: Vec<Looked>,
+    /// `__tvm_ffi__library_ctx`, once something needs it.
+    context: Option<DataRef>,
+    /// How many cells there have been.
+    cells: u32,
+}
+
+impl Handles {
+    /// The handle of a function, made where it isn't known yet. `prefix` is that of a system library's symbols.
+    pub(super) fn get(&mut self, module: &mut Module, prefix: &str, looked: &Looked) -> Handle {
+        if let Some(known) = self.known.get(looked) {
+            return *known;
+        }
+        let cell = self.cell(module, "handle", 8);
+        let number = self.cells;
+        let sig = FuncSig { ret: Some(crate::ir::AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
+        let initialiser = module.declare(format!("__tvm_ffi_codegen_look_up_{number}"), sig, Linkage::Local);
+        module.functions[initialiser].cold = true;
+        let context = matches!(looked, Looked::Import(_)).then(|| self.context(module, prefix));
+        let (Looked::Global(name) | Looked::Import(name)) = looked;
+        let mut text = name.as_bytes().to_vec();
+        text.push(0);
+        let text = module.add_data(format!("__tvm_ffi_codegen_name_{number}"), text, 1);
+        let mut b = FunctionBuilder::new(module, initialiser);
+        match context {
+            None => look_up_global(&mut b, text, name.len()),
+            Some(context) => look_up_import(&mut b, text, context),
+        }
+        b.finish();
+        let handle = Handle { cell, initialiser };
+        self.known.insert(looked.clone(), handle);
+        self.order.push(looked.clone());
+        handle
+    }
+
+    /// The pointer that a global function gives, fetched once for the library. `constants` is the module's pool, which `pool` will hold.
+    ///
+    /// The global function is called outside of the one-time initialiser, whose lock it might otherwise wait for. Of threads that come first
+    /// at once each calls it, and all get the pointer of one of them.
+    pub(super) fn state(
+        &mut self,
+        module: &mut Module,
+        prefix: &str,
+        name: &str,
+        constants: &mut ConstantPool,
+        pool: DataRef,
+    ) -> State {
+        if let Some(known) = self.states.get(name) {
+            return *known;
+        }
+        let handle = self.get(module, prefix, &Looked::Global(name.to_owned()));
+        let cell = self.cell(module, "state", 8);
+        let sig = FuncSig { ret: Some(crate::ir::AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
+        let fetch = module.declare(format!("__tvm_ffi_codegen_fetch_{}", self.cells), sig, Linkage::Local);
+        module.functions[fetch].cold = true;
+        let mut b = FunctionBuilder::new(module, fetch);
+        fetch_state(&mut b, name, handle, cell, constants, pool);
+        b.finish();
+        let state = State { cell, fetch };
+        self.states.insert(name.to_owned(), state);
+        state
+    }
+
+    /// A cell of zeros that the library has for itself.
+    pub(super) fn cell(&mut self, module: &mut Module, what: &str, bytes: usize) -> DataRef {
+        self.cells += 1;
+        module.add_state(format!("__tvm_ffi_codegen_{what}_{}", self.cells), bytes, 8)
+    }
+
+    /// The variable that holds the library's context (tvm/ffi/extra/module.h).
+    pub(super) fn context(&mut self, module: &mut Module, prefix: &str) -> DataRef {
+        *self.context.get_or_insert_with(|| {
+            module.data.push(Data {
+                name: format!("{prefix}{LIBRARY_CTX}"),
+                bytes: vec![0; 8],
+                align: 8,
+                kind: DataKind::Variable,
+                addresses: Vec::new(),
+            })
+        })
+    }
+
+    /// Forgets the handles whose initialisers are among the functions after the first `count`, which are taken back.
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.known.retain(|_, handle| (handle.initialiser.as_u32() as usize) < count);
+        self.order.retain(|looked| self.known.contains_key(looked));
+        self.states.retain(|_, state| (state.fetch.as_u32() as usize) < count);
+    }
+
+    /// Defines the destructor that gives up all references, if there are any.
+    pub(super) fn finish(&self, module: &mut Module) {
+        if self.order.is_empty() {
+            return;
+        }
+        let dec_ref = capi::import(module, capi::OBJECT_DEC_REF);
+        let func = module.declare("__tvm_ffi_codegen_release_handles", FuncSig::default(), Linkage::Local);
+        module.functions[func].cold = true;
+        let mut b = FunctionBuilder::new(module, func);
+        for looked in &self.order {
+            let cell = b.data_addr(self.known[looked].cell, 0);
+            let handle = b.load_acquire(cell);
+            let (release, next) = (b.block(), b.block());
+            let filled = b.icmp_imm(IntCC::Ne, handle, 0);
+            b.branch(filled, release, next, Hint::None);
+            b.switch_to(release);
+            let null = b.ptr_const(0);
+            b.store(null, cell, 0, MemFlags::ALIGNED);
+            b.call(dec_ref, &[handle]);
+            b.jump(next, &[]);
+            b.switch_to(next);
+        }
+        b.ret(None);
+        b.finish();
+        module.destructors.push(func);
+    }
+}
+
+/// The code of a [`State::fetch`].
+fn fetch_state(
+    b: &mut FunctionBuilder<'_>,
+    name: &str,
+    handle: Handle,
+    cell: DataRef,
+    constants: &mut ConstantPool,
+    pool: DataRef,
+) {
+    let caller = b.param(0);
+    let mut raise = |b: &mut FunctionBuilder<'_>, kind: &str, before: &str, after: &[Piece<'_>], got: [Value; 2]| {
+        let pieces = [&[Piece::Text(before), Piece::Value(Directive::String, 2)], after].concat();
+        let template = constants.template(kind, &pieces);
+        let slot = b.slot(24, 8);
+        let context = b.stack_addr(slot);
+        for (at, value) in [(0, got[0]), (8, got[1]), (16, caller)] {
+            b.store(value, context, at, MemFlags::ALIGNED);
+        }
+        let (table, template) = (b.data_addr(pool, 0), b.iconst(Type::I32, i64::from(template)));
+        let report = helpers::report(b.module());
+        b.call(report, &[table, template, context])
+    };
+    let mut refused = None;
+    let function = load(b, handle, |b, code| refused = Some((b.current(), code)));
+    if let Some((block, code)) = refused {
+        let here = b.current();
+        b.switch_to(block);
+        let (missing, other) = (b.block(), b.block());
+        let not_found = b.icmp_imm(IntCC::Eq, code, NOT_FOUND);
+        b.branch(not_found, missing, other, Hint::None);
+        b.switch_to(other);
+        b.ret(Some(code));
+        b.switch_to(missing);
+        let zero = b.i64(0);
+        let text = format!("global function `{name}` is not registered, which gives the state of `");
+        let code = raise(b, "RuntimeError", &text, &[Piece::Text("`")], [zero, zero]);
+        b.ret(code);
+        b.switch_to(here);
+    }
+    let any = b.slot(size_of::<TVMFFIAny>() as u32, 8);
+    let any = b.stack_addr(any);
+    store_none(b, any);
+    let (none, count) = (b.ptr_const(0), b.iconst(Type::I32, 0));
+    let call = capi::import(b.module(), capi::FUNCTION_CALL);
+    let (called, failed) = (b.block(), b.block());
+    if let Some(code) = b.call(call, &[function, none, count, any]) {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, called, failed, Hint::Likely);
+        b.switch_to(failed);
+        b.ret(Some(code));
+    }
+    b.switch_to(called);
+    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let pointer = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+    let (right, wrong, there) = (b.block(), b.block(), b.block());
+    let is = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OPAQUE_PTR.0));
+    b.branch(is, right, wrong, Hint::Likely);
+    b.switch_to(right);
+    let filled = b.icmp_imm(IntCC::Ne, pointer, 0);
+    b.branch(filled, there, wrong, Hint::Likely);
+    b.switch_to(wrong);
+    // the message is made before its subject is released
+    let got = b.convert(ConvertOp::SExt, Type::I64, index);
+    let payload = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
+    let before = format!("Mismatched type of result of `{name}`, which gives the state of `");
+    let after =
+        [Piece::Text("`, expected a handle that is not NULL, got "), Piece::Value(Directive::Type, Field::Got as u32)];
+    let code = raise(b, "TypeError", &before, &after, [got, payload]);
+    let (object, plain) = (b.block(), b.block());
+    let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
+    b.branch(is_object, object, plain, Hint::None);
+    b.switch_to(object);
+    let dec_ref = capi::import(b.module(), capi::OBJECT_DEC_REF);
+    b.call(dec_ref, &[pointer]);
+    b.jump(plain, &[]);
+    b.switch_to(plain);
+    b.ret(code);
+    b.switch_to(there);
+    let cell = b.data_addr(cell, 0);
+    b.compare_exchange(cell, none, pointer);
+    leave(b, 0);
+}
+
+fn leave(b: &mut FunctionBuilder<'_>, code: i64) {
+    let code = b.iconst(Type::I32, code);
+    b.ret(Some(code));
+}
+
+/// `int32_t look_up(void** result)`: a global function, which the caller owns.
+fn look_up_global(b: &mut FunctionBuilder<'_>, name: DataRef, len: usize) {
+    let result = b.param(0);
+    let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
+    let array = b.stack_addr(slot);
+    let (text, size) = (b.data_addr(name, 0), b.i64(len as i64));
+    b.store(text, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
+    b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
+    let get = capi::import(b.module(), capi::FUNCTION_GET_GLOBAL);
+    let code = b.call(get, &[array, result]);
+    let (found, failed, missing) = (b.block(), b.block(), b.block());
+    if let Some(code) = code {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, found, failed, Hint::Likely);
+    }
+    b.switch_to(failed);
+    b.ret(code);
+    b.switch_to(found);
+    let handle = b.load(Type::Ptr, result, 0, MemFlags::ALIGNED);
+    let there = b.icmp_imm(IntCC::Ne, handle, 0);
+    let done = b.block();
+    b.branch(there, done, missing, Hint::Likely);
+    b.switch_to(missing);
+    leave(b, NOT_FOUND);
+    b.switch_to(done);
+    leave(b, 0);
+}
+
+/// `int32_t look_up(void** result)`: a function of the imports. The module caches it and stays its owner, so that the cell gets a reference of
+/// its own: it may outlive the module.
+fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) {
+    let result = b.param(0);
+    let variable = b.data_addr(context, 0);
+    let context = b.load_acquire(variable);
+    let (look, missing, found, failed, done) = (b.block(), b.block(), b.block(), b.block(), b.block());
+    let there = b.icmp_imm(IntCC::Ne, context, 0);
+    b.branch(there, look, missing, Hint::Likely);
+    b.switch_to(missing);
+    leave(b, NO_CONTEXT);
+    b.switch_to(look);
+    let name = b.data_addr(name, 0);
+    let look_up = capi::import(b.module(), capi::ENV_MOD_LOOKUP_FROM_IMPORTS);
+    if let Some(code) = b.call(look_up, &[context, name, result]) {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, found, failed, Hint::Likely);
+    }
+    // the error that the look-up raised names the function alone: the caller raises another
+    b.switch_to(failed);
+    drop_raised(b);
+    leave(b, NOT_FOUND);
+    b.switch_to(found);
+    let handle = b.load(Type::Ptr, result, 0, MemFlags::ALIGNED);
+    let there = b.icmp_imm(IntCC::Ne, handle, 0);
+    let nothing = b.block();
+    b.branch(there, done, nothing, Hint::Likely);
+    b.switch_to(nothing);
+    leave(b, NOT_FOUND);
+    b.switch_to(done);
+    let inc_ref = capi::import(b.module(), capi::OBJECT_INC_REF);
+    let code = b.call(inc_ref, &[handle]);
+    b.ret(code);
+}
+
+/// Takes the raised error, if there is one, and releases it.
+fn drop_raised(b: &mut FunctionBuilder<'_>) {
+    let slot = b.slot(size_of::<TVMFFIAny>() as u32, 8);
+    let slot = b.stack_addr(slot);
+    store_none(b, slot);
+    let take = capi::import(b.module(), capi::ERROR_MOVE_FROM_RAISED);
+    b.call(take, &[slot]);
+    let error = b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED);
+    let (release, next) = (b.block(), b.block());
+    let there = b.icmp_imm(IntCC::Ne, error, 0);
+    b.branch(there, release, next, Hint::None);
+    b.switch_to(release);
+    let dec_ref = capi::import(b.module(), capi::OBJECT_DEC_REF);
+    b.call(dec_ref, &[error]);
+    b.jump(next, &[]);
+    b.switch_to(next);
+}
+
+/// The address of a handle's function, once it is filled: the fast path of a load, and the way to the initialiser. Where that fails, `failed`
+/// is called with its code in a cold block, which it ends.
+pub(super) fn load(
+    b: &mut FunctionBuilder<'_>,
+    handle: Handle,
+    failed: impl FnOnce(&mut FunctionBuilder<'_>, Value),
+) -> Value {
+    let cell = b.data_addr(handle.cell, 0);
+    let first = b.load_acquire(cell);
+    let (go_on, empty) = (b.block(), b.cold_block());
+    let function = b.block_param(go_on, Type::Ptr);
+    let filled = b.icmp_imm(IntCC::Ne, first, 0);
+    b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
+    b.switch_to(empty);
+    let initialiser = b.func_addr(handle.initialiser);
+    let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
+    let (done, refused) = (b.cold_block(), b.cold_block());
+    if let Some(code) = b.call(init, &[cell, initialiser]) {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, done, refused, Hint::Likely);
+        b.switch_to(refused);
+        failed(b, code);
+    }
+    b.switch_to(done);
+    let filled = b.load_acquire(cell);
+    b.jump(go_on, &[filled]);
+    b.switch_to(go_on);
+    function
+}
+
+/// The pointer of a state, once it is fetched for `caller`, a C string. Where it can't be, `failed` is called with the code in a cold block,
+/// which it ends.
+pub(super) fn load_state(
+    b: &mut FunctionBuilder<'_>,
+    state: State,
+    caller: impl FnOnce(&mut FunctionBuilder<'_>) -> Value,
+    failed: impl FnOnce(&mut FunctionBuilder<'_>, Value),
+) -> Value {
+    let cell = b.data_addr(state.cell, 0);
+    let first = b.load_acquire(cell);
+    let (go_on, empty, done, refused) = (b.block(), b.cold_block(), b.cold_block(), b.cold_block());
+    let pointer = b.block_param(go_on, Type::Ptr);
+    let filled = b.icmp_imm(IntCC::Ne, first, 0);
+    b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
+    b.switch_to(empty);
+    let caller = caller(b);
+    if let Some(code) = b.call(state.fetch, &[caller]) {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch(fine, done, refused, Hint::Likely);
+        b.switch_to(refused);
+        failed(b, code);
+    }
+    b.switch_to(done);
+    let filled = b.load_acquire(cell);
+    b.jump(go_on, &[filled]);
+    b.switch_to(go_on);
+    pointer
+}
