@@ -3,6 +3,7 @@
 mod byte_order;
 mod command;
 mod compiler;
+mod debugging;
 mod difference;
 mod hosts;
 mod layers;
