@@ -203,7 +203,7 @@ pub(super) mod tests {
 
     /// Code without functions.
     pub(in crate::engine) fn empty(keep_alive: Vec<KeepAlive>) -> Arc<Code> {
-        Arc::new(Code::new(Symbols::default(), (0, 0), Box::new(Nowhere), keep_alive))
+        Arc::new(Code::new(Symbols::default(), (0, 0), Box::new(Nowhere), Told::default(), keep_alive))
     }
 
     struct Counts(Arc<AtomicUsize>);
