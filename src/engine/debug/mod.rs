@@ -86,9 +86,10 @@ impl Debugging {
 /// Who is to be told of a module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Debuggers and backtraces.
+    /// Debuggers.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(super) info: bool,
-    /// The unwinder.
+    /// The unwinder, and backtraces.
     pub(super) frames: bool,
     pub(super) perf: Option<Perf>,
 }
@@ -108,6 +109,7 @@ pub(super) struct Described {
     pub(super) address: usize,
     pub(super) size: usize,
     /// The source location that comes first in it.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(super) first: Option<LocationRef>,
     /// Its lines, in the order of addresses.
     pub(super) lines: Vec<Lines>,
