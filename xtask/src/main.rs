@@ -4,6 +4,7 @@ mod byte_order;
 mod calls_cost;
 mod command;
 mod compiler;
+mod debugging;
 mod difference;
 mod hosts;
 mod layers;
