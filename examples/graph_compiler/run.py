@@ -4,6 +4,7 @@ MODEL is the library, and ALONE the same without the module that it imports. KIN
 module, and an allocator of tensors, such as PyTorch has one.
 """
 
+import os
 import sys
 import traceback
 
@@ -11,6 +12,7 @@ import numpy as np
 import tvm_ffi
 
 
+@tvm_ffi.error.register_error
 class Refused(Exception):
     """An exception of this program."""
 
@@ -39,6 +41,14 @@ def fails(label, function, *args):
         return error
 
 
+def lines_of_python(error):
+    """The traceback without the frames of native code."""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.endswith(".py"):
+            name = os.path.basename(frame.filename)
+            print(f'  File "{name}", line {frame.lineno}, in {frame.name}\n    {frame.line}')
+
+
 kind = tvm_ffi.load_module(sys.argv[3])
 kind.use_malloc()
 forward = tvm_ffi.load_module(sys.argv[1]).forward
@@ -51,9 +61,6 @@ tvm_ffi.register_global_func("host.clip", clip)
 y = np.from_dlpack(forward(x, w, bias))
 print("as NumPy computes it:", np.allclose(y, expected(x, w, bias)))
 fails("no module", tvm_ffi.load_module(sys.argv[2]).forward, x, w, bias)
+lines_of_python(fails("an exception of the callback", forward, x, w, bias * np.float32("nan")))
 error = fails("its own exception", forward, x, w, bias * np.float32("inf"))
 print("of its own class:", type(error) is Refused)
-try:
-    forward(x, w, bias * np.float32("nan"))
-except ValueError:
-    traceback.print_exc(file=sys.stdout)
