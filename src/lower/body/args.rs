@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::expr::Scope;
+use super::scope::Scope;
 use crate::ir::Value;
 use crate::spec::{ParamType, ScalarType, Signature, TensorType};
 

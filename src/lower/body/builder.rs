@@ -5,8 +5,9 @@ use std::fmt;
 
 use super::arena::Arena;
 use super::args::{Arg, Args};
-use super::expr::{Expr, Operand, Ops, Scope};
+use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
+use super::scope::Scope;
 use super::tensor::TensorRef;
 use crate::ir::{SourceLocation, Value};
 use crate::lower::error::BodyMistake;

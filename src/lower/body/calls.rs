@@ -5,10 +5,11 @@ use std::ops::Deref;
 
 use super::args::{Arg, Args};
 use super::builder::Body;
-use super::expr::{Expr, Operand, Ops, Scope};
+use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::pack;
 use super::param::ParamRef;
+use super::scope::Scope;
 use super::tensor::TensorRef;
 use crate::ir::Value;
 use crate::lower::symbol_call::KnownArg;

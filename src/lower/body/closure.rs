@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::args::Args;
 use super::builder::Body;
 use super::calls::{CallArg, KnownOwned, Owned};
-use super::exits::Held;
 use super::expr::Ops;
 use super::function::{BodyLowerer, Closure, Extra};
+use super::held::Held;
 use super::pack::{self, Packed};
 use super::param::ParamRef;
 use crate::ir::{IntCC, Linkage, MemFlags, Type, Value};
@@ -130,7 +130,7 @@ impl BodyLowerer<'_> {
         store_any(&mut self.b, any, TypeIndex::FUNCTION, function);
     }
 
-    fn captured_value(&mut self, index: usize, scope: super::expr::Scope) -> Result<Args, String> {
+    fn captured_value(&mut self, index: usize, scope: super::scope::Scope) -> Result<Args, String> {
         let Some(ty) = self.captured.get(index) else {
             return Err(format!("the function has captured {} values", self.captured.len()));
         };

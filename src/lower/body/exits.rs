@@ -4,89 +4,16 @@
 //! for errors, which takes the code, and one for returning. Such a block releases its entry and goes on to the block of the entry below.
 //! An error ends at the innermost handler, or in a return of its code.
 
-use std::collections::HashMap;
-
 use super::function::BodyLowerer;
+use super::held::{ENVIRONMENT_ERROR, Entry, Held};
 use crate::ir::{
-    BinaryOp, Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, LocationRef, MemFlags, Module,
-    Type, Value,
+    BinaryOp, Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
 };
 use crate::lower::abi::error::{APPEND, BACKTRACE, UPDATE_BACKTRACE};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::{capi, ffi_call};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
-
-/// A thing that a body has to give up when it leaves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Held {
-    /// The value at an address of the frame, a `TVMFFIAny`; it is None once it has been moved elsewhere.
-    Value(Value),
-    /// A call that is counted in a cell.
-    Depth(DataRef),
-    /// The handler of a `try`, which takes the code of an error.
-    Handler(Block),
-}
-
-/// An entry of the stack, with the blocks that begin at it.
-struct Entry {
-    held: Held,
-    on_error: Option<Block>,
-    on_return: Option<Block>,
-}
-
-/// The ways out of one body.
-#[derive(Default)]
-pub(super) struct Exits {
-    stack: Vec<Entry>,
-    /// The blocks that extend the backtrace by a location, and go on at a block (or return).
-    traced: HashMap<(Option<Block>, LocationRef), Block>,
-    /// The loops that are being written, each inside of the one before.
-    loops: Vec<LoopExit>,
-}
-
-/// The way out of a loop.
-#[derive(Clone, Copy)]
-pub(super) struct LoopExit {
-    /// The block behind the loop.
-    pub done: Block,
-    /// How many entries the stack has outside of the loop.
-    pub depth: usize,
-}
-
-/// The code that says that the environment, such as Python, has an error set already (tvm/ffi/c_api.h).
-pub(super) const ENVIRONMENT_ERROR: i64 = -2;
-
-impl Exits {
-    /// How many things are held.
-    pub(super) fn depth(&self) -> usize {
-        self.stack.len()
-    }
-
-    pub(super) fn enter_loop(&mut self, done: Block) {
-        let depth = self.depth();
-        self.loops.push(LoopExit { done, depth });
-    }
-
-    pub(super) fn leave_loop(&mut self) {
-        self.loops.pop();
-    }
-
-    /// Holds the thing that was held last no longer: it has turned out to own nothing.
-    pub(super) fn forget(&mut self) {
-        self.stack.pop();
-    }
-
-    /// How many loops are being written.
-    pub(super) fn loops(&self) -> usize {
-        self.loops.len()
-    }
-
-    /// The innermost loop.
-    pub(super) fn innermost_loop(&self) -> Option<LoopExit> {
-        self.loops.last().copied()
-    }
-}
 
 impl BodyLowerer<'_> {
     /// Holds a thing until the block of the text that is being written ends.

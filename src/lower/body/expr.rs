@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::arena::Arena;
 use super::function::{BodyLowerer, Failure};
+use super::scope::Scope;
 use super::types::ir_type;
 use crate::ir;
 use crate::ir::{BinaryOp, ConvertOp, FloatCC, IntCC, UnaryOp, Value};
@@ -25,15 +26,6 @@ pub struct Expr<'b> {
     pub(super) value: Value,
     ty: ScalarType,
     scope: Scope,
-}
-
-/// The number of a block of the body's own text: the whole body, the inside of a loop or of a conditional.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Scope(pub u32);
-
-impl Scope {
-    /// The whole body, with what is known from its beginning.
-    pub(super) const BODY: Scope = Scope(0);
 }
 
 /// What an [`Expr`] needs of its body, free of the body's own lifetime.

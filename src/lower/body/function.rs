@@ -21,8 +21,8 @@ use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, 
 
 use super::Body;
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
-use super::exits::Exits;
-use super::expr::Scope;
+use super::held::Exits;
+use super::scope::Scope;
 
 /// An error that a body raises: a template of the table and the values that it prints.
 pub(super) struct Failure {

@@ -3,10 +3,11 @@
 use super::args::{Args, Origin};
 use super::calls::{ArgKind, Call, CallArg, CallResult, Callee, KnownOwned, Owned, Target, placeholder};
 use super::control::unreachable;
-use super::exits::Held;
-use super::expr::{Operand, Ops, Scope};
+use super::expr::{Operand, Ops};
 use super::function::{BodyLowerer, Extra, Failure, FlatValues};
+use super::held::Held;
 use super::param::ParamRef;
+use super::scope::Scope;
 use super::views;
 use crate::ir::{BinaryOp, DataRef, FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::fields::{before_zeros, dtype_word, pair};

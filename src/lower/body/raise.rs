@@ -3,9 +3,9 @@
 use super::builder::Body;
 use super::calls::{ArgKind, CallArg, CallArgs};
 use super::control::unreachable;
-use super::exits::Held;
 use super::expr::{Operand, Ops};
 use super::function::{BodyLowerer, Failure};
+use super::held::Held;
 use super::pack;
 use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{CELL_DATA, PAYLOAD, TYPE_INDEX};

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::args::TensorVars;
-use super::expr::{Expr, Operand, Ops, Scope};
+use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
+use super::scope::Scope;
 use super::types::memory_type;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::spec::ScalarType;

@@ -195,7 +195,7 @@ impl BodyLowerer<'_> {
         let flat = self.dl_tensor(null, None, &[span], None, dtype, device);
         let object = self.call_for_tensor(capi::ENV_TENSOR_ALLOC, &[flat], memory);
         let depth = self.exits.depth();
-        self.hold(super::exits::Held::Value(memory));
+        self.hold(super::held::Held::Value(memory));
         let descriptor = self.b.ptr_add_imm(object, i64::from(HEADER));
         let data = self.b.load(Type::Ptr, descriptor, DATA, MemFlags::ALIGNED);
         let offset = self.b.load(Type::I64, descriptor, BYTE_OFFSET, MemFlags::ALIGNED);
