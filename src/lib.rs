@@ -101,10 +101,10 @@ pub mod spec;
 pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{Engine, EngineBuilder, Perf};
 pub use lower::{
-    Body, BodyMistake, Convention, Expr, Kernel, KernelReturn, LowerError, Operand, ParamRef, TensorRef, c_header,
-    c_prototype, metadata, type_schema,
+    Body, BodyMistake, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention, Expr, Kernel, KernelReturn,
+    LowerError, OnDevice, Operand, Owned, ParamRef, TensorRef, Variable, c_header, c_prototype, metadata, type_schema,
 };
 pub use names::UnknownName;
 pub use spec::{

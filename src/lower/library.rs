@@ -6,13 +6,14 @@ use std::mem::offset_of;
 use super::at_exit::register_destructors;
 use super::capi;
 use super::error::LowerError;
+use super::ffi_call;
 use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
 use super::module::{Lowering, RuntimeHelpers};
 use super::unit::Unit;
 use crate::ir::{
-    AbiParam, BinaryOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
-    Module, Type,
+    AbiParam, BinaryOp, Data, DataKind, DataRef, FuncDecl, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage,
+    MemFlags, Module, Type,
 };
 use crate::spec::Signature;
 use target_lexicon::Endianness;
@@ -105,10 +106,16 @@ impl LibraryLowering {
         let symbol = self.lowering.unit.symbol(signature);
         let (metadata_symbol, doc_symbol) = (format!("{prefix}{METADATA}{name}"), format!("{prefix}{DOC}{name}"));
         let full = format!("{prefix}{name}");
-        let taken = |symbol: &&String| {
-            let known = self.lowering.unit.module.function_named(symbol);
+        let taken = |taken: &&String| {
+            let known = self.lowering.unit.module.function_named(taken);
+            // a body before this function may call it by its symbol
+            let calls = |known: &FuncDecl| {
+                **taken == symbol
+                    && known.linkage == Linkage::Import
+                    && known.signature == ffi_call::safe_call_signature()
+            };
             // Another wrapper of that name is for `Lowering::add` to report.
-            known.is_some_and(|(_, known)| known.linkage != Linkage::Export)
+            known.is_some_and(|(_, known)| known.linkage != Linkage::Export && !calls(known))
         };
         let reserved = RESERVED.iter().any(|reserved| full.starts_with(reserved)).then_some(&symbol);
         if let Some(symbol) = reserved.or([&symbol, &metadata_symbol, &doc_symbol].into_iter().find(taken)) {

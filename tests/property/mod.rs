@@ -165,7 +165,7 @@ fn check(
     counts: &Counts,
 ) -> Result<(), TestCaseError> {
     let call = plan.call(signature);
-    let predicted = model::predict(signature, &call).filter(|predicted| {
+    let predicted = model::predict(signature, &call, Convention::Flat).filter(|predicted| {
         // a body is told that elements are there
         behind != Behind::Echo || matches!(predicted, Prediction::Refused(_)) || calls::elements_are_there(&call)
     });

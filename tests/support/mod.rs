@@ -13,6 +13,7 @@ pub mod names;
 pub mod recorder;
 pub mod recording;
 pub mod show;
+pub mod states;
 pub mod streams;
 pub mod value;
 pub mod written;

@@ -38,6 +38,7 @@ pub(super) mod error {
     use tvm_ffi_runtime::abi::TVMFFIErrorCell;
 
     pub const KIND: i32 = HEADER + offset_of!(TVMFFIErrorCell, kind) as i32;
+    pub const BACKTRACE: i32 = HEADER + offset_of!(TVMFFIErrorCell, backtrace) as i32;
     pub const UPDATE_BACKTRACE: i32 = HEADER + offset_of!(TVMFFIErrorCell, update_backtrace) as i32;
     pub const CAUSE_CHAIN: i32 = HEADER + offset_of!(TVMFFIErrorCell, cause_chain) as i32;
     /// `kTVMFFIBacktraceUpdateModeAppend` of tvm/ffi/c_api.h.
@@ -89,7 +90,7 @@ pub(super) fn store_none(b: &mut FunctionBuilder<'_>, to: Value) {
 }
 
 /// Writes a type index with its padding.
-fn store_index(b: &mut FunctionBuilder<'_>, to: Value, index: TypeIndex) {
+pub(super) fn store_index(b: &mut FunctionBuilder<'_>, to: Value, index: TypeIndex) {
     let order = b.module().endianness;
     let index = b.i64(pair(order, index.0 as u32, 0));
     b.store(index, to, TYPE_INDEX, MemFlags::ALIGNED);

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 
 use super::function::BodyLowerer;
 use crate::ir::{
-    Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, LocationRef, MemFlags, Type, Value,
+    BinaryOp, Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, LocationRef, MemFlags, Module,
+    Type, Value,
 };
-use crate::lower::abi::error::{APPEND, UPDATE_BACKTRACE};
+use crate::lower::abi::error::{APPEND, BACKTRACE, UPDATE_BACKTRACE};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
 use crate::lower::{capi, ffi_call};
 use std::mem::offset_of;
@@ -71,6 +72,11 @@ impl Exits {
         self.loops.pop();
     }
 
+    /// Holds the thing that was held last no longer: it has turned out to own nothing.
+    pub(super) fn forget(&mut self) {
+        self.stack.pop();
+    }
+
     /// How many loops are being written.
     pub(super) fn loops(&self) -> usize {
         self.loops.len()
@@ -99,13 +105,13 @@ impl BodyLowerer<'_> {
         let held: Vec<Held> =
             self.exits.stack[depth.min(self.exits.stack.len())..].iter().map(|entry| entry.held).collect();
         for held in held.into_iter().rev() {
-            self.release(held);
+            self.release(held, false);
         }
     }
 
-    fn release(&mut self, held: Held) {
+    fn release(&mut self, held: Held, on_error: bool) {
         match held {
-            Held::Value(any) => release_any(&mut self.b, any),
+            Held::Value(any) => release_any(&mut self.b, any, on_error),
             Held::Depth(cell) => {
                 let cell = self.b.data_addr(cell, 0);
                 let less = self.b.i64(-1);
@@ -137,10 +143,14 @@ impl BodyLowerer<'_> {
                 let at = &l.b.module().locations[location];
                 format!("  File \"{}\", line {}, in {}\n", at.file, at.line, at.function)
             };
-            let offset = l.pool.constants.text(&text);
-            let address = l.b.data_addr(l.pool.data, offset);
-            let size = l.b.i64(text.bytes().filter(|byte| *byte != 0).count() as i64);
-            l.b.call(traced, &[address, size, code]);
+            let mut args = Vec::with_capacity(5);
+            for text in [text, format!(", in {}\n", l.wrapper)] {
+                let offset = l.pool.constants.text(&text);
+                args.push(l.b.data_addr(l.pool.data, offset));
+                args.push(l.b.i64(text.len() as i64));
+            }
+            args.push(code);
+            l.b.call(traced, &args);
             match untraced {
                 Some(next) => l.b.jump(next, &[code]),
                 None => l.b.ret(Some(code)),
@@ -175,7 +185,7 @@ impl BodyLowerer<'_> {
         let below = self.on_error(depth - 1);
         let (block, _) = self.aside(|l, code| {
             l.b.set_location(None);
-            l.release(held);
+            l.release(held, true);
             match below {
                 Some(below) => l.b.jump(below, &[code]),
                 None => l.b.ret(Some(code)),
@@ -208,7 +218,7 @@ impl BodyLowerer<'_> {
         let block = self.b.block();
         self.b.switch_to(block);
         self.b.set_location(None);
-        self.release(held);
+        self.release(held, false);
         match below {
             Some(below) => self.b.jump(below, &[]),
             None => crate::lower::abi::succeed(&mut self.b),
@@ -230,16 +240,17 @@ impl BodyLowerer<'_> {
     }
 }
 
-/// Gives up the reference that a `TVMFFIAny` has, if it is an object's.
-pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value) {
+/// Gives up the reference that a `TVMFFIAny` has, if it is an object's; `on_error` says that this is a way that is hardly ever taken.
+pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value, on_error: bool) {
+    let block = |b: &mut FunctionBuilder<'_>| if on_error { b.cold_block() } else { b.block() };
     let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
     let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-    let (yes, no) = (b.block(), b.block());
+    let (yes, no) = (block(b), block(b));
     b.branch(is_object, yes, no, Hint::None);
     b.switch_to(yes);
     let object = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
     // a callee that took the object has left NULL
-    let release = b.block();
+    let release = block(b);
     let there = b.icmp_imm(IntCC::Ne, object, 0);
     b.branch(there, release, no, Hint::Likely);
     b.switch_to(release);
@@ -248,19 +259,23 @@ pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value) {
     b.switch_to(no);
 }
 
-/// `void trace(const char* text, int64_t size, int32_t code)`: appends a text to the backtrace of the raised error, if there is one and the
-/// code isn't that of an error of the environment.
+/// `void trace(const char* text, int64_t size, const char* wrapper, int64_t wrapper_size, int32_t code)`: appends a text to the backtrace of the
+/// raised error, if there is one and the code isn't that of an error of the environment.
+///
+/// A runtime that has walked the stack may have the line from debug information already. The wrapper's frame tells that the stack was walked so far;
+/// without it, an equal line is that of another call.
 fn tracer(b: &mut FunctionBuilder<'_>) -> FuncRef {
     const NAME: &str = "__tvm_ffi_codegen_trace";
     let module = b.module();
     if let Some((known, _)) = module.function_named(NAME) {
         return known;
     }
-    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::I32], None);
+    let holds = holds_text(module);
+    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr, Type::I64, Type::I32], None);
     let func = module.declare(NAME, sig, Linkage::Local);
     module.functions[func].cold = true;
     let mut b = FunctionBuilder::new(module, func);
-    let (text, size, code) = (b.param(0), b.param(1), b.param(2));
+    let [text, size, wrapper, wrapper_size, code] = [0, 1, 2, 3, 4].map(|i| b.param(i));
     let (take, look, done) = (b.block(), b.block(), b.block());
     let environments = b.icmp_imm(IntCC::Eq, code, ENVIRONMENT_ERROR);
     b.branch(environments, done, take, Hint::None);
@@ -270,9 +285,21 @@ fn tracer(b: &mut FunctionBuilder<'_>) -> FuncRef {
     b.branch(there, look, done, Hint::None);
     b.switch_to(look);
     let update = b.load(Type::Ptr, error, UPDATE_BACKTRACE, MemFlags::ALIGNED);
-    let (append, back) = (b.block(), b.block());
+    let (walked, append, back) = (b.block(), b.block(), b.block());
     let can = b.icmp_imm(IntCC::Ne, update, 0);
-    b.branch(can, append, back, Hint::None);
+    b.branch(can, walked, back, Hint::None);
+    b.switch_to(walked);
+    let known = b.load(Type::Ptr, error, BACKTRACE, MemFlags::ALIGNED);
+    let known_size = b.load(Type::I64, error, BACKTRACE + 8, MemFlags::ALIGNED);
+    for (text, size) in [(wrapper, wrapper_size), (text, size)] {
+        if let Some(found) = b.call(holds, &[known, known_size, text, size]) {
+            let next = b.block();
+            let found = b.icmp_imm(IntCC::Ne, found, 0);
+            b.branch(found, next, append, Hint::None);
+            b.switch_to(next);
+        }
+    }
+    b.jump(back, &[]);
     b.switch_to(append);
     let array = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
     let array = b.stack_addr(array);
@@ -287,6 +314,46 @@ fn tracer(b: &mut FunctionBuilder<'_>) -> FuncRef {
     b.jump(done, &[]);
     b.switch_to(done);
     b.ret(None);
+    b.finish()
+}
+
+/// `int32_t holds_text(const char* all, int64_t all_size, const char* text, int64_t size)`: 1 where the text stands somewhere in the other.
+fn holds_text(module: &mut Module) -> FuncRef {
+    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr, Type::I64], Some(Type::I32));
+    let func = module.declare("__tvm_ffi_codegen_holds_text", sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let [all, all_size, text, size] = [0, 1, 2, 3].map(|i| b.param(i));
+    let (place, inside, compare, further, next) = (b.block(), b.block(), b.block(), b.block(), b.block());
+    let (found, missing) = (b.block(), b.block());
+    let start = b.block_param(place, Type::I64);
+    let at = b.block_param(inside, Type::I64);
+    let zero = b.i64(0);
+    b.jump(place, &[zero]);
+    b.switch_to(place);
+    let end = b.binary(BinaryOp::Add, start, size);
+    let room = b.icmp(IntCC::SLe, end, all_size);
+    b.branch_with(room, (inside, &[zero]), (missing, &[]), Hint::None);
+    b.switch_to(inside);
+    let more = b.icmp(IntCC::SLt, at, size);
+    b.branch(more, compare, found, Hint::None);
+    b.switch_to(compare);
+    let here = b.binary(BinaryOp::Add, start, at);
+    let (here, there) = (b.ptr_add(all, here), b.ptr_add(text, at));
+    let (here, there) = (b.load(Type::I8, here, 0, MemFlags::ALIGNED), b.load(Type::I8, there, 0, MemFlags::ALIGNED));
+    let same = b.icmp(IntCC::Eq, here, there);
+    b.branch(same, further, next, Hint::None);
+    b.switch_to(further);
+    let at = b.binary_imm(BinaryOp::Add, at, 1);
+    b.jump(inside, &[at]);
+    b.switch_to(next);
+    let start = b.binary_imm(BinaryOp::Add, start, 1);
+    b.jump(place, &[start]);
+    for (block, result) in [(found, 1), (missing, 0)] {
+        b.switch_to(block);
+        let result = b.iconst(Type::I32, result);
+        b.ret(Some(result));
+    }
     b.finish()
 }
 
