@@ -5,10 +5,12 @@ use std::ffi::c_void;
 use std::sync::LazyLock;
 
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TypeIndex};
-use tvm_ffi_codegen::runtime::capi::TVMFFIObjectDecRef;
+use tvm_ffi_codegen::runtime::capi::{TVMFFIFunctionCall, TVMFFIObjectDecRef};
 use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::runtime::registry::{get_global, set_global};
 use tvm_ffi_codegen::runtime::{Any, Array, Dict, Error, Function, List, Map, Module, Shape, Str, Tensor};
+
+use crate::support::recording::note;
 
 /// Registers them as global functions, once.
 pub fn register() {
@@ -30,7 +32,6 @@ pub fn register() {
         made("calls.dict", || Dict::try_from_entries([("a", 1)]).unwrap().into());
         made("calls.module", || Module::new("calls", []).into());
         add("calls.echo", Function::from_packed(|args| args[0].to_owned()));
-        add("calls.apply", Function::from_packed(|args| args[0].cast::<Function>()?.call_packed(&args[1..])));
         add(
             "calls.get",
             Function::from_packed(|args| {
@@ -42,6 +43,7 @@ pub fn register() {
         // SAFETY: the functions follow the convention.
         unsafe {
             add("calls.take", Function::from_extern_c(std::ptr::null_mut(), take, None));
+            add("calls.apply", Function::from_extern_c(std::ptr::null_mut(), apply, None));
             add("calls.silent", Function::from_extern_c(std::ptr::null_mut(), silent, None));
             add("calls.code", Function::from_extern_c(std::ptr::null_mut(), code, None));
         }
@@ -60,8 +62,11 @@ pub fn module() -> Module {
     Module::new("calls", [("echo".to_owned(), echo), ("fail".to_owned(), fail)])
 }
 
-/// The addresses of functions that bodies call by their symbols.
-pub const SYMBOLS: &[(&str, fn() -> *const u8)] = &[("__tvm_ffi_calls_take", || take as *const u8)];
+/// A symbol with its address.
+type Symbol = (&'static str, fn() -> *const u8);
+
+/// Functions that bodies call by their symbols.
+pub const SYMBOLS: &[Symbol] = &[("__tvm_ffi_calls_take", || take as *const u8)];
 
 /// Takes every object that it gets by an rvalue reference, and returns how many there were.
 unsafe extern "C" fn take(_: *mut c_void, args: *const TVMFFIAny, count: i32, result: *mut TVMFFIAny) -> i32 {
@@ -77,6 +82,7 @@ unsafe extern "C" fn take(_: *mut c_void, args: *const TVMFFIAny, count: i32, re
             }
         }
     }
+    note(|| format!("{taken} taken"));
     // SAFETY: a result takes a value.
     unsafe { result.write(Any::from(taken).into_raw()) };
     0
@@ -90,6 +96,12 @@ thread_local! {
 /// Takes the error that `calls.code` has raised.
 pub fn take_raised_by_code() -> Option<Error> {
     RAISED.take()
+}
+
+/// (f: Function, ...), which it calls with the rest
+unsafe extern "C" fn apply(_: *mut c_void, args: *const TVMFFIAny, count: i32, result: *mut TVMFFIAny) -> i32 {
+    // SAFETY: there are so many arguments, the first of which is a function.
+    unsafe { TVMFFIFunctionCall(args.read().ptr(), args.add(1).cast_mut(), count - 1, result) }
 }
 
 /// (code: int64), which it returns

@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tvm_ffi_codegen::runtime::abi::{TVMFFIByteArray, TVMFFIObjectHandle, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::capi::TVMFFIFunctionGetGlobal;
 use tvm_ffi_codegen::runtime::registry::{remove_global, set_global};
 use tvm_ffi_codegen::runtime::{Any, Function, capi};
@@ -13,13 +14,16 @@ use crate::support::sig;
 const THREADS: usize = 8;
 const ROUNDS: i64 = 200;
 
+const BACKENDS: &[Backend] = &[
+    Backend::Cranelift,
+    #[cfg(feature = "_llvm")]
+    Backend::Llvm,
+];
+
 /// The look-ups of this test's names.
 static LOOK_UPS: AtomicUsize = AtomicUsize::new(0);
 
-unsafe extern "C" fn counted_get_global(
-    name: *const tvm_ffi_codegen::runtime::abi::TVMFFIByteArray,
-    out: *mut *mut std::ffi::c_void,
-) -> i32 {
+unsafe extern "C" fn counted_get_global(name: *const TVMFFIByteArray, out: *mut TVMFFIObjectHandle) -> i32 {
     // SAFETY: as the caller promises.
     unsafe {
         if (*name).as_slice().starts_with(b"calls.threads.") {
@@ -49,12 +53,7 @@ fn each_function_is_looked_up_once() {
         let n = (0..CALLEES).fold(b.arg("n"), |n, i| b.call_global(&name(i), (n,)).returns(ScalarType::Int64).value());
         b.ret(n);
     });
-    for backend in [
-        #[cfg(feature = "cranelift")]
-        Backend::Cranelift,
-        #[cfg(feature = "_llvm")]
-        Backend::Llvm,
-    ] {
+    for &backend in BACKENDS {
         let builder = Engine::builder().backend(backend);
         // SAFETY: the functions are the bundled runtime's, with the same prototypes.
         let engine = unsafe { builder.foreign_runtime(symbols.iter().copied()) }.build().unwrap();
@@ -63,7 +62,10 @@ fn each_function_is_looked_up_once() {
         unsafe { code.run_destructors_on_drop() };
         let address = code.function(&signature.symbol()).unwrap();
         // SAFETY: that is the type of every wrapper, and the code outlives the function.
-        let function = unsafe { Function::from_extern_c(std::ptr::null_mut(), std::mem::transmute(address), None) };
+        let function = unsafe {
+            let safe_call = std::mem::transmute::<*const u8, TVMFFISafeCallType>(address);
+            Function::from_extern_c(std::ptr::null_mut(), safe_call, None)
+        };
         LOOK_UPS.store(0, Ordering::Relaxed);
         let all_at_once = Barrier::new(THREADS);
         std::thread::scope(|scope| {

@@ -119,13 +119,6 @@ pub struct Reply {
     pub error: Option<Error>,
 }
 
-impl Reply {
-    /// The error of a call that fails.
-    pub fn failure(self) -> Error {
-        self.error.unwrap_or_else(|| panic!("no error, code {:?}", self.code))
-    }
-}
-
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.code {
@@ -195,9 +188,10 @@ impl Loaded<'_> {
     pub fn unload(&mut self) {
         for name in self.destructors.iter().rev() {
             match &mut self.how {
-                // SAFETY: a destructor may be called when nothing else runs.
                 How::Interpreted(interpreter) => {
-                    drop(unsafe { interpreter.run(name, &[]) }.unwrap_or_else(|e| panic!("{e}")))
+                    // SAFETY: a destructor may be called when nothing else runs.
+                    let run = unsafe { interpreter.run(name, &[]) };
+                    assert_eq!(run, Ok(None), "{name}");
                 }
                 How::Native(code) => {
                     let address = code.function(name).unwrap_or_else(|| panic!("no {name}"));

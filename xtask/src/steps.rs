@@ -49,7 +49,7 @@ pub const TEST: &[Step] = &[
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX, GDB], run: llvm },
     Step {
         name: "property",
-        about: "30,000 random calls on the interpreter, Cranelift and LLVM",
+        about: "30,000 random calls and 200 random call graphs on the interpreter, Cranelift and LLVM",
         needs: &[LLVM_22, CXX],
         run: property,
     },
@@ -164,7 +164,7 @@ pub const SOAK: &[Step] = &[
     },
     Step {
         name: "property",
-        about: "100,000 random calls on the interpreter, Cranelift and LLVM",
+        about: "100,000 random calls and 10,000 random call graphs on the interpreter, Cranelift and LLVM",
         needs: &[LLVM_22, CXX],
         run: soak_property,
     },

@@ -185,7 +185,7 @@ unsafe fn elements(tensor: &DLTensor) -> String {
     let shape = numbers(tensor.shape);
     let count: i64 = shape.iter().product();
     let readable =
-        tensor.device.device_type == DLDeviceType::CPU && !tensor.data.is_null() && tensor.dtype.bits % 8 == 0;
+        tensor.device.device_type == DLDeviceType::CPU && !tensor.data.is_null() && tensor.dtype.bits.is_multiple_of(8);
     if !readable || count > MOST_ELEMENTS {
         return String::new();
     }

@@ -71,9 +71,11 @@ impl Trace {
             match change {
                 Change::Got(number) => held.push(number),
                 Change::Kept(number) => kept.push(number),
-                Change::Released(number) if held.last() == Some(&number) => drop(held.pop()),
+                Change::Released(number) if held.last() == Some(&number) => held.truncate(held.len() - 1),
                 Change::Released(number) => match kept.iter().position(|kept| *kept == number) {
-                    Some(at) if held.is_empty() => drop(kept.remove(at)),
+                    Some(at) if held.is_empty() => {
+                        kept.remove(at);
+                    }
                     _ => return Err(format!("#{number} is released while {held:?} are held and {kept:?} kept")),
                 },
             }
@@ -139,11 +141,6 @@ pub fn failing<T>(at: usize, run: impl FnOnce() -> T) -> (T, Trace) {
 /// The same, with another code.
 pub fn failing_with<T>(at: usize, code: c_int, run: impl FnOnce() -> T) -> (T, Trace) {
     recording(Some(Fault { at, code }), run)
-}
-
-/// The number of fallible calls that generated code makes meanwhile.
-pub fn count(run: impl FnOnce()) -> usize {
-    record(run).1.fallible
 }
 
 /// Ends the recording, also where it unwinds.
