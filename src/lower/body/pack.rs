@@ -3,6 +3,7 @@
 use super::args::{Args, Origin};
 use super::calls::{ArgKind, Call, CallArg, CallResult, Callee, KnownOwned, Owned, Target, placeholder};
 use super::control::unreachable;
+use super::exits::take_raised;
 use super::expr::{Operand, Ops};
 use super::function::{BodyLowerer, Extra, Failure, FlatValues};
 use super::held::Held;
@@ -10,6 +11,7 @@ use super::param::ParamRef;
 use super::scope::Scope;
 use super::views;
 use crate::ir::{BinaryOp, DataRef, FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
+use crate::lower::abi::error::{KIND, MESSAGE};
 use crate::lower::abi::fields::{before_zeros, dtype_word, pair};
 use crate::lower::abi::{
     ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, store_any, store_none, store_result,
@@ -38,21 +40,6 @@ pub(super) enum Packed {
     Copy(Value),
     /// The owned value at this address, which the callee may take.
     Moved(Value),
-}
-
-/// A new owned value, None at first, which is held from now on.
-pub(super) fn new_owned<'b>(body: &'b dyn Ops, known: KnownOwned<'b>) -> Owned<'b> {
-    let any = body.value(|l| {
-        let any = l.any_slot();
-        l.hold(Held::Value(any));
-        any
-    });
-    Owned { body, any, scope: body.scope(), known, loops: Owned::VARIABLE }
-}
-
-impl Owned<'_> {
-    /// In place of a number of loops: the value is a variable's, and may be moved out of it any number of times.
-    pub(super) const VARIABLE: usize = usize::MAX;
 }
 
 impl BodyLowerer<'_> {
@@ -306,7 +293,47 @@ impl BodyLowerer<'_> {
             self.raise(Failure { template, values: Vec::new() });
             self.b.switch_to(next);
         }
+        if let Looked::Import(name) = looked {
+            self.refuse_import(name, code);
+        }
         self.exit(code);
+    }
+
+    /// Raises an error that names the caller where the look-up of an import has raised one, which names the function alone.
+    fn refuse_import(&mut self, name: &str, code: Value) {
+        let (take, known, next) = (self.b.cold_block(), self.b.cold_block(), self.b.cold_block());
+        let raised = self.b.icmp_imm(IntCC::Eq, code, -1);
+        self.b.branch(raised, take, next, Hint::None);
+        self.b.switch_to(take);
+        let error = take_raised(&mut self.b);
+        let there = self.b.icmp_imm(IntCC::Ne, error, 0);
+        self.b.branch(there, known, next, Hint::None);
+        self.b.switch_to(known);
+        let any = self.any_slot();
+        store_any(&mut self.b, any, TypeIndex::ERROR, error);
+        let depth = self.exits.depth();
+        self.hold(Held::Value(any));
+        // the runtime's strings end with a NUL, which an error's own texts need not
+        let texts = [KIND, MESSAGE].map(|text| {
+            let array = self.b.ptr_add_imm(error, i64::from(text));
+            let copy = self.any_slot();
+            let make = capi::import(self.b.module(), capi::STRING_FROM_BYTE_ARRAY);
+            if let Some(code) = self.b.call(make, &[array, copy]) {
+                self.exit_unless_zero(code);
+            }
+            self.hold(Held::Value(copy));
+            self.c_string(copy)
+        });
+        let text = format!(
+            "the look-up of the function `{name}` of the library's imports, which `{}` calls: ",
+            self.signature
+        );
+        let string = |field| Piece::Value(Directive::String, field);
+        let pieces = [Piece::Text(&text), string(0), Piece::Text(": "), string(1)];
+        let template = self.pool.constants.template("RuntimeError", &pieces);
+        self.raise(Failure { template, values: texts.to_vec() });
+        self.exits.cut(depth);
+        self.b.switch_to(next);
     }
 
     /// A global function that is looked up now; it is held from now on.
