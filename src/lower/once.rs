@@ -323,7 +323,7 @@ fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) 
 }
 
 /// Takes the raised error, if there is one, and releases it.
-fn drop_raised(b: &mut FunctionBuilder<'_>) {
+pub(super) fn drop_raised(b: &mut FunctionBuilder<'_>) {
     let slot = b.slot(size_of::<TVMFFIAny>() as u32, 8);
     let slot = b.stack_addr(slot);
     store_none(b, slot);
