@@ -101,7 +101,7 @@ pub mod spec;
 pub use backend::{Backend, OptLevel};
 pub use engine::EngineError;
 #[cfg(feature = "_engine")]
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{Engine, EngineBuilder, Perf};
 pub use lower::{
     Body, BodyMistake, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention, Expr, Kernel, KernelReturn,
     LowerError, OnDevice, Operand, Owned, ParamRef, TensorRef, Variable, c_header, c_prototype, metadata, type_schema,

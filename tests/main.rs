@@ -3,6 +3,7 @@
 
 mod artifact;
 mod bodies;
+mod calls;
 mod contract;
 mod debug_info;
 mod fixtures;
@@ -10,6 +11,8 @@ mod growth;
 mod in_use;
 mod link;
 #[cfg(target_os = "linux")]
+#[path = "../runtime/tests/live.rs"]
+#[allow(dead_code)] // no test of this crate registers symbols of a system library
 mod live;
 mod lower_errors;
 mod native;

@@ -165,6 +165,35 @@ fn a_stream_is_that_of_a_tensor_on_a_device() {
 }
 
 #[test]
+fn a_state_is_that_of_a_global_function() {
+    let nested = "expected a type that is passed, got EnvState(\"g\"): it stands only for a whole parameter";
+    let name = "expected the name of a global function, without `\"`, got";
+    check_each(&[
+        ("f(s: EnvState(\"\"))", &[&format!("s: {name} \"\"")]),
+        ("f(x: Optional[EnvState(\"g\")])", &[&format!("x: {nested}")]),
+        ("f(x: Tuple[int8, EnvState(\"g\")])", &[&format!("x[1]: {nested}")]),
+        ("f(x: Array[EnvState(\"g\")])", &[&format!("x[...]: {nested}")]),
+        ("f(s: EnvState(\"g\") = 1)", &["s: 1 is no default for EnvState(\"g\")"]),
+        (
+            "f() -> EnvState(\"g\")",
+            &[
+                "result: EnvState(\"g\") can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, \
+               Module, Shape, Object, a container of Any, or Tensor",
+            ],
+        ),
+    ]);
+    let quote = Signature::builder("f").param("s", ParamType::env_state("a\"b")).build().unwrap_err();
+    assert_eq!(mistakes(quote), [format!("s: {name} \"a\\\"b\"")]);
+    let text = "f(a: int8 = 1, s: EnvState(\"my lang.state\"), b: int8 = 2)";
+    let signature: Signature = text.parse().unwrap();
+    assert_eq!((signature.to_string().as_str(), signature.arity()), (text, (0, 2)));
+    assert_eq!(signature.params()[1].ty, ParamType::env_state("my lang.state"));
+    let refused = "f(s: EnvState(g))".parse::<Signature>().unwrap_err().to_string();
+    let expected = "expected the name of a global function in quotes, such as `\"mylang.get_global_state\"`, found `g`";
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
 fn every_symbol_is_determined() {
     let nothing = "nothing says its value: expected a dimension that is it alone, or that can be solved for it";
     let of = |name: &str| format!("{name}: {nothing}");
@@ -421,6 +450,7 @@ fn pieces_of_a_signature_are_read_alone() {
         "Object(\"my.Type\")",
         "Optional[Tuple[str, Array[Map[Any, bytes]]]]",
         "EnvStream",
+        "EnvState(\"mylang.get_global_state\")",
     ]);
     reads::<Convention>(&Convention::ALL.iter().map(|convention| convention.name()).collect::<Vec<_>>());
     reads::<Backend>(&Backend::ALL.iter().map(|backend| backend.name()).collect::<Vec<_>>());

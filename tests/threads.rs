@@ -1,7 +1,11 @@
 //! Several threads at once. The long loop is elsewhere.
 
+use std::ffi::c_void;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tvm_ffi_codegen::Engine;
-use tvm_ffi_codegen::runtime::{Function, Tensor};
+use tvm_ffi_codegen::runtime::{Any, Function, Tensor, registry};
 
 use crate::support::kernels;
 use crate::support::sig;
@@ -62,5 +66,34 @@ fn a_function_may_be_dropped_on_another_thread() {
         let x = Tensor::from_slice(&[1.0, 2.0], &[2]).unwrap();
         let result = std::thread::spawn(move || f.call((&x,)).unwrap().cast::<f64>().unwrap()).join().unwrap();
         assert_eq!(result, 3.0);
+    }
+}
+
+/// However many threads fetch a state at once, and however many pointers the global function gives them.
+#[test]
+fn all_threads_have_one_state() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let give = Function::from_packed(|_| {
+        let pointer: *mut c_void = std::ptr::without_provenance_mut(CALLS.fetch_add(1, Ordering::Relaxed) + 1);
+        // SAFETY: nobody reads the memory there.
+        Ok(unsafe { Any::from_opaque_ptr(pointer) })
+    });
+    registry::set_global("test.state_of_many", give, true).unwrap();
+    let engine = Engine::new().unwrap();
+    for _ in 0..20 {
+        let f = compile(&engine, "f(s: EnvState(\"test.state_of_many\")) -> handle", "state");
+        let start = Barrier::new(8);
+        let call = || {
+            start.wait();
+            f.call(()).unwrap().cast::<*mut c_void>().unwrap().addr()
+        };
+        let states: Vec<usize> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(call)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(states.iter().all(|state| *state == states[0] && *state != 0), "{states:?}");
+        let calls = CALLS.load(Ordering::Relaxed);
+        assert_eq!(f.call(()).unwrap().cast::<*mut c_void>().unwrap().addr(), states[0]);
+        assert_eq!(CALLS.load(Ordering::Relaxed), calls);
     }
 }

@@ -58,6 +58,7 @@ pub mod abi;
 pub mod any;
 pub mod big_int;
 pub mod capi;
+pub mod code_map;
 pub mod container;
 pub mod define;
 pub mod dtype;
@@ -84,6 +85,8 @@ mod equality;
 mod external;
 mod heap;
 mod host;
+#[cfg(not(feature = "external"))]
+mod once;
 mod process;
 #[cfg(not(feature = "external"))]
 mod reflect;

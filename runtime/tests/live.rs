@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tvm_ffi_runtime::object::live_objects;
+use tvm_ffi_runtime::object::{live_objects, live_objects_of_thread};
 use tvm_ffi_runtime::registry::{list_global_names, remove_global};
 use tvm_ffi_runtime::{Any, Function};
 
@@ -69,4 +69,17 @@ fn objects_are_counted() {
     // Other tests make objects at the same time, but not as many.
     let many: Vec<Function> = (0..100_000).map(|_| Function::from_packed(|_| Ok(Any::none()))).collect();
     assert!(live_objects().is_some_and(|live| live >= many.len()));
+}
+
+#[test]
+fn a_thread_counts_the_objects_that_it_has_made() {
+    let Some(before) = live_objects_of_thread() else { return };
+    let made = Function::from_packed(|_| Ok(Any::none()));
+    assert_eq!(live_objects_of_thread(), Some(before + 1));
+    let others = std::thread::spawn(|| Function::from_packed(|_| Ok(Any::none()))).join().unwrap();
+    assert_eq!(live_objects_of_thread(), Some(before + 1));
+    std::thread::spawn(move || drop(made)).join().unwrap();
+    assert_eq!(live_objects_of_thread(), Some(before));
+    drop(others);
+    assert_eq!(live_objects_of_thread(), Some(before));
 }

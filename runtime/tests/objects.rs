@@ -222,3 +222,98 @@ fn handles_are_made_once() {
         assert_eq!(raised(code).kind(), "RuntimeError");
     }
 }
+
+/// Handles whose initialisations need each other.
+static LINKED: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
+
+/// Makes a handle of [`LINKED`], and gives its code.
+fn make_linked(index: usize, init: unsafe extern "C" fn(*mut *mut c_void) -> i32) -> i32 {
+    // SAFETY: all threads use this API only, and the places are never freed.
+    unsafe { TVMFFIHandleInitOnce(LINKED[index].as_ptr().cast(), Some(init)) }
+}
+
+#[test]
+fn a_handle_may_need_another() {
+    unsafe extern "C" fn outer(result: *mut *mut c_void) -> i32 {
+        // SAFETY: the caller passes a writable place.
+        unsafe { result.write(std::ptr::without_provenance_mut(16)) };
+        make_linked(1, init_handle_of_its_own)
+    }
+    assert_eq!(make_linked(0, outer), 0);
+    assert_eq!([&LINKED[0], &LINKED[1]].map(|handle| handle.load(Ordering::SeqCst)), [16, 8]);
+}
+
+unsafe extern "C" fn init_handle_of_its_own(result: *mut *mut c_void) -> i32 {
+    // SAFETY: the caller passes a writable place.
+    unsafe { result.write(std::ptr::without_provenance_mut(8)) };
+    0
+}
+
+#[test]
+fn a_failed_initialisation_is_tried_again() {
+    static TRIES: AtomicUsize = AtomicUsize::new(0);
+    unsafe extern "C" fn third_time(result: *mut *mut c_void) -> i32 {
+        // A result beside a code that is not 0 is none.
+        // SAFETY: the caller passes a writable place.
+        unsafe { result.write(std::ptr::without_provenance_mut(8)) };
+        [7, -2, 0][TRIES.fetch_add(1, Ordering::SeqCst)]
+    }
+    assert_eq!(make_linked(2, third_time), 7);
+    assert_eq!(make_linked(2, third_time), -2);
+    assert_eq!(LINKED[2].load(Ordering::SeqCst), 0);
+    assert_eq!(make_linked(2, third_time), 0);
+    assert_eq!(make_linked(2, third_time), 0);
+    assert_eq!(TRIES.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn handles_that_need_each_other_are_an_error() {
+    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    static BOTH: std::sync::Barrier = std::sync::Barrier::new(2);
+    /// Until each of the two threads is inside of an initialisation; later ones need not wait.
+    fn until_both_have_begun() {
+        if BEGUN.fetch_add(1, Ordering::SeqCst) < 2 {
+            BOTH.wait();
+        }
+    }
+    unsafe extern "C" fn third(result: *mut *mut c_void) -> i32 {
+        until_both_have_begun();
+        // SAFETY: the caller passes a writable place.
+        unsafe { result.write(std::ptr::without_provenance_mut(24)) };
+        make_linked(4, fourth)
+    }
+    unsafe extern "C" fn fourth(result: *mut *mut c_void) -> i32 {
+        until_both_have_begun();
+        // SAFETY: the caller passes a writable place.
+        unsafe { result.write(std::ptr::without_provenance_mut(32)) };
+        make_linked(3, third)
+    }
+    let run = |index: usize, init: unsafe extern "C" fn(*mut *mut c_void) -> i32| {
+        move || match make_linked(index, init) {
+            0 => None,
+            code => Some(raised(code).message().to_owned()),
+        }
+    };
+    let (one, other) = std::thread::scope(|scope| {
+        let (one, other) = (scope.spawn(run(3, third)), scope.spawn(run(4, fourth)));
+        (one.join().unwrap(), other.join().unwrap())
+    });
+    let message = "the initialisation of a handle needs this handle itself";
+    // The thread that is refused fails its own handle, which the other one then tries to make, and needs its own for.
+    assert_eq!([one.as_deref(), other.as_deref()], [Some(message); 2]);
+}
+
+#[test]
+fn an_initialisation_holds_up_no_other_handle() {
+    static OTHER_IS_MADE: std::sync::Barrier = std::sync::Barrier::new(2);
+    unsafe extern "C" fn slow(result: *mut *mut c_void) -> i32 {
+        OTHER_IS_MADE.wait();
+        // SAFETY: the caller passes a writable place.
+        unsafe { init_handle_of_its_own(result) }
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(make_linked(5, slow), 0));
+        assert_eq!(make_linked(6, init_handle_of_its_own), 0);
+        OTHER_IS_MADE.wait();
+    });
+}

@@ -225,16 +225,21 @@ fn add_field(index: i32, name: &str, kind: TypeIndex, size: i64, offset: i64, fl
     assert_eq!(unsafe { TVMFFITypeRegisterField(index, &info) }, 0);
 }
 
-#[test]
-fn objects_are_made_of_the_fields_of_their_type() -> Result<()> {
-    let index = get_or_alloc_index(TypeRequest {
-        key: b"reflection.Class",
+/// The index of a new type that derives from `ffi.Object`.
+fn object_type(key: &str) -> Result<i32> {
+    get_or_alloc_index(TypeRequest {
+        key: key.as_bytes(),
         static_index: -1,
         depth: 1,
         num_child_slots: 0,
         child_slots_can_overflow: true,
         parent: TypeIndex::OBJECT.0,
-    })?;
+    })
+}
+
+#[test]
+fn objects_are_made_of_the_fields_of_their_type() -> Result<()> {
+    let index = object_type("reflection.Class")?;
     add_field(index, "number", TypeIndex::INT, 8, 24, 0);
     add_field(index, "value", TypeIndex::ANY, 16, 32, kTVMFFIFieldFlagBitMaskHasDefault);
     add_field(index, "list", TypeIndex::LIST, 8, 48, kTVMFFIFieldFlagBitMaskHasDefault | kTVMFFIFieldFlagBitMaskKwOnly);
@@ -274,14 +279,7 @@ fn objects_are_made_of_the_fields_of_their_type() -> Result<()> {
 
 #[test]
 fn a_type_may_bring_its_own_text() -> Result<()> {
-    let index = get_or_alloc_index(TypeRequest {
-        key: b"reflection.Text",
-        static_index: -1,
-        depth: 1,
-        num_child_slots: 0,
-        child_slots_can_overflow: true,
-        parent: TypeIndex::OBJECT.0,
-    })?;
+    let index = object_type("reflection.Text")?;
     // SAFETY: nobody else lays out objects of this type.
     unsafe { get_global_unchecked("ffi._PyClassRegisterTypeAttrColumns") }.unwrap().call((index, 24))?;
     let hook = Function::from_packed(|args| {

@@ -113,7 +113,7 @@ impl EngineBuilder {
     }
 
     /// Whether debuggers, backtraces and unwinders are told of the code. By default they are told of modules whose bodies have source locations,
-    /// and unwinders of modules that call other functions, too. See [the guide](https://docs.rs/tvm-ffi-codegen/latest/tvm_ffi_codegen/#debugging).
+    /// and unwinders of modules that call other functions, too.
     pub fn debug_info(mut self, yes: bool) -> Self {
         self.jit = self.jit.debug_info(yes);
         self

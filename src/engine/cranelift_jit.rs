@@ -155,6 +155,7 @@ struct Places {
     /// The functions that are defined, in the order of [`CompiledModule::functions`].
     functions: Vec<Option<usize>>,
     /// The `UNWIND_INFO`s of Windows, with the functions' indices.
+    #[cfg_attr(not(all(windows, target_arch = "x86_64")), expect(dead_code, reason = "other systems have none"))]
     infos: Vec<(usize, usize)>,
 }
 

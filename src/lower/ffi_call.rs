@@ -1,9 +1,10 @@
 //! Calls of TVM FFI functions from generated code: pack arguments, call, own the result. The caller of this module decides what becomes
 //! of a code that is not 0.
 
-use super::abi::{ANY_SIZE, store_none};
+use super::abi::{ANY_SIZE, store_index, store_none};
 use super::capi;
 use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Type, Value};
+use tvm_ffi_runtime::abi::TypeIndex;
 
 /// The prototype of a TVM FFI function, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
 pub(super) fn safe_call_signature() -> FuncSig {
@@ -18,6 +19,14 @@ pub(super) fn any_slot(b: &mut FunctionBuilder<'_>) -> Value {
     let slot = b.slot(ANY_SIZE as u32, 8);
     let slot = b.stack_addr(slot);
     store_none(b, slot);
+    slot
+}
+
+/// A `TVMFFIAny` in the frame whose type index says None at first: all that a callee asks for (tvm/ffi/c_api.h, `TVMFFISafeCallType`).
+pub(super) fn index_slot(b: &mut FunctionBuilder<'_>) -> Value {
+    let slot = b.slot(ANY_SIZE as u32, 8);
+    let slot = b.stack_addr(slot);
+    store_index(b, slot, TypeIndex::NONE);
     slot
 }
 

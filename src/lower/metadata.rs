@@ -10,7 +10,7 @@ use crate::spec::{DefaultValue, Device, Param, ParamType, ScalarType, Signature}
 /// | --- | --- |
 /// | `type_schema` | a text, [`type_schema`]: upstream's readers know this key |
 /// | `signature` | the signature's text, which this library reads back |
-/// | `parameters` | of each parameter in order, `EnvStream` left out: `name`, `type` as in the signature's text, and `default` if it has one |
+/// | `parameters` | of each parameter in order, `EnvStream` and `EnvState` left out: `name`, `type` as in the signature's text, and `default` if it has one |
 ///
 /// A default is JSON's null, bool, number or string; a dtype, a device and a number that JSON doesn't have (`nan`, `inf`) are strings.
 pub fn metadata(signature: &Signature) -> String {
@@ -103,7 +103,7 @@ fn schema(ty: &ParamType, position: Position) -> Value {
         ParamType::Function => "ffi.Function",
         ParamType::Module => "ffi.Module",
         ParamType::Object(key) => key,
-        ParamType::None | ParamType::EnvStream => "None",
+        ParamType::None | ParamType::EnvStream | ParamType::EnvState(_) => "None",
     };
     json!({ "type": name })
 }
@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn metadata_has_names_defaults_and_the_text() {
-        let text = "f(x: Tensor([n], float32, device=\"cuda\"), s: EnvStream, a: float64 = nan, b: int8 = -1, \
+        let text = "f(x: Tensor([n], float32, device=\"cuda\"), s: EnvStream, \
+                    t: EnvState(\"my.state\"), a: float64 = nan, b: int8 = -1, \
                     c: Optional[str] = None, d: str = \"q\\\", e: dtype = \"float32\", g: device = \"cuda:1\", \
                     h: bool = True, i: float32 = 0.5) -> Tensor([n], float32, device=\"cuda\")";
         let signature: Signature = text.parse().unwrap();

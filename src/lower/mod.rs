@@ -34,8 +34,6 @@ mod protocol;
 mod prototype;
 mod symbol_call;
 mod unit;
-// bodies use it once they call functions
-#[allow(dead_code)]
 mod value;
 #[cfg(test)]
 mod worked_example;

@@ -225,19 +225,23 @@ fn fetch_state(
     b.switch_to(called);
     let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
     let pointer = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-    let (right, wrong, there) = (b.block(), b.block(), b.block());
+    let (right, wrong, null, there) = (b.block(), b.block(), b.block(), b.block());
     let is = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OPAQUE_PTR.0));
     b.branch(is, right, wrong, Hint::Likely);
     b.switch_to(right);
     let filled = b.icmp_imm(IntCC::Ne, pointer, 0);
-    b.branch(filled, there, wrong, Hint::Likely);
+    b.branch(filled, there, null, Hint::Likely);
+    let before = format!("Mismatched type of result of `{name}`, which gives the state of `");
+    const EXPECTED: &str = "`, expected a handle that is not NULL, got ";
+    b.switch_to(null);
+    let zero = b.i64(0);
+    let code = raise(b, "TypeError", &before, &[Piece::Text(&format!("{EXPECTED}NULL"))], [zero, zero]);
+    b.ret(code);
     b.switch_to(wrong);
     // the message is made before its subject is released
     let got = b.convert(ConvertOp::SExt, Type::I64, index);
     let payload = b.convert(ConvertOp::PtrToInt, Type::I64, pointer);
-    let before = format!("Mismatched type of result of `{name}`, which gives the state of `");
-    let after =
-        [Piece::Text("`, expected a handle that is not NULL, got "), Piece::Value(Directive::Type, Field::Got as u32)];
+    let after = [Piece::Text(EXPECTED), Piece::Value(Directive::Type, Field::Got as u32)];
     let code = raise(b, "TypeError", &before, &after, [got, payload]);
     let (object, plain) = (b.block(), b.block());
     let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));

@@ -65,7 +65,7 @@ impl<'a> Plan<'a> {
 
 /// All tensors in order, if a stream or a returned tensor needs their devices.
 fn tensors_with_devices(signature: &Signature) -> Vec<&TensorType> {
-    let streams = signature.params().iter().any(|param| !param.is_passed());
+    let streams = signature.params().iter().any(|param| param.ty == ParamType::EnvStream);
     let mut tensors = Vec::new();
     if streams || matches!(signature.ret(), Some(ParamType::Tensor(_))) {
         signature.params().iter().for_each(|param| param.ty.for_each_tensor(&mut |tensor| tensors.push(tensor)));

@@ -144,7 +144,7 @@ impl KnownArg {
                 };
                 rank || dtype || device
             }
-            ParamType::EnvStream => false,
+            ParamType::EnvStream | ParamType::EnvState(_) => false,
         }
     }
 }

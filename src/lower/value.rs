@@ -9,9 +9,9 @@ use super::convention::{Convention, TensorForm};
 use super::encode::{self, Encoded, Scratch};
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::plan::Plan;
-use super::protocol::helpers;
+use super::protocol::{SignatureDescriptor, field, helpers};
 use super::unit::Pool;
-use crate::ir::{FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
+use crate::ir::{ConvertOp, FunctionBuilder, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::spec::{DTypePolicy, Dim, ParamType, Signature, TensorType};
 use tvm_ffi_runtime::abi::TypeIndex;
 
@@ -31,7 +31,7 @@ pub(super) struct Expected<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub name: &'a str,
-    /// The path of the value that the symbol is from, in messages: [`origin`] of the function's signature, or [`Bound::origin`].
+    /// The path of the value that the symbol is from, in messages: [`origin`] tells it.
     pub origin: &'a str,
     /// An `I64`.
     pub value: Value,
@@ -48,32 +48,8 @@ pub(super) struct Taken {
 /// A symbol that a value has bound. Where only optional values have it and all of them are None, it is 0.
 pub(super) struct Bound {
     pub name: String,
-    pub origin: String,
     /// An `I64`.
     pub value: Value,
-}
-
-impl Expected<'static> {
-    /// The result of a call of `callee` by a function.
-    pub(super) fn result(caller: &Signature, callee: &str, ty: ParamType) -> Self {
-        Expected {
-            values: vec![(format!("result of `{callee}`"), ty)],
-            place: format!("called by `{caller}`"),
-            dtype_policy: caller.dtype_policy(),
-            known: Vec::new(),
-        }
-    }
-
-    /// The values that a function has captured: their names, if they have any, and types.
-    pub(super) fn captured(function: &Signature, types: impl IntoIterator<Item = ParamType>) -> Self {
-        let named = |(number, ty): (usize, ParamType)| (format!("captured value #{number}"), ty);
-        Expected {
-            values: types.into_iter().enumerate().map(named).collect(),
-            place: format!("of `{function}`"),
-            dtype_policy: function.dtype_policy(),
-            known: Vec::new(),
-        }
-    }
 }
 
 impl<'a> Expected<'a> {
@@ -134,7 +110,7 @@ impl ValueChecks {
             b.jump(join, &taken.flat().copied().collect::<Vec<_>>());
             b.switch_to(slow_path);
             let scratch = self.scratch(b, expected, &descriptor)?;
-            let address = bind.call(b, pool, values, scratch, refused);
+            let address = bind.call(b, pool, values, scratch, true, refused);
             plan.binds_first = true;
             let bound = take(b, &plan, Source::Bound { address, scratch, descriptor }, known.len())?;
             b.jump(join, &bound.flat().copied().collect::<Vec<_>>());
@@ -145,7 +121,7 @@ impl ValueChecks {
         }
         self.always_binds = true;
         let scratch = self.scratch(b, expected, &descriptor)?;
-        let address = bind.call(b, pool, values, scratch, refused);
+        let address = bind.call(b, pool, values, scratch, false, refused);
         plan.binds_first = true;
         take(b, &plan, Source::Bound { address, scratch, descriptor }, known.len())
     }
@@ -240,23 +216,33 @@ struct Bind<'a> {
 }
 
 impl Bind<'_> {
-    /// Calls `bind` and goes on where it accepts; gives the address of what it made.
+    /// Calls `bind` and goes on where it accepts; gives the address of what it made. `rarely` says that the code hardly ever runs.
     fn call(
         &self,
         b: &mut FunctionBuilder<'_>,
         pool: &Pool,
         values: Value,
         scratch: StackSlot,
+        rarely: bool,
         refused: impl FnOnce(&mut FunctionBuilder<'_>, Value),
     ) -> Value {
-        let args = self.args(b, values);
+        let args = self.args(b, values, rarely);
         let table = b.data_addr(pool.data, 0);
         let descriptor = b.iconst(Type::I32, i64::from(self.descriptor.offset));
-        let num_args = b.i64((self.known.len() + self.values) as i64);
+        let num_args = match rarely {
+            false => b.i64((self.known.len() + self.values) as i64),
+            // Cranelift keeps a small constant that the code before has too in a register, all through the calls on the way
+            true => {
+                let params = field!(SignatureDescriptor, params);
+                let count = b.load(params.ty, table, self.descriptor.offset as i32 + params.offset, MemFlags::READONLY);
+                b.convert(ConvertOp::ZExt, Type::I64, count)
+            }
+        };
         let scratch = b.stack_addr(scratch);
         let bind = helpers::bind(b.module());
         if let Some(code) = b.call(bind, &[table, descriptor, args, num_args, scratch]) {
-            let (accepted, bad) = (b.block(), b.cold_block());
+            let accepted = if rarely { b.cold_block() } else { b.block() };
+            let bad = b.cold_block();
             let ok = b.icmp_imm(IntCC::Eq, code, 0);
             b.branch(ok, accepted, bad, Hint::Likely);
             b.switch_to(bad);
@@ -266,9 +252,10 @@ impl Bind<'_> {
         scratch
     }
 
-    /// The symbols that the function knows, then the values.
-    fn args(&self, b: &mut FunctionBuilder<'_>, values: Value) -> Value {
-        if self.known.is_empty() {
+    /// The symbols that the function knows, then the values. Code that hardly ever runs gets a copy in any case: where nothing but loads
+    /// and stores needs the values' own address, no register keeps it.
+    fn args(&self, b: &mut FunctionBuilder<'_>, values: Value, rarely: bool) -> Value {
+        if self.known.is_empty() && !rarely {
             return values;
         }
         let slot = b.slot(ANY_SIZE as u32 * (self.known.len() + self.values) as u32, 8);
@@ -318,7 +305,6 @@ fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usi
     values.drain(..known);
     let symbols = plan.signature.symbols().into_iter().map(|name| Bound {
         name: name.to_owned(),
-        origin: origin(plan.signature, name),
         value: cx.dims.symbol(&mut cx.checks, name),
     });
     let symbols = symbols.collect();
@@ -366,5 +352,5 @@ fn tensor_paths<'a>(path: &str, tensor: &'a TensorType, each: &mut dyn FnMut(Str
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "_engine"))]
 mod tests;

@@ -145,11 +145,13 @@ impl<'a> Checker<'a> {
             ParamType::Object(key) if key.is_empty() || !is_quotable(key) => {
                 self.mistake(path, format!("expected a type key without `\"`, got {key:?}"));
             }
-            ParamType::EnvStream if place.depth > 0 => {
-                self.mistake(
-                    path,
-                    "expected a type that is passed, got EnvStream: it stands only for a whole parameter",
-                );
+            _ if !ty.is_passed() && place.depth > 0 => {
+                let problem = format!("expected a type that is passed, got {ty}: it stands only for a whole parameter");
+                self.mistake(path, problem);
+            }
+            ParamType::EnvState(name) if name.is_empty() || !is_quotable(name) => {
+                let problem = format!("expected the name of a global function, without `\"`, got {name:?}");
+                self.mistake(path, problem);
             }
             ParamType::Optional(inner) => {
                 if matches!(

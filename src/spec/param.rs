@@ -64,6 +64,9 @@ pub enum ParamType {
     Dict(Box<ParamType>, Box<ParamType>),
     /// The current stream, for which no argument is passed: the one of the device of the first tensor on a device.
     EnvStream,
+    /// The state of the compiler's own runtime, for which no argument is passed: the opaque pointer that the global function of this name
+    /// returns.
+    EnvState(String),
 }
 
 impl ParamType {
@@ -100,6 +103,16 @@ impl ParamType {
     /// An object of the type of `type_key`, or of a type derived from it.
     pub fn object(type_key: impl Into<String>) -> Self {
         ParamType::Object(type_key.into())
+    }
+
+    /// The opaque pointer that the global function `name` returns.
+    pub fn env_state(name: impl Into<String>) -> Self {
+        ParamType::EnvState(name.into())
+    }
+
+    /// Whether a call passes an argument for a parameter of this type.
+    pub fn is_passed(&self) -> bool {
+        !matches!(self, ParamType::EnvStream | ParamType::EnvState(_))
     }
 
     /// The scalar type, if the type is one.
@@ -191,6 +204,7 @@ impl fmt::Display for ParamType {
             ParamType::Int(value) => return write!(f, "Int({value})"),
             ParamType::Bool(value) => return write!(f, "Bool({})", if *value { "True" } else { "False" }),
             ParamType::Object(key) => return write!(f, "Object(\"{key}\")"),
+            ParamType::EnvState(name) => return write!(f, "EnvState(\"{name}\")"),
             ParamType::Optional(_) => return write_types(f, "Optional", &self.inner()),
             ParamType::Tuple(_) => return write_types(f, "Tuple", &self.inner()),
             ParamType::Array(_) => return write_types(f, "Array", &self.inner()),
@@ -336,7 +350,7 @@ impl Param {
 
     /// Whether a call passes an argument for it.
     pub fn is_passed(&self) -> bool {
-        self.ty != ParamType::EnvStream
+        self.ty.is_passed()
     }
 }
 

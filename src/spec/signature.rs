@@ -81,7 +81,7 @@ impl Signature {
         &self.params
     }
 
-    /// The parameters that a call passes arguments for, in order: all but [`ParamType::EnvStream`].
+    /// The parameters that a call passes arguments for, in order: all but [`ParamType::EnvStream`] and [`ParamType::EnvState`].
     pub fn passed(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| param.is_passed())
     }

@@ -4,7 +4,7 @@
 //! `PROPTEST_CASES` says how many signatures (each gets [`CALLS`] calls), `TVM_FFI_CODEGEN_SEED` repeats a run.
 
 mod calls;
-mod dice;
+pub mod dice;
 mod signatures;
 mod texts;
 
@@ -32,16 +32,21 @@ const SIGNATURES: u32 = 30;
 const CALLS: usize = 100;
 
 /// The number of cases that `PROPTEST_CASES` states, or the given one.
-fn stated_or(cases: u32) -> u32 {
+pub fn stated_or(cases: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|stated| stated.parse().ok()).unwrap_or(cases)
+}
+
+/// The seed that `TVM_FFI_CODEGEN_SEED` states, or a new one.
+pub fn seed() -> u64 {
+    match std::env::var("TVM_FFI_CODEGEN_SEED") {
+        Ok(seed) => seed.parse().unwrap(),
+        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64,
+    }
 }
 
 /// Runs a test on random values; where it fails it says how to repeat it.
 fn run<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
-    let seed = match std::env::var("TVM_FFI_CODEGEN_SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64,
-    };
+    let seed = seed();
     let mut bytes = [0u8; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 40, ..Config::default() };
@@ -160,7 +165,7 @@ fn check(
     counts: &Counts,
 ) -> Result<(), TestCaseError> {
     let call = plan.call(signature);
-    let predicted = model::predict(signature, &call).filter(|predicted| {
+    let predicted = model::predict(signature, &call, Convention::Flat).filter(|predicted| {
         // a body is told that elements are there
         behind != Behind::Echo || matches!(predicted, Prediction::Refused(_)) || calls::elements_are_there(&call)
     });

@@ -195,6 +195,8 @@ struct Parts {
     /// Which integer parameter is a symbol, and which.
     symbol: Option<(usize, &'static str)>,
     stream: bool,
+    /// The global function whose state there is.
+    state: Option<&'static str>,
     constraint: Option<(Dim, CompareOp, i64)>,
     policy: DTypePolicy,
     ret: Option<ParamType>,
@@ -231,6 +233,9 @@ impl Parts {
         if self.stream && !names.contains("stream") {
             builder = builder.param("stream", ParamType::EnvStream);
         }
+        if let Some(name) = self.state.filter(|_| !names.contains("state")) {
+            builder = builder.param("state", ParamType::env_state(name));
+        }
         if let Some((left, op, right)) = &self.constraint {
             builder = builder.constraint(left.clone(), *op, *right);
         }
@@ -257,10 +262,11 @@ pub fn signature() -> impl Strategy<Value = Signature> {
     });
     let params =
         (vec(param_type(), 0..5), 0usize..4, proptest::option::weighted(0.3, (0usize..4, select(&SYMBOLS[..]))));
-    let rest = (proptest::bool::weighted(0.15), proptest::option::weighted(0.2, constraint), policy, result());
-    (params, rest).prop_filter_map("the builder finds mistakes", |(params, (stream, constraint, policy, ret))| {
+    let state = proptest::option::weighted(0.1, select(vec!["test.state", "test.other_state", "test.null_state"]));
+    let rest = ((proptest::bool::weighted(0.15), state), proptest::option::weighted(0.2, constraint), policy, result());
+    (params, rest).prop_filter_map("the builder finds mistakes", |(params, ((stream, state), constraint, policy, ret))| {
         let (params, defaults, symbol) = params;
-        let parts = Parts { params, defaults, symbol, stream, constraint, policy, ret };
+        let parts = Parts { params, defaults, symbol, stream, state, constraint, policy, ret };
         let plain = Parts { stream: false, ..parts.clone() };
         parts.build().or_else(|| plain.build())
     })

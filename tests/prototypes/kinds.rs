@@ -48,6 +48,7 @@ const KINDS: &[(&str, &str)] = &[
     ("uint32", "42949672#"),
     ("Tensor([n], float16, device=\"cuda\")", "tensor(float16, [3], device=cuda:1, data=0x7#00)"),
     ("EnvStream", ""),
+    ("EnvState(\"test.state\")", ""),
     ("Int(3)", "3"),
     ("Array[int64]", "array([1, #, -3])"),
     ("int64", "-90000000000#"),

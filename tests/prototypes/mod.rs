@@ -19,7 +19,7 @@ use crate::support::args::{Arguments, Form};
 use crate::support::exec::{EXECUTORS, Program};
 use crate::support::layout::{Gives, gives};
 use crate::support::value::Value;
-use crate::support::{compiler, sig, streams};
+use crate::support::{compiler, sig, states, streams};
 use kinds::{Case, case};
 use table::{Passed, received, returned};
 
@@ -215,6 +215,7 @@ impl Library {
                 let args = Arguments::new(call, form);
                 let mut result = TVMFFIAny::none();
                 streams::set_all();
+                states::register_all();
                 let code = runnable.call(args.array(), args.num_args(), &raw mut result);
                 let error = take_raised().map(|error| error.to_string());
                 assert_eq!((code, error), (Ok(0), None), "{told}");

@@ -8,6 +8,7 @@ use tvm_ffi_codegen::{Dim, ParamType, ScalarType, Signature, TensorType};
 
 use crate::support::layout::{Gives, gives, is_opaque, is_open, says_given};
 use crate::support::model::seen::default_value;
+use crate::support::states::state_of;
 use crate::support::streams::stream_of;
 use crate::support::value::{Data, Strides, TensorSpec, Value};
 
@@ -31,7 +32,7 @@ pub struct Passed<'a> {
 /// All parameters of a kernel but `TVMFFIAny* result`.
 pub fn received(signature: &Signature, convention: Convention, passed: &Passed<'_>) -> Vec<Noted> {
     let mut table = Table { signature, convention, noted: Vec::new(), symbols: Vec::new(), stream: None };
-    let defaults = signature.params().iter().filter(|param| param.ty != ParamType::EnvStream);
+    let defaults = signature.params().iter().filter(|param| param.is_passed());
     let defaults =
         defaults.skip(passed.values.len()).filter_map(|param| Some(default_value(&param.ty, param.default.as_ref()?)));
     let values: Vec<Value> = passed.values.iter().cloned().chain(defaults).collect();
@@ -45,6 +46,11 @@ pub fn received(signature: &Signature, convention: Convention, passed: &Passed<'
     let mut streams = Vec::new();
     let mut next = 0;
     for param in signature.params() {
+        if let ParamType::EnvState(name) = &param.ty {
+            let state = state_of(name, &signature.to_string());
+            table.word("void*", state.unwrap_or_else(|(_, message)| panic!("{message}")));
+            continue;
+        }
         if param.ty == ParamType::EnvStream {
             streams.push(table.noted.len());
             table.word("void*", 0);

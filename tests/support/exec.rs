@@ -17,7 +17,7 @@ use super::args::{Arguments, Form, Place, strong_count};
 use super::kernels::{self, Noted};
 use super::model::{self, Prediction};
 use super::value::Call;
-use super::{show, streams, written};
+use super::{show, states, streams, written};
 
 /// A wrapper to be run. Its module is whole, with the runtime helpers, for the interpreter, which has none.
 pub struct Program {
@@ -201,7 +201,7 @@ impl Outcome {
     /// Compares with what `docs/contract.md` says of the call: accepted or refused, with the whole text, and what a native
     /// kernel of convention `flat` receives. Whatever a kernel then does is its own affair.
     pub fn follows_contract(&self, signature: &Signature, call: &Call, convention: Convention) -> Result<(), String> {
-        let predicted = model::predict(signature, call);
+        let predicted = model::predict(signature, call, convention);
         let follows = match &predicted {
             Some(Prediction::Refused(error)) => self.code == Ok(-1) && self.error.as_ref() == Some(error),
             Some(Prediction::Accepted(accepted)) => {
@@ -240,6 +240,7 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
     result.v.v_uint64 = payload;
     let before = args.elements();
     streams::set_all();
+    states::register_all();
     drop(take_raised());
     drop(kernels::take_received());
     let code = runnable.call(args.array(), args.num_args(), &raw mut result);

@@ -93,6 +93,7 @@ pub const BODIES: &[NamedBody] = &[
     // (a: int64)
     ("raise", |b| b.raise("KeyError", "no {} here, nor {}", &[b.arg("a"), b.arg("a") + 1])),
     // (a: int64) -> int64
+    ("state", |b| b.ret(b.arg("s"))),
     ("ensure", |b| {
         b.ensure(b.arg("a").gt(0), "ValueError", "a has to be positive, got {}", &[b.arg("a")]);
         b.ret(b.arg("a") * 2);

@@ -1,8 +1,10 @@
 //! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
 
 mod byte_order;
+mod calls_cost;
 mod command;
 mod compiler;
+mod debugging;
 mod difference;
 mod hosts;
 mod layers;

@@ -4,11 +4,11 @@ use crate::byte_order;
 use crate::command::{Cmd, Tests, all, all_at_once, cargo, cmd, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, LLD_22, LLVM_19, LLVM_22,
+    ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, LLD_22, LLVM_19, LLVM_22,
     LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
     RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
 };
-use crate::{hosts, layers, payload, platforms, quickstart, runtime_cost, upstream};
+use crate::{calls_cost, debugging, hosts, layers, payload, platforms, quickstart, runtime_cost, upstream};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -25,7 +25,13 @@ pub const TEST: &[Step] = &[
         needs: &[],
         run: quickstart,
     },
-    Step { name: "test", about: "tests and doc tests of the workspace", needs: &[], run: test },
+    Step { name: "test", about: "tests and doc tests of the workspace", needs: &[GDB], run: test },
+    Step {
+        name: "debugging",
+        about: "the guide's example of debugging, and gdb's backtrace of it",
+        needs: &[GDB],
+        run: debugging::check,
+    },
     Step { name: "test-minimal", about: "tests without default features", needs: &[], run: test_minimal },
     Step {
         name: "upstream",
@@ -40,7 +46,7 @@ pub const TEST: &[Step] = &[
         run: byte_order::calls,
     },
     Step { name: "wild", about: "libraries linked in this process, without a toolchain", needs: &[], run: wild },
-    Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX], run: llvm },
+    Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX, GDB], run: llvm },
     Step {
         name: "property",
         about: "30,000 random calls on the interpreter, Cranelift and LLVM",
@@ -53,7 +59,7 @@ pub const TEST: &[Step] = &[
         needs: &[LLVM_22, CXX],
         run: objects,
     },
-    Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX], run: llvm_19 },
+    Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX, GDB], run: llvm_19 },
     Step {
         name: "aot",
         about: "the example aot prints what the README says, in Python, C and Rust",
@@ -105,7 +111,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "musl",
         about: "the quickstart and the tests as statically linked executables",
-        needs: &[RUST_MUSL],
+        needs: &[GDB, RUST_MUSL],
         run: platforms::musl,
     },
     Step {
@@ -175,6 +181,12 @@ pub const SOAK: &[Step] = &[
 pub const BENCH: &[Step] = &[
     Step { name: "compile", about: "from a signature to a callable pointer", needs: &[], run: bench_compile },
     Step { name: "call", about: "successful and failing calls", needs: &[], run: bench_call },
+    Step {
+        name: "calls-out",
+        about: "instructions of calls that generated code makes, beside C's",
+        needs: &[LLVM_22, CLANG_22, UPSTREAM, VALGRIND],
+        run: calls_cost::table,
+    },
     Step {
         name: "cold-start",
         about: "from the start of a process to its first call, each backend",
@@ -282,15 +294,18 @@ fn released(module: &str) -> Cmd {
     without_stacks(cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat()))
 }
 
-/// 100 calls of each of 300 signatures.
+/// 100 calls of each of 300 signatures, and 200 call graphs.
 fn property() -> Result {
-    all([released("property::").env("PROPTEST_CASES", "300")])
+    all([released("property::").env("PROPTEST_CASES", "300"), released("calls::graphs::").env(GRAPHS, "200")])
 }
 
-/// 100 calls of each of 1,000 signatures.
+/// 100 calls of each of 1,000 signatures, and 10,000 call graphs.
 fn soak_property() -> Result {
-    all([released("property::").env("PROPTEST_CASES", "1000")])
+    all([released("property::").env("PROPTEST_CASES", "1000"), released("calls::graphs::").env(GRAPHS, "10000")])
 }
+
+/// In the environment of the random call graphs: how many.
+const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
 
 fn objects() -> Result {
     all([released("objects::are_as_in_the_table")])

@@ -57,6 +57,7 @@ pub const RUST_SRC: Tool = Tool {
 };
 pub const VALGRIND: Tool =
     Tool { name: "valgrind", probe: &["valgrind", "--version"], source: Source::Apt("valgrind") };
+pub const GDB: Tool = Tool { name: "gdb", probe: &["gdb", "--version"], source: Source::Apt("gdb") };
 /// LLVM with its headers: what the feature `llvm22-1` builds against.
 pub const LLVM_22: Tool =
     Tool { name: "LLVM 22", probe: &["llvm-config-22", "--version"], source: Source::Apt("llvm-22-dev") };

@@ -4,13 +4,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::abi::*;
 use crate::boundary::{guard, guard_value, null_argument, required_out};
-use crate::error::runtime_error;
 use crate::heap::{alloc, count};
 use crate::object::create_opaque;
+use crate::once::init_once;
 
 /// The version of the TVM FFI that this crate implements: `TVM_FFI_VERSION_*` of `tvm/ffi/c_api.h`.
 pub const VERSION: TVMFFIVersion = TVMFFIVersion { major: 0, minor: 1, patch: 16 };
@@ -106,12 +105,12 @@ pub unsafe extern "C" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAl
 }
 
 /// Creates the handle at an address once; other threads wait. `init_func`'s own failure code is
-/// passed on, with the error that it has raised.
+/// passed on, with the error that it has raised. Unlike upstream's, whose first calls share one lock, `init_func` may create other handles
+/// this way, and holds up nobody who needs another.
 ///
 /// # Safety
 /// `handle_addr` must be NULL or an aligned pointer that all threads change through this API only;
-/// `init_func` must be safe to call. Like upstream, all first calls share one lock, so `init_func`
-/// must not create another handle this way.
+/// `init_func` must be safe to call.
 #[cfg_attr(not(feature = "hidden"), unsafe(no_mangle))]
 pub unsafe extern "C" fn TVMFFIHandleInitOnce(
     handle_addr: *mut *mut c_void,
@@ -124,39 +123,13 @@ pub unsafe extern "C" fn TVMFFIHandleInitOnce(
             return 0;
         }
     }
-    // SAFETY: promised by the caller.
-    unsafe { create_once(handle_addr, init_func) }
-}
-
-/// # Safety
-/// As [`TVMFFIHandleInitOnce`].
-#[cold]
-unsafe fn create_once(
-    handle_addr: *mut *mut c_void,
-    init_func: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>,
-) -> c_int {
-    static LOCK: Mutex<()> = Mutex::new(());
     guard_value(-1, || {
         let handle_addr = required_out(handle_addr, "handle_addr")?;
+        let init_func = init_func.ok_or_else(|| null_argument("init_func"))?;
         // SAFETY: aligned, and only accessed atomically, by contract.
         let handle = unsafe { AtomicPtr::from_ptr(handle_addr) };
-        let init_func = init_func.ok_or_else(|| null_argument("init_func"))?;
-        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        if !handle.load(Ordering::Acquire).is_null() {
-            return Ok(0);
-        }
-        let mut result = std::ptr::null_mut();
         // SAFETY: promised by the caller.
-        let code = unsafe { init_func(&raw mut result) };
-        if code != 0 {
-            return Ok(code);
-        }
-        if result.is_null() {
-            drop(lock);
-            return Err(runtime_error("init_func must return a non-NULL handle"));
-        }
-        handle.store(result, Ordering::Release);
-        Ok(0)
+        init_once(handle, |result| unsafe { init_func(result) })
     })
 }
 

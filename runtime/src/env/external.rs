@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use crate::abi::*;
-use crate::error::{Result, raised_error, value_error};
+use crate::error::{Result, checked, value_error};
 use crate::external::api;
 
 /// Sets this thread's stream of a device and returns the one before, NULL if there was none.
@@ -14,10 +14,8 @@ pub(crate) fn set_stream(device: DLDevice, stream: *mut c_void) -> Result<*mut c
     }
     let mut old = std::ptr::null_mut();
     // SAFETY: the place is writable.
-    match unsafe { (api()?.TVMFFIEnvSetStream)(device.device_type.0, device.device_id, stream, &raw mut old) } {
-        0 => Ok(old),
-        code => Err(raised_error(code)),
-    }
+    checked(|api| unsafe { (api.TVMFFIEnvSetStream)(device.device_type.0, device.device_id, stream, &raw mut old) })?;
+    Ok(old)
 }
 
 /// This thread's stream of a device, NULL if none is set.

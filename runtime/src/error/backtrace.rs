@@ -3,10 +3,13 @@
 //! Rules: upstream's `backtrace.cc` and `backtrace_utils.h`.
 
 use std::backtrace::Backtrace;
+use std::borrow::Cow;
 use std::panic::Location;
 use std::sync::OnceLock;
 
 use cpp_demangle::{DemangleOptions, Symbol};
+
+use crate::code_map;
 
 /// The choice whether whole stacks are captured; read from the environment once.
 fn captures_stacks() -> bool {
@@ -34,9 +37,8 @@ pub(super) fn capture(place: &Location<'_>) -> String {
     let frames = &frames[behind_own(&frames)..];
     // With debug information the first frame is the place.
     let is_place = |frame: &Frame<'_>| {
-        frame
-            .place
-            .is_some_and(|(file, line)| file.ends_with(place.file().trim_start_matches("./")) && line == place.line())
+        let here = place.file().trim_start_matches("./");
+        frame.place.as_ref().is_some_and(|(file, line)| file.ends_with(here) && *line == place.line())
     };
     let start = if frames.first().is_some_and(is_place) { String::new() } else { line };
     text(start, frames, true)
@@ -74,9 +76,23 @@ fn frame_line(file: &str, line: u32, function: &str) -> String {
 
 /// A call on the stack.
 struct Frame<'a> {
-    function: &'a str,
+    function: Cow<'a, str>,
     /// File and line, where there is debug information.
-    place: Option<(&'a str, u32)>,
+    place: Option<(Cow<'a, str>, u32)>,
+}
+
+impl<'a> Frame<'a> {
+    /// A frame as std shows it. Of code that was made at run time std knows the address alone.
+    fn new(address: Option<&str>, function: &'a str) -> Self {
+        let unknown = function.starts_with("<unknown>");
+        let address = address.and_then(|text| usize::from_str_radix(text.strip_prefix("0x")?, 16).ok());
+        match address.filter(|_| unknown).and_then(code_map::name_of) {
+            Some((function, place)) => {
+                Frame { function: function.into(), place: place.map(|(file, line)| (file.into(), line)) }
+            }
+            None => Frame { function: function.into(), place: None },
+        }
+    }
 }
 
 /// The calling thread's stack as std writes it in full.
@@ -94,17 +110,16 @@ fn frames(stack: &str) -> Vec<Frame<'_>> {
             if let (Some(frame), Some(row), Some(file)) =
                 (frames.last_mut(), row.and_then(|row| row.parse().ok()), file)
             {
-                frame.place = Some((file, row));
+                frame.place = Some((file.into(), row));
             }
             continue;
         }
         let numbered = line.split_once(": ").filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
         let name = numbered.map_or(line, |(_, rest)| rest.trim_start());
-        let function = match name.split_once(" - ") {
-            Some((address, function)) if address.starts_with("0x") => function,
-            _ => name,
-        };
-        frames.push(Frame { function, place: None });
+        frames.push(match name.split_once(" - ") {
+            Some((address, function)) if address.starts_with("0x") => Frame::new(Some(address), function),
+            _ => Frame::new(None, name),
+        });
     }
     frames
 }
@@ -112,7 +127,7 @@ fn frames(stack: &str) -> Vec<Frame<'_>> {
 /// The place behind the frames in which this crate makes the backtrace.
 fn behind_own(frames: &[Frame<'_>]) -> usize {
     const C_FUNCTIONS: [&str; 2] = ["TVMFFIBacktrace", "TVMFFIErrorSetRaisedFromCStr"];
-    let is_c_function = |frame: &Frame<'_>| C_FUNCTIONS.iter().any(|name| last_name(frame.function).starts_with(name));
+    let is_c_function = |frame: &Frame<'_>| C_FUNCTIONS.iter().any(|name| last_name(&frame.function).starts_with(name));
     if let Some(place) = frames.iter().take(40).rposition(is_c_function) {
         return place + 1;
     }
@@ -132,17 +147,17 @@ fn text(start: String, frames: &[Frame<'_>], stops_at_boundary: bool) -> String 
     let (mut text, mut lines) = (start, 0);
     lines += usize::from(!text.is_empty());
     for frame in frames {
-        let function = demangled(frame.function);
+        let function = demangled(&frame.function);
         if lines >= limit || (stops_at_boundary && is_boundary(&function)) {
             break;
         }
-        let (file, line) = match frame.place {
-            Some(place) => place,
+        let (file, line) = match &frame.place {
+            Some((file, line)) => (&**file, *line),
             // A call of which nothing is known says nothing.
             None if function.starts_with("0x") || function.starts_with("<unknown>") => continue,
             None => ("<unknown>", 0),
         };
-        if is_left_out(frame.place.map(|(file, _)| file), &function) {
+        if is_left_out(frame.place.as_ref().map(|(file, _)| &**file), &function) {
             continue;
         }
         text.push_str(&frame_line(file, line, &function));
@@ -188,6 +203,22 @@ fn is_left_out(file: Option<&str>, function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Code that std knows nothing of has the names that it was given, for as long as they are known.
+    #[test]
+    fn code_made_at_run_time_is_named() {
+        let stack = "   0:     0x7f0000000110 - <unknown>\n   1:     0x7f0000000111 - <unknown>\n   2:     0x7f0000000120 - <unknown>\n\
+                     \x20  3:     0x7f0000000121 - <unknown>\n   4:     0x7f0000000100 - <unknown>\n";
+        let line =
+            code_map::CodeLine { start: 8, end: 16, file: "model.dsl".into(), line: 7, function: "inner".into() };
+        let (name, lines) = ("compiled".to_owned(), vec![line]);
+        let known = code_map::name_code([code_map::CodeFunction { name, start: 0x7f00_0000_0100, size: 32, lines }]);
+        let shown = || text(String::new(), &frames(stack), true);
+        let compiled = frame_line("<unknown>", 0, "compiled");
+        assert_eq!(shown(), format!("{}{compiled}{compiled}", frame_line("model.dsl", 7, "inner")));
+        drop(known);
+        assert_eq!(shown(), "");
+    }
 
     const STACK: &str = "   0:     0x55d0c0 - std::backtrace::Backtrace::force_capture\n\
                          \x20                              at /rustc/1/library/std/src/backtrace.rs:313:9\n\

@@ -3,18 +3,34 @@
 
 #[cfg(all(debug_assertions, not(miri)))]
 mod record {
-    use std::collections::HashSet;
+    use std::cell::Cell;
+    use std::collections::HashMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-    /// Addresses of objects.
-    static LIVE: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
+    /// Addresses of objects, with the numbers of the threads that made them.
+    static LIVE: LazyLock<Mutex<HashMap<usize, usize>>> = LazyLock::new(Mutex::default);
 
-    fn live() -> MutexGuard<'static, HashSet<usize>> {
+    fn live() -> MutexGuard<'static, HashMap<usize, usize>> {
         LIVE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of this thread, which no other one has or gets.
+    fn thread() -> usize {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static NUMBER: Cell<usize> = const { Cell::new(0) };
+        }
+        NUMBER.with(|number| {
+            if number.get() == 0 {
+                number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+            }
+            number.get()
+        })
+    }
+
     pub(super) fn add(address: usize) {
-        live().insert(address);
+        live().insert(address, thread());
     }
 
     pub(super) fn remove(address: usize) {
@@ -23,6 +39,11 @@ mod record {
 
     pub(super) fn count() -> Option<usize> {
         Some(live().len())
+    }
+
+    pub(super) fn count_of_thread() -> Option<usize> {
+        let thread = thread();
+        Some(live().values().filter(|maker| **maker == thread).count())
     }
 }
 
@@ -36,6 +57,10 @@ mod record {
     pub(super) fn remove(_address: usize) {}
 
     pub(super) fn count() -> Option<usize> {
+        None
+    }
+
+    pub(super) fn count_of_thread() -> Option<usize> {
         None
     }
 }
@@ -58,4 +83,9 @@ pub(crate) fn gone<T>(object: *mut T) {
 /// takes out of the type table.
 pub fn live_objects() -> Option<usize> {
     record::count()
+}
+
+/// The number of objects that this thread has made and that are still there, otherwise as [`live_objects`]: for tests that run beside others.
+pub fn live_objects_of_thread() -> Option<usize> {
+    record::count_of_thread()
 }

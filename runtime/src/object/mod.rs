@@ -4,6 +4,6 @@
 mod opaque;
 mod sentinel;
 
-pub use crate::heap::{AsObject, ObjectRef, WeakRef, alloc, live_objects};
+pub use crate::heap::{AsObject, ObjectRef, WeakRef, alloc, live_objects, live_objects_of_thread};
 pub use opaque::create_opaque;
 pub(crate) use sentinel::{kwargs, missing};

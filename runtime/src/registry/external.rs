@@ -5,26 +5,18 @@ use std::ffi::c_int;
 
 use crate::abi::*;
 use crate::any::ToAnyView;
-use crate::error::{Result, raised_error, take_raised};
-use crate::external::{Api, api, in_turn};
+use crate::error::{Result, checked_in_turn, take_raised};
+use crate::external::in_turn;
 use crate::function::Function;
 use crate::heap::ObjectRef;
 use crate::string::Str;
-
-fn checked(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
-    let api = api()?;
-    match in_turn(|| call(api)) {
-        0 => Ok(()),
-        code => Err(raised_error(code)),
-    }
-}
 
 /// The global function of that name, which need not be UTF-8. One that loads code is among them: the caller answers for its use.
 pub(crate) fn find(name: &[u8]) -> Option<Function> {
     let name = TVMFFIByteArray::from_slice(name);
     let mut handle = std::ptr::null_mut();
     // SAFETY: the name is alive, and the place writable.
-    let found = checked(|api| unsafe { (api.TVMFFIFunctionGetGlobal)(&raw const name, &raw mut handle) });
+    let found = checked_in_turn(|api| unsafe { (api.TVMFFIFunctionGetGlobal)(&raw const name, &raw mut handle) });
     found.ok()?;
     // SAFETY: NULL, or a new reference to a function.
     unsafe { ObjectRef::from_raw(handle.cast()) }?.downcast().ok()
@@ -44,7 +36,9 @@ pub(crate) fn register(
     if metadata.as_str().is_empty() {
         let handle = function.as_raw_handle();
         // SAFETY: name and function are alive; the runtime takes a reference of its own.
-        return checked(|api| unsafe { (api.TVMFFIFunctionSetGlobal)(&raw const name, handle, allow_override) });
+        return checked_in_turn(|api| unsafe {
+            (api.TVMFFIFunctionSetGlobal)(&raw const name, handle, allow_override)
+        });
     }
     let method = function.to_arg();
     let info = TVMFFIMethodInfo {
@@ -55,7 +49,7 @@ pub(crate) fn register(
         method: method.as_view().as_raw(),
     };
     // SAFETY: all of the info is alive; the runtime copies it.
-    checked(|api| unsafe { (api.TVMFFIFunctionSetGlobalFromMethodInfo)(&raw const info, allow_override) })
+    checked_in_turn(|api| unsafe { (api.TVMFFIFunctionSetGlobalFromMethodInfo)(&raw const info, allow_override) })
 }
 
 /// Removes a global function, and says whether it was there.

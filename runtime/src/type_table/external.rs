@@ -2,24 +2,13 @@
 //! What upstream would end the process for is refused before it is asked, as far as the C API shows it.
 //! Header sections: `TVMFFITypeGetOrAllocIndex`, `TVMFFIGetTypeInfo`, `TVMFFITypeRegister...`.
 
-use std::ffi::c_int;
-
 use super::request::{QUERY_ONLY, TypeRequest};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
-use crate::error::{Result, raised_error, runtime_error, take_raised};
+use crate::error::{Result, checked_in_turn, raised_error, runtime_error, take_raised};
 use crate::external::{Api, api, in_turn};
 use crate::heap::live;
 use crate::type_info;
-
-/// Makes a call that raises its error.
-fn checked(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
-    let api = api()?;
-    match in_turn(|| call(api)) {
-        0 => Ok(()),
-        code => Err(raised_error(code)),
-    }
-}
 
 /// Says that the runtime holds the object in a value for as long as the process lives.
 fn kept(value: &TVMFFIAny) {
@@ -109,7 +98,7 @@ fn check_registered(index: i32) -> Result<()> {
 pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Result<()> {
     check_registered(index)?;
     // SAFETY: promised by the caller.
-    checked(|api| unsafe { (api.TVMFFITypeRegisterField)(index, field) })?;
+    checked_in_turn(|api| unsafe { (api.TVMFFITypeRegisterField)(index, field) })?;
     kept(&field.default_value_or_factory);
     Ok(())
 }
@@ -124,7 +113,7 @@ pub(crate) unsafe fn register_field(index: i32, field: &TVMFFIFieldInfo) -> Resu
 pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> Result<()> {
     check_registered(index)?;
     // SAFETY: promised by the caller.
-    checked(|api| unsafe { (api.TVMFFITypeRegisterMethod)(index, method) })?;
+    checked_in_turn(|api| unsafe { (api.TVMFFITypeRegisterMethod)(index, method) })?;
     kept(&method.method);
     Ok(())
 }
@@ -139,7 +128,7 @@ pub(crate) unsafe fn register_method(index: i32, method: &TVMFFIMethodInfo) -> R
 pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata) -> Result<()> {
     check_registered(index)?;
     // SAFETY: promised by the caller.
-    checked(|api| unsafe { (api.TVMFFITypeRegisterMetadata)(index, metadata) })
+    checked_in_turn(|api| unsafe { (api.TVMFFITypeRegisterMetadata)(index, metadata) })
 }
 
 /// Sets one type's attribute; with type index None only makes sure that the column exists.
@@ -152,7 +141,7 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     }
     let (name, value) = (TVMFFIByteArray::from_slice(name), value.as_raw());
     // SAFETY: name and value are alive.
-    checked(|api| unsafe { (api.TVMFFITypeRegisterAttr)(index, &raw const name, &raw const value) })?;
+    checked_in_turn(|api| unsafe { (api.TVMFFITypeRegisterAttr)(index, &raw const name, &raw const value) })?;
     kept(&value);
     Ok(())
 }

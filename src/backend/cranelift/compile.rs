@@ -331,7 +331,7 @@ impl Compiler {
                 self.places.push(DataPlace {
                     object: out.len() as u32,
                     offset: 0,
-                    near: data.kind == DataKind::Constant,
+                    near: data.kind != DataKind::Variable,
                 });
                 out.push(CompiledData {
                     variable: (data.kind == DataKind::Variable).then(|| data.name.clone()),

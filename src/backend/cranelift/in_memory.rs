@@ -18,6 +18,7 @@ impl CompiledModule {
     /// The `.eh_frame` of functions at these addresses, in the order of [`functions`](Self::functions); `None` where a function is not
     /// defined. It ends as an unwinder expects it, with four zeros. There is none for Windows, nor for code that was compiled without
     /// [`Options::unwind`](super::Options::unwind).
+    #[cfg_attr(windows, allow(dead_code))]
     pub(crate) fn eh_frame(&self, isa: &dyn TargetIsa, addresses: &[Option<usize>]) -> Option<Vec<u8>> {
         let mut cie = isa.create_systemv_cie()?;
         cie.fde_address_encoding = DW_EH_PE_absptr;

@@ -1,7 +1,8 @@
 //! Source locations as LLVM's debug information, of which LLVM makes line tables.
 //!
-//! Every function of a module with source locations gets a subprogram, also one without a location: LLVM wants a location for each call of a
-//! function that has a subprogram, since it may inline the function.
+//! A function with source locations gets a subprogram. A function without any gets none: to code of no line, LLVM gives the line of the code before,
+//! which would be another function's. In a function with a subprogram, LLVM wants a location for each call that it may inline; code of no line has
+//! line 0.
 
 use std::collections::HashMap;
 
@@ -70,15 +71,17 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
     }
 
     /// Says which function of the source a function is: that of its first location.
-    pub(super) fn define(&mut self, decl: &FuncDecl, body: &Function, function: FunctionValue<'ctx>) -> Scope<'ctx> {
-        let first = body.first_location().map(|first| &self.ir.locations[first]);
-        let (name, file, line) = match first {
-            Some(first) => (&first.function, self.file(first), first.line),
-            None => (&decl.name, self.unit.get_file(), 0),
-        };
+    pub(super) fn define(
+        &mut self,
+        decl: &FuncDecl,
+        body: &Function,
+        function: FunctionValue<'ctx>,
+    ) -> Option<Scope<'ctx>> {
+        let first = &self.ir.locations[body.first_location()?];
+        let (file, line) = (self.file(first), first.line);
         let subprogram = self.builder.create_function(
             self.unit.as_debug_info_scope(),
-            &text(name),
+            &text(&first.function),
             // no linkage name, which `addr2line` would print instead
             Some(""),
             file,
@@ -91,7 +94,7 @@ impl<'a, 'ctx> DebugInfo<'a, 'ctx> {
             true,
         );
         function.set_subprogram(subprogram);
-        Scope { subprogram, file, blocks: HashMap::new() }
+        Some(Scope { subprogram, file, blocks: HashMap::new() })
     }
 
     /// The location of code in a function.

@@ -39,7 +39,7 @@ pub(super) struct FunctionTranslator<'t, 'a, 'ctx> {
     phis: SecondaryMap<Block, Vec<PhiValue<'ctx>>>,
     pub(super) slots: Vec<PointerValue<'ctx>>,
     trap: Option<BasicBlock<'ctx>>,
-    /// What source locations of the function are in, if the module has any.
+    /// What source locations of the function are in, if it has any.
     scope: Option<Scope<'ctx>>,
 }
 

@@ -107,7 +107,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             let (Some(body), Some(function)) = (&decl.body, self.functions[func]) else { continue };
             // Once inlined, a load stands among its caller's stores, and what the IR promised held for the callee alone.
             let invariant = surroundings.alone && !called[func];
-            let scope = self.debug.as_mut().map(|debug| debug.define(decl, body, function));
+            let scope = self.debug.as_mut().and_then(|debug| debug.define(decl, body, function));
             function::translate(self, body, function, invariant, scope)?;
         }
         if let Some(debug) = &self.debug {

@@ -226,7 +226,8 @@ fn destructors_run_when_code_that_may_is_dropped() {
 
 /// A library of each backend's object, by the system's linker.
 #[test]
-#[cfg(target_os = "linux")]
+// a static program loads no libraries
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn objects_have_them_too() {
     use crate::backend::{ObjectOptions, OptLevel};
     use std::process::Command;

@@ -115,9 +115,10 @@ impl Drop for Image {
         let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the lock is held, `register` has put the entry into the list, and its neighbours are alive.
         unsafe {
+            let descriptor = &raw mut __jit_debug_descriptor;
             let (next, previous) = ((*entry).next, (*entry).previous);
             if previous.is_null() {
-                (*(&raw mut __jit_debug_descriptor)).first = next;
+                (*descriptor).first = next;
             } else {
                 (*previous).next = next;
             }

@@ -13,7 +13,10 @@ pub(super) mod object;
 #[cfg(target_os = "linux")]
 mod perf;
 
+use std::sync::Arc;
+
 use cranelift_entity::PrimaryMap;
+use tvm_ffi_runtime::code_map::{CodeFunction, CodeLine, KnownCode, name_code};
 
 use super::error::EngineError;
 use crate::backend::Lines;
@@ -83,9 +86,10 @@ impl Debugging {
 /// Who is to be told of a module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Debuggers and backtraces.
+    /// Debuggers.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(super) info: bool,
-    /// The unwinder.
+    /// The unwinder, and backtraces.
     pub(super) frames: bool,
     pub(super) perf: Option<Perf>,
 }
@@ -105,6 +109,7 @@ pub(super) struct Described {
     pub(super) address: usize,
     pub(super) size: usize,
     /// The source location that comes first in it.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(super) first: Option<LocationRef>,
     /// Its lines, in the order of addresses.
     pub(super) lines: Vec<Lines>,
@@ -126,6 +131,7 @@ pub(super) struct Told {
     ))]
     _image: Option<gdb::Image>,
     _frames: Option<Frames>,
+    _names: Option<KnownCode>,
 }
 
 impl Told {
@@ -153,8 +159,23 @@ impl Told {
                 false => None,
             },
             _frames: frames,
+            _names: wanted.frames.then(|| name_code(named(functions, locations))),
         })
     }
+}
+
+/// Functions as the runtime's backtraces name them.
+fn named(functions: &[Described], locations: &Locations) -> impl Iterator<Item = CodeFunction> {
+    let places: PrimaryMap<LocationRef, (Arc<str>, u32, Arc<str>)> =
+        locations.values().map(|at| (Arc::from(&*at.file), at.line, Arc::from(&*at.function))).collect();
+    functions.iter().map(move |function| {
+        let line = |lines: &Lines| {
+            let (file, line, function) = places[lines.location].clone();
+            CodeLine { start: lines.start as usize, end: lines.end as usize, file, line, function }
+        };
+        let lines = function.lines.iter().map(line).collect();
+        CodeFunction { name: function.name.clone(), start: function.address, size: function.size, lines }
+    })
 }
 
 /// An object file for a debugger, with the addresses of its sections, and whether each is loaded there.

@@ -317,6 +317,18 @@ impl<'a, H: Host> Interpreter<'a, H> {
         Some(self.shared.data[data].address())
     }
 
+    /// The address at which native code may call a function that the module defines, on this thread and for as long as the interpreter lives.
+    ///
+    /// # Errors
+    /// There is no such function, or the host gives none an address.
+    pub fn function(&self, name: &str) -> Result<u64, InterpError> {
+        let found = self.shared.module.function_named(name).filter(|(_, decl)| decl.body.is_some());
+        let (func, _) = found.ok_or_else(|| InterpError::NoSuchFunction { name: name.to_owned() })?;
+        let failed =
+            |message| InterpError::Host { function: name.to_owned(), location: "its address".to_owned(), message };
+        self.shared.address_of(func).map_err(failed)
+    }
+
     /// The host.
     pub fn host(&self) -> &H {
         &self.shared.host

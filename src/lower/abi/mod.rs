@@ -90,7 +90,7 @@ pub(super) fn store_none(b: &mut FunctionBuilder<'_>, to: Value) {
 }
 
 /// Writes a type index with its padding.
-fn store_index(b: &mut FunctionBuilder<'_>, to: Value, index: TypeIndex) {
+pub(super) fn store_index(b: &mut FunctionBuilder<'_>, to: Value, index: TypeIndex) {
     let order = b.module().endianness;
     let index = b.i64(pair(order, index.0 as u32, 0));
     b.store(index, to, TYPE_INDEX, MemFlags::ALIGNED);

@@ -72,6 +72,11 @@ impl Exits {
         self.loops.pop();
     }
 
+    /// Holds the thing that was held last no longer: it has turned out to own nothing.
+    pub(super) fn forget(&mut self) {
+        self.stack.pop();
+    }
+
     /// How many loops are being written.
     pub(super) fn loops(&self) -> usize {
         self.loops.len()
@@ -100,13 +105,13 @@ impl BodyLowerer<'_> {
         let held: Vec<Held> =
             self.exits.stack[depth.min(self.exits.stack.len())..].iter().map(|entry| entry.held).collect();
         for held in held.into_iter().rev() {
-            self.release(held);
+            self.release(held, false);
         }
     }
 
-    fn release(&mut self, held: Held) {
+    fn release(&mut self, held: Held, on_error: bool) {
         match held {
-            Held::Value(any) => release_any(&mut self.b, any),
+            Held::Value(any) => release_any(&mut self.b, any, on_error),
             Held::Depth(cell) => {
                 let cell = self.b.data_addr(cell, 0);
                 let less = self.b.i64(-1);
@@ -180,7 +185,7 @@ impl BodyLowerer<'_> {
         let below = self.on_error(depth - 1);
         let (block, _) = self.aside(|l, code| {
             l.b.set_location(None);
-            l.release(held);
+            l.release(held, true);
             match below {
                 Some(below) => l.b.jump(below, &[code]),
                 None => l.b.ret(Some(code)),
@@ -213,7 +218,7 @@ impl BodyLowerer<'_> {
         let block = self.b.block();
         self.b.switch_to(block);
         self.b.set_location(None);
-        self.release(held);
+        self.release(held, false);
         match below {
             Some(below) => self.b.jump(below, &[]),
             None => crate::lower::abi::succeed(&mut self.b),
@@ -235,16 +240,17 @@ impl BodyLowerer<'_> {
     }
 }
 
-/// Gives up the reference that a `TVMFFIAny` has, if it is an object's.
-pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value) {
+/// Gives up the reference that a `TVMFFIAny` has, if it is an object's; `on_error` says that this is a way that is hardly ever taken.
+pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value, on_error: bool) {
+    let block = |b: &mut FunctionBuilder<'_>| if on_error { b.cold_block() } else { b.block() };
     let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
     let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-    let (yes, no) = (b.block(), b.block());
+    let (yes, no) = (block(b), block(b));
     b.branch(is_object, yes, no, Hint::None);
     b.switch_to(yes);
     let object = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
     // a callee that took the object has left NULL
-    let release = b.block();
+    let release = block(b);
     let there = b.icmp_imm(IntCC::Ne, object, 0);
     b.branch(there, release, no, Hint::Likely);
     b.switch_to(release);

@@ -45,7 +45,9 @@ pub(super) struct BodyLowerer<'m> {
     pub signature: &'m Signature,
     symbols: HashMap<String, Value>,
     /// Where the result goes, if the function has one.
-    pub result: Option<Value>,
+    result: Option<Value>,
+    /// The place in the frame that has that address, in a function that calls others.
+    result_spilled: Option<StackSlot>,
     /// What is held, and the ways out.
     pub exits: Exits,
     /// The calls of functions by their symbols.
@@ -231,6 +233,7 @@ pub(super) fn define<R>(
         signature,
         symbols: HashMap::new(),
         result: None,
+        result_spilled: None,
         exits: Exits::default(),
         symbol_calls: Vec::new(),
         wrapper: place.wrapper,
@@ -314,7 +317,8 @@ impl BodyLowerer<'_> {
             | ParamType::List(_)
             | ParamType::Map(..)
             | ParamType::Dict(..)
-            | ParamType::EnvStream => args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next())),
+            | ParamType::EnvStream
+            | ParamType::EnvState(_) => args.add(path.to_owned(), Arg::Scalar(ScalarType::Handle, params.next())),
             ParamType::Optional(inner) if has_null(inner) => {
                 let given = self.b.icmp_imm(IntCC::Ne, params.peek(), 0);
                 args.given.insert(path.to_owned(), given);
@@ -470,9 +474,33 @@ impl BodyLowerer<'_> {
         }
     }
 
+    /// Keeps the result's address in the frame: across calls it would take a register that Cranelift moves it to and from in every turn of a
+    /// loop.
+    pub(super) fn spill_result(&mut self) {
+        let Some(result) = self.result.filter(|_| self.result_spilled.is_none()) else { return };
+        let slot = self.b.slot(8, 8);
+        self.b.at_entry(|b| {
+            let to = b.stack_addr(slot);
+            b.store(result, to, 0, MemFlags::ALIGNED);
+        });
+        self.result_spilled = Some(slot);
+    }
+
+    /// The result's address, if the function has a result.
+    pub(super) fn result_pointer(&mut self) -> Option<Value> {
+        let result = self.result?;
+        Some(match self.result_spilled {
+            None => result,
+            Some(slot) => {
+                let from = self.b.stack_addr(slot);
+                self.b.load(Type::Ptr, from, 0, MemFlags::ALIGNED)
+            }
+        })
+    }
+
     /// Returns 0, with the function's value.
     pub(super) fn succeed_with(&mut self, ty: ScalarType, value: Value) {
-        if let Some(result) = self.result {
+        if let Some(result) = self.result_pointer() {
             abi::store_result(&mut self.b, result, ty, value);
         }
         self.succeed();

@@ -18,6 +18,7 @@ mod memory;
 mod ops;
 mod pack;
 mod param;
+mod raise;
 mod tensor;
 mod types;
 mod views;

@@ -60,6 +60,12 @@ impl BodyLowerer<'_> {
         ffi_call::any_slot(&mut self.b)
     }
 
+    /// The place for what a callee returns, None at first. Calls keep the function's own result pointer out of registers from now on.
+    fn result_slot(&mut self, whole: bool) -> Value {
+        self.spill_result();
+        if whole { self.any_slot() } else { ffi_call::index_slot(&mut self.b) }
+    }
+
     /// A parameter that the body's function has from now on.
     pub(super) fn extra(&mut self, extra: Extra) -> Value {
         if let Some((_, known)) = self.extras.iter().find(|(known, _)| *known == extra) {
@@ -427,7 +433,9 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
         ParamType::Scalar(ty) => return Some(Packed::Scalar(*ty, param.value().value)),
         ParamType::DType => return evaluate(body, operation, &CallArg(ArgKind::DTypeBits(param.value()))),
         ParamType::Device => return evaluate(body, operation, &CallArg(ArgKind::DeviceBits(param.value()))),
-        ParamType::EnvStream => return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().value)),
+        ParamType::EnvStream | ParamType::EnvState(_) => {
+            return Some(Packed::Of(TypeIndex::OPAQUE_PTR, param.value().value));
+        }
         _ => {}
     }
     let found = body.emit(|l| Some(address_of(l, param.args, &node.path)))?;
@@ -455,8 +463,13 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
     let Call { body, target, args, kwargs } = call;
     let operation = format!("call of `{}`", target.name());
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
-    let any = body.value(|l| l.any_slot());
-    let made = make_call(body, &operation, &target, &args, &kwargs, any);
+    // what isn't of a plain type is taken as a whole, with its payload
+    let whole = !ty.as_ref().is_some_and(owns_nothing);
+    let called = make_call(body, &operation, &target, &args, &kwargs, whole);
+    let (made, any) = match called {
+        Some(Called { code, any }) => (Some(code), any),
+        None => (None, body.value(|l| l.any_slot())),
+    };
     let moved: Vec<Value> = args.iter().chain(kwargs.iter().map(|(_, arg)| arg)).filter_map(moved_slot).collect();
     body.run(&mut |l| {
         if let Some(code) = made {
@@ -480,7 +493,17 @@ pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> 
         body.run(&mut |l| l.let_go(depth));
         return placeholder(body, &path, &ParamType::None, owned);
     };
-    take_apart(owned, &path, ty)
+    let plain = owns_nothing(&ty);
+    let result = take_apart(owned, &path, ty);
+    if plain {
+        body.run(&mut |l| l.exits.forget());
+    }
+    result
+}
+
+/// Whether a value of the type is no object, once it is checked.
+fn owns_nothing(ty: &ParamType) -> bool {
+    matches!(ty, ParamType::Scalar(_) | ParamType::None | ParamType::Int(_) | ParamType::Bool(_) | ParamType::Device)
 }
 
 fn moved_slot(arg: &CallArg<'_>) -> Option<Value> {
@@ -503,15 +526,23 @@ fn forget_taken(l: &mut BodyLowerer<'_>, any: Value) {
     l.b.store(index, any, TYPE_INDEX, MemFlags::ALIGNED);
 }
 
-/// Packs the arguments and calls; gives the code.
+/// A call that has been made.
+#[derive(Clone, Copy)]
+struct Called {
+    code: Value,
+    /// The address of what the function has returned.
+    any: Value,
+}
+
+/// Packs the arguments and calls. `whole` says that the payload of the result is looked at even where the callee leaves it out.
 fn make_call(
     body: &dyn Ops,
     operation: &str,
     target: &Target<'_>,
     args: &[CallArg<'_>],
     kwargs: &[(String, CallArg<'_>)],
-    any: Value,
-) -> Option<Value> {
+    whole: bool,
+) -> Option<Called> {
     let mut packed = evaluate_all(body, operation, args)?;
     if !kwargs.is_empty() {
         packed.push(body.emit(|l| Some(Packed::Copy(l.made_by("ffi.GetKwargsObject", &[]))))?);
@@ -553,8 +584,10 @@ fn make_call(
                     SymbolCall { caller: l.signature.name().to_owned(), callee: name.clone(), args: known.clone() };
                 l.symbol_calls.push(call);
                 let array = l.store(&packed);
+                let any = l.result_slot(whole);
                 let (handle, count) = (l.b.ptr_const(0), l.b.iconst(Type::I32, packed.len() as i64));
-                return l.b.call(wrapper, &[handle, array, count, any]);
+                let code = l.b.call(wrapper, &[handle, array, count, any])?;
+                return Some(Called { code, any });
             }
             (Target::Global { name, each_time: false }, _) => l.global(name),
             (Target::Global { name, each_time: true }, _) => l.global_now(name),
@@ -563,15 +596,17 @@ fn make_call(
             (Target::Value(_), Some(Err(function))) => function,
             (Target::Value(_), None) => return None,
         };
-        Some(l.call_function(function, &packed, any))
+        // behind the way to the function, so that no register keeps the address on that way
+        let any = l.result_slot(whole);
+        Some(Called { code: l.call_function(function, &packed, any), any })
     })
 }
 
 /// Checks an owned value by a stated type and gives its parts.
 fn take_apart<'b>(owned: Owned<'b>, path: &str, ty: ParamType) -> CallResult<'b> {
     let body = owned.body;
-    if ty == ParamType::EnvStream {
-        body.note("returns", "an EnvStream is no value".to_owned());
+    if !ty.is_passed() {
+        body.note("returns", format!("an {ty} is no value"));
         return placeholder(body, path, &ParamType::None, owned);
     }
     let args = body.emit(|l| Some(l.checked_value(owned, path, &ty)));
@@ -610,7 +645,7 @@ pub(super) fn assign<'b>(body: &'b dyn Ops, to: Value, value: CallArg<'b>, fille
         let words = [TYPE_INDEX, PAYLOAD].map(|at| l.b.load(Type::I64, new, at, MemFlags::ALIGNED));
         store_none(&mut l.b, new);
         if filled {
-            super::exits::release_any(&mut l.b, to);
+            super::exits::release_any(&mut l.b, to, false);
         }
         l.store_words(words[0], words[1], to);
         l.let_go(depth);
@@ -619,7 +654,7 @@ pub(super) fn assign<'b>(body: &'b dyn Ops, to: Value, value: CallArg<'b>, fille
 
 impl BodyLowerer<'_> {
     /// Writes a value to a place that owns it from then on.
-    fn own(&mut self, value: &Packed, to: Value) {
+    pub(super) fn own(&mut self, value: &Packed, to: Value) {
         let view = match value {
             Packed::Copy(any) => *any,
             _ => {
@@ -640,7 +675,7 @@ pub(super) fn return_value<'b>(body: &'b dyn Ops, value: CallArg<'b>) {
     let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
     let Some(packed) = evaluate(body, "ret_value", &value) else { return };
     body.run(&mut |l| {
-        let Some(result) = l.result else { return };
+        let Some(result) = l.result_pointer() else { return };
         match packed {
             Packed::Moved(from) => {
                 let words = [TYPE_INDEX, PAYLOAD].map(|at| l.b.load(Type::I64, from, at, MemFlags::ALIGNED));

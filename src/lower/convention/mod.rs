@@ -261,7 +261,7 @@ impl Walk<'_> {
             | ParamType::Map(..)
             | ParamType::Dict(..) => self.handle(name),
             ParamType::Array(_) => self.span(name, "const TVMFFIAny"),
-            ParamType::EnvStream => self.pointer(name, "void"),
+            ParamType::EnvStream | ParamType::EnvState(_) => self.pointer(name, "void"),
             ParamType::Optional(inner) => {
                 if !has_null(inner) {
                     self.value(&Name::Piece(name, "given"), "uint8_t", abi_param(ScalarType::Bool));

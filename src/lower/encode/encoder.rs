@@ -137,7 +137,8 @@ impl<'a, 'p> Encoder<'a, 'p> {
             | ParamType::Any
             | ParamType::None
             | ParamType::Bool(_)
-            | ParamType::EnvStream => Ok(self.pool.encoded(&plain)),
+            | ParamType::EnvStream
+            | ParamType::EnvState(_) => Ok(self.pool.encoded(&plain)),
         }
     }
 
@@ -367,7 +368,7 @@ fn kind(ty: &ParamType) -> TypeKind {
         ParamType::Device => TypeKind::Device,
         ParamType::Shape(_) => TypeKind::Shape,
         // a stream is never passed, and so has no descriptor
-        ParamType::Any | ParamType::EnvStream => TypeKind::Any,
+        ParamType::Any | ParamType::EnvStream | ParamType::EnvState(_) => TypeKind::Any,
         ParamType::None => TypeKind::None,
         ParamType::Int(_) => TypeKind::Int,
         ParamType::Bool(true) => TypeKind::True,

@@ -104,7 +104,9 @@ pub(super) fn result(pool: &mut ConstantPool, signature: &Signature, ty: &ParamT
         P::None => one(TypeIndex::NONE),
         P::Object(key) => (ResultKind::Key, TypeIndex::NONE, TypeIndex::NONE, key.as_str()),
         // the others are no results
-        P::Any | P::Optional(_) | P::EnvStream => (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, ""),
+        P::Any | P::Optional(_) | P::EnvStream | P::EnvState(_) => {
+            (ResultKind::Any, TypeIndex::NONE, TypeIndex::NONE, "")
+        }
     };
     let descriptor = ResultDescriptor {
         kind: kind as u32,

@@ -205,7 +205,7 @@ impl<'a> Item<'a> {
             ParamType::Dict(..) => vec![object(c, arg, TypeIndex::DICT)],
             // the binder has checked its type
             ParamType::Object(_) => vec![arg.payload(c, Type::Ptr)],
-            ParamType::EnvStream => Vec::new(),
+            ParamType::EnvStream | ParamType::EnvState(_) => Vec::new(),
             ParamType::Tuple(types) => return tuple(cx, arg, types),
             ParamType::Optional(inner) => return Outcome::Late(inner, arg),
         })

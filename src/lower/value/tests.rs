@@ -125,10 +125,16 @@ fn types(text: &str) -> Vec<ParamType> {
 
 /// What a result of these types is called, or captured values where there are several.
 fn expected(types: Vec<ParamType>) -> Expected<'static> {
-    let caller: Signature = CALLER.parse().unwrap();
-    match <[ParamType; 1]>::try_from(types) {
-        Ok([ty]) => Expected::result(&caller, "callee", ty),
-        Err(types) => Expected::captured(&caller, types),
+    let (place, name): (_, fn(usize) -> String) = match types.len() {
+        1 => ("called by", |_| "result of `callee`".to_owned()),
+        _ => ("of", |number| format!("captured value #{number}")),
+    };
+    let values = types.into_iter().enumerate().map(|(number, ty)| (name(number), ty));
+    Expected {
+        values: values.collect(),
+        place: format!("{place} `{CALLER}`"),
+        dtype_policy: DTypePolicy::EXACT,
+        known: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! [fast path](super::fast_path).
 
 mod call;
+mod env_state;
 mod originals;
 mod result;
 mod slow_path;
@@ -21,6 +22,7 @@ use super::unit::{Pool, Unit};
 use crate::ir::{FuncRef, FunctionBuilder, Type, Value};
 use crate::spec::{ParamType, Signature};
 
+use env_state::States;
 use originals::Originals;
 use result::{BoundScratch, Owned};
 use slow_path::{Prologue, Route, SlowPath};
@@ -83,6 +85,7 @@ fn define(
     body: Option<Code>,
 ) -> Result<(), LowerError> {
     let signature = plan.signature;
+    let states = if plan.forward_args { States::default() } else { States::new(into, signature) };
     into.always_binds |= plan.binds_first;
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
@@ -115,7 +118,7 @@ fn define(
         true => forward(&mut cx, pool, kernel, &prologue),
         false => {
             let body = body.map(|code| BodyCall { code, originals: originals.as_ref() });
-            unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size);
+            unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size, &states);
         }
     }
     let finished = cx.checks.finish();
@@ -144,6 +147,7 @@ fn unpack(
     body: Option<BodyCall<'_>>,
     prologue: &Prologue,
     binding_size: i64,
+    states: &States,
 ) {
     let takes_values = match body.as_ref().map(|body| &body.code) {
         Some(Code::Straight(body)) => body.has_effects(),
@@ -158,6 +162,7 @@ fn unpack(
     let mut values = fast_path::lower(cx, prologue.given.args, takes_values);
     let sizes = result::sizes(cx);
     call::streams(cx, pool, &mut values);
+    states.take(cx, pool, &mut values);
     let allocated = sizes.and_then(|sizes| result::allocate(cx, bound, &values, &sizes));
     let mut args: Vec<Value> = values.into_iter().flatten().collect();
     args.extend(allocated.iter().flat_map(|allocated| allocated.passed.iter().copied()));

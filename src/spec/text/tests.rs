@@ -9,7 +9,7 @@ use crate::spec::{
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLDeviceType};
 
 /// What the text form can say, each as it is shown.
-const CANONICAL: [&str; 16] = [
+const CANONICAL: [&str; 17] = [
     "add_one(x: Tensor([n], float32), y: Tensor([n], float32))",
     "gemm(a: Tensor([m, k], float16, device=\"cuda\"), b: Tensor([k, n], float16, device=\"cuda\"), \
      c: Tensor([m, n], float32, device=\"cuda\"), alpha: float64 = 1.0, relu: bool = False)",
@@ -22,6 +22,7 @@ const CANONICAL: [&str; 16] = [
     "name(s: str, b: bytes, any: Any) -> str",
     "apply(f: Function, xs: Array[Tensor([n], float32)], m: Map[str, int64], o: Object(\"my.Type\"))",
     "launch(x: Tensor([n], float32, device=\"cuda\"), s: EnvStream)",
+    "launch(s: EnvState(\"mylang.get_global_state\"), x: Tensor([n], float32))",
     "version(mode: Int(3), fast: Bool(True), none: None, shape: Shape([n, 4])) -> int64",
     "fp8(x: Tensor([n, k], float8_e4m3fn), w: Tensor([k, n], float4_e2m1fn), dtype_policy=\"storage\")",
     "make(n: int64, d: device, t: dtype) -> Tensor([n + 1, 2], t, device=d)",

@@ -24,7 +24,7 @@ const WORDS: [(&str, ParamType); 9] = [
 
 /// Types of more than a word, as a message shows them.
 const FORMS: &str = "Tensor(...), Shape, Shape([...]), Int(...), Bool(...), Object(\"...\"), Optional[...], Tuple[...], \
-                     Array[...], List[...], Map[..., ...] and Dict[..., ...]";
+                     Array[...], List[...], Map[..., ...], Dict[..., ...] and EnvState(\"...\")";
 
 const SIZES: &str = "a list of sizes, such as `[n, 4]`";
 
@@ -51,6 +51,7 @@ impl Parser<'_> {
             "Int" => |parser, _| parser.in_parentheses(|p| p.integer("an integer")).map(ParamType::Int),
             "Bool" => |parser, _| parser.in_parentheses(Self::truth).map(ParamType::Bool),
             "Object" => |parser, _| parser.in_parentheses(Self::type_key).map(ParamType::Object),
+            "EnvState" => |parser, _| parser.in_parentheses(Self::global_name).map(ParamType::EnvState),
             "Optional" => |parser, depth| parser.one_type(depth).map(ParamType::optional),
             "Array" => |parser, depth| parser.one_type(depth).map(ParamType::array),
             "List" => |parser, depth| parser.one_type(depth).map(ParamType::list),
@@ -104,11 +105,17 @@ impl Parser<'_> {
     }
 
     fn type_key(&mut self) -> Parsed<String> {
-        let (_, Token::Text(key)) = self.tokens.peek() else {
-            return Err(self.expected("a type key in quotes, such as `\"ffi.Module\"`"));
-        };
+        self.quoted("a type key in quotes, such as `\"ffi.Module\"`")
+    }
+
+    fn global_name(&mut self) -> Parsed<String> {
+        self.quoted("the name of a global function in quotes, such as `\"mylang.get_global_state\"`")
+    }
+
+    fn quoted(&mut self, what: &str) -> Parsed<String> {
+        let (_, Token::Text(text)) = self.tokens.peek() else { return Err(self.expected(what)) };
         self.tokens.next();
-        Ok(key.to_owned())
+        Ok(text.to_owned())
     }
 
     fn shape(&mut self) -> Parsed<ParamType> {

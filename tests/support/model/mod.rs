@@ -10,6 +10,7 @@ mod types;
 
 use std::collections::HashMap;
 
+use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
 use tvm_ffi_codegen::runtime::type_table::key_to_index;
 use tvm_ffi_codegen::{ParamType, Signature};
@@ -17,6 +18,7 @@ use tvm_ffi_codegen::{ParamType, Signature};
 use super::args::register_types;
 use super::kernels::Noted;
 use super::layout::{Slot, is_opaque, param_slots};
+use super::states::state_of;
 use super::streams::stream_of;
 use super::value::{Call, Value};
 use dims::Deferred;
@@ -44,9 +46,9 @@ pub struct Accepted {
 }
 
 /// What happens to a call, whichever form its tensors have; `None` where it breaks what is taken on trust.
-pub fn predict(signature: &Signature, call: &Call) -> Option<Prediction> {
+pub fn predict(signature: &Signature, call: &Call, convention: Convention) -> Option<Prediction> {
     register_types();
-    match Model::new(signature).call(call) {
+    match Model::new(signature, convention).call(call) {
         Ok(accepted) => Some(Prediction::Accepted(accepted)),
         Err(Stop::Refused(kind, text)) => Some(Prediction::Refused((kind.to_owned(), text))),
         Err(Stop::TrustBroken) => None,
@@ -68,6 +70,7 @@ pub fn same_result(predicted: (i32, u64), (index, padding, payload): (i32, u32, 
 
 struct Model<'a> {
     signature: &'a Signature,
+    convention: Convention,
     /// Values, with the paths that bound them.
     symbols: HashMap<&'a str, (i64, String)>,
     /// Dimensions that can't be decided yet.
@@ -120,9 +123,10 @@ fn listed(names: &[&str]) -> String {
 }
 
 impl<'a> Model<'a> {
-    fn new(signature: &'a Signature) -> Self {
+    fn new(signature: &'a Signature, convention: Convention) -> Self {
         Model {
             signature,
+            convention,
             symbols: HashMap::new(),
             deferred: Vec::new(),
             devices: HashMap::new(),
@@ -141,12 +145,12 @@ impl<'a> Model<'a> {
     fn call(&mut self, call: &Call) -> Checked<Accepted> {
         self.arity(call)?;
         let mut accepted = Accepted::default();
-        let mut streams = Vec::new();
+        let mut environment = Vec::new();
         let mut given = call.args.iter();
         let mut argument = 0;
         for param in self.signature.params() {
-            if param.ty == ParamType::EnvStream {
-                streams.push((&param.name, self.words.len()));
+            if !param.is_passed() {
+                environment.push((param, self.words.len()));
                 self.words.push(None);
                 continue;
             }
@@ -166,12 +170,25 @@ impl<'a> Model<'a> {
         self.decide_deferred()?;
         self.constraints()?;
         accepted.tensor = self.returned_tensor()?;
-        for (name, place) in streams {
-            let Some(device) = self.stream else {
-                let expected = "a tensor whose device has the stream";
-                return self.refuse("ValueError", name, expected, "None for each");
+        // streams first
+        environment.sort_by_key(|(param, _)| param.ty != ParamType::EnvStream);
+        for (param, place) in environment {
+            let word = match &param.ty {
+                // a kernel that takes the argument array gets no state
+                ParamType::EnvState(_) if self.convention == Convention::Packed => continue,
+                ParamType::EnvState(name) => {
+                    let signature = self.signature.to_string();
+                    state_of(name, &signature).map_err(|(kind, text)| Stop::Refused(kind, text))?
+                }
+                _ => {
+                    let Some(device) = self.stream else {
+                        let expected = "a tensor whose device has the stream";
+                        return self.refuse("ValueError", &param.name, expected, "None for each");
+                    };
+                    stream_of(device)
+                }
             };
-            self.words[place] = Some(Noted::Word(stream_of(device)));
+            self.words[place] = Some(Noted::Word(word));
         }
         if let Some(ParamType::Tensor(tensor)) = self.signature.ret() {
             // of a tensor without elements it may be NULL; who allocates says the offset from a handle
@@ -188,7 +205,7 @@ impl<'a> Model<'a> {
 
     fn arity(&self, call: &Call) -> Checked {
         let count = call.num_args.unwrap_or(call.args.len() as i32);
-        let params: Vec<_> = self.signature.params().iter().filter(|p| p.ty != ParamType::EnvStream).collect();
+        let params: Vec<_> = self.signature.params().iter().filter(|p| p.is_passed()).collect();
         let least = params.iter().filter(|p| p.default.is_none()).count();
         if count < least as i32 || count > params.len() as i32 {
             let most = params.len().to_string();

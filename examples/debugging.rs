@@ -1,0 +1,52 @@
+//! A function whose body has source locations, to look at with `gdb`, `perf` and in the backtrace of an error. The guide's section "Debugging" shows
+//! what they print. With an argument the example puts the function into an object file of that name instead.
+//!
+//! The source of a DSL would be `model.dsl`:
+//!
+//! ```text
+//! 1  def average(a, b):
+//! 2      total = host.add(a, b)
+//! 3      return host.halve(total)
+//! ```
+
+use std::error::Error;
+use std::hint::black_box;
+
+use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::runtime::{self, Function, registry};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, ScalarType, Signature};
+
+/// The host's function, where a debugger may stop.
+#[inline(never)]
+fn halve(n: i64) -> runtime::Result<i64> {
+    if n % 2 != 0 {
+        return Err(runtime::Error::new("ValueError", &format!("{n} is odd")));
+    }
+    black_box(Ok(n / 2))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    registry::set_global("host.add", Function::from_typed(|a: i64, b: i64| a + b), true)?;
+    registry::set_global("host.halve", Function::from_typed(halve), true)?;
+    let signature: Signature = "average(a: int64, b: int64) -> int64".parse()?;
+    let kernel = Kernel::body(|b| {
+        b.at("model.dsl", 2, "average");
+        let total = b.call_global("host.add", (b.arg("a"), b.arg("b"))).returns(ScalarType::Int64).value();
+        b.at("model.dsl", 3, "average");
+        b.ret(b.call_global("host.halve", (total,)).returns(ScalarType::Int64).value());
+    });
+    if let Some(path) = std::env::args_os().nth(1) {
+        LibraryBuilder::new().function(&signature, &kernel).emit()?.write(path)?;
+        return Ok(());
+    }
+    for &backend in Backend::ALL {
+        let engine = Engine::builder().backend(backend).build()?;
+        // SAFETY: the body reads no memory.
+        let average = unsafe { engine.compile(&signature, &kernel)? };
+        assert_eq!(average.call((20, 22))?.cast::<i64>()?, 21);
+        let error = average.call((20, 23)).err().ok_or("43 is odd")?;
+        println!("with {backend}: {error}");
+        print!("{}", error.backtrace());
+    }
+    Ok(())
+}

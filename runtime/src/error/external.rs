@@ -1,0 +1,20 @@
+//! Calls of an external runtime whose functions return codes.
+
+use std::ffi::c_int;
+
+use super::make::raised_error;
+use super::object::Result;
+use crate::external::{Api, api, in_turn};
+
+/// Makes a call that raises its error.
+pub(crate) fn checked(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
+    match call(api()?) {
+        0 => Ok(()),
+        code => Err(raised_error(code)),
+    }
+}
+
+/// Makes a call that uses the runtime's table of types or functions, and raises its error.
+pub(crate) fn checked_in_turn(call: impl FnOnce(&Api) -> c_int) -> Result<()> {
+    checked(|api| in_turn(|| call(api)))
+}

@@ -1,0 +1,127 @@
+//! Errors with any values in their texts.
+
+use super::builder::Body;
+use super::calls::{ArgKind, CallArg, CallArgs};
+use super::control::unreachable;
+use super::exits::Held;
+use super::expr::{Operand, Ops};
+use super::function::{BodyLowerer, Failure};
+use super::pack;
+use crate::ir::{ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::lower::abi::{CELL_DATA, PAYLOAD, TYPE_INDEX};
+use crate::lower::protocol::{Directive, Piece};
+use crate::lower::symbol_call::KnownArg;
+use crate::spec::ScalarType;
+use tvm_ffi_runtime::abi::TypeIndex;
+
+/// A value in a message.
+enum Shown {
+    /// Known before the code runs.
+    Text(String),
+    /// A value of the code, by a directive.
+    Value(Directive, Value),
+}
+
+impl Body<'_> {
+    /// Returns from the function with an error, as [`raise`](Self::raise) does, with values of any type in its text: integers and truth values as
+    /// numbers, strings as they are, all others as Python's `repr` shows them (by the global function `ffi.ReprPrint`). At most
+    /// [`MAX_MESSAGE_VALUES`](Self::MAX_MESSAGE_VALUES) of them are known only when the code runs.
+    ///
+    #[cfg_attr(feature = "_engine", doc = "```")]
+    #[cfg_attr(not(feature = "_engine"), doc = "```text")]
+    /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
+    ///
+    /// let signature: Signature = "refuse(name: str, rate: float64)".parse()?;
+    /// let kernel = Kernel::body(|b| b.raise_with("mylang.RateError", "{} at {}", (b.param(0), b.arg("rate"))));
+    /// // SAFETY: the body reads no memory.
+    /// let refuse = unsafe { Engine::new()?.compile(&signature, &kernel)? };
+    /// let error = refuse.call(("dropout", 1.5)).unwrap_err();
+    /// assert_eq!((error.kind(), error.message()), ("mylang.RateError", "dropout at 1.5"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn raise_with<'b>(&'b self, kind: &str, message: &str, values: impl CallArgs<'b>) {
+        const OPERATION: &str = "raise_with";
+        let values = values.into_args();
+        let pieces: Vec<&str> = message.split("{}").collect();
+        if pieces.len() - 1 != values.len() {
+            let problem = format!("the message prints {} values, got {}", pieces.len() - 1, values.len());
+            return self.mistake(OPERATION, problem);
+        }
+        if kind.is_empty() || kind.contains('\0') || message.contains('\0') {
+            return self.mistake(OPERATION, "the kind is empty, or there is a NUL in the text");
+        }
+        let depth = self.emit(|l| l.exits.depth());
+        let shown: Option<Vec<Shown>> = values.iter().map(|value| show(self, OPERATION, value)).collect();
+        let Some(shown) = shown else { return };
+        let (mut parts, mut fields) = (vec![Piece::Text(pieces[0])], Vec::new());
+        for (shown, text) in shown.iter().zip(&pieces[1..]) {
+            parts.push(match shown {
+                Shown::Text(text) => Piece::Text(text),
+                Shown::Value(directive, value) => {
+                    fields.push(*value);
+                    Piece::Value(*directive, fields.len() as u32 - 1)
+                }
+            });
+            parts.push(Piece::Text(text));
+        }
+        if fields.len() > Self::MAX_MESSAGE_VALUES {
+            let most = Self::MAX_MESSAGE_VALUES;
+            return self
+                .mistake(OPERATION, format!("a message prints at most {most} values, this one {}", fields.len()));
+        }
+        self.emit(|l| {
+            let template = l.pool.constants.template(kind, &parts);
+            l.raise(Failure { template, values: fields });
+            unreachable(l);
+            l.let_go(depth);
+        });
+    }
+}
+
+/// A value as a message shows it; what it takes to show it is held from then on.
+fn show(body: &dyn Ops, operation: &str, value: &CallArg<'_>) -> Option<Shown> {
+    match &value.0 {
+        ArgKind::Str(text) => return Some(Shown::Text(text.replace('\0', ""))),
+        ArgKind::Scalar(Operand::Int(value)) => return Some(Shown::Text(value.to_string())),
+        ArgKind::Scalar(Operand::Bool(value)) => {
+            return Some(Shown::Text(if *value { "True" } else { "False" }.to_owned()));
+        }
+        ArgKind::Scalar(Operand::Expr(expr)) if expr.ty().is_int() || expr.ty() == ScalarType::Bool => {
+            let number = expr.used(operation).converted(ScalarType::Int64).value;
+            return Some(Shown::Value(Directive::Number, number));
+        }
+        _ => {}
+    }
+    let is_text = value.known() == KnownArg::Str;
+    let packed = pack::evaluate_all(body, operation, std::slice::from_ref(value))?;
+    body.emit(|l| {
+        let text = match is_text {
+            true => {
+                let any = l.any_slot();
+                l.own(&packed[0], any);
+                l.hold(Held::Value(any));
+                any
+            }
+            false => l.made_by("ffi.ReprPrint", &packed),
+        };
+        Some(Shown::Value(Directive::String, l.c_string(text)))
+    })
+}
+
+impl BodyLowerer<'_> {
+    /// The characters of a str at an address, which a NUL ends, as an `I64`.
+    fn c_string(&mut self, any: Value) -> Value {
+        let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+        let inside = self.b.ptr_add_imm(any, i64::from(PAYLOAD));
+        let small = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::SMALL_STR.0));
+        let (object, join) = (self.b.block(), self.b.block());
+        let text = self.b.block_param(join, Type::Ptr);
+        self.b.branch_with(small, (join, &[inside]), (object, &[]), crate::ir::Hint::None);
+        self.b.switch_to(object);
+        let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+        let data = self.b.load(Type::Ptr, payload, CELL_DATA, MemFlags::ALIGNED);
+        self.b.jump(join, &[data]);
+        self.b.switch_to(join);
+        self.b.convert(ConvertOp::PtrToInt, Type::I64, text)
+    }
+}

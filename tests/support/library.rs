@@ -1,0 +1,270 @@
+//! Libraries of several functions on every executor, whose calls of the runtime are recorded.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use tvm_ffi_codegen::engine::{Code, NativeHost};
+use tvm_ffi_codegen::ir::interp::{Datum, Interpreter};
+use tvm_ffi_codegen::ir::{self, Linkage, VerifiedModule};
+use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
+use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
+use tvm_ffi_codegen::runtime::error::take_raised;
+use tvm_ffi_codegen::runtime::object::live_objects_of_thread;
+use tvm_ffi_codegen::runtime::{Any, AsObject, Error, Function, Module};
+use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
+
+use super::{recording, show, sig};
+use crate::calls::callees::SYMBOLS;
+
+/// The name of a module's own variable for its context.
+const CONTEXT: &str = "__tvm_ffi__library_ctx";
+
+/// Functions that are compiled together.
+pub struct Library {
+    /// With the runtime helpers, for the interpreter, which has none.
+    whole: VerifiedModule,
+    module: VerifiedModule,
+    /// The module's destructors, by name.
+    destructors: Vec<String>,
+}
+
+impl Library {
+    /// # Errors
+    /// Lowering refuses a function, or the module as a whole.
+    pub fn new(functions: Vec<(Signature, Kernel)>) -> Result<Self, String> {
+        let lowered = |helpers| {
+            let mut lowering = Lowering::new(helpers);
+            for (signature, kernel) in &functions {
+                lowering.add(signature, kernel).map_err(|e| e.to_string())?;
+            }
+            if let Some(error) = lowering.check_calls(functions.iter().map(|(signature, _)| signature)).first() {
+                return Err(error.to_string());
+            }
+            Ok(lowering.finish())
+        };
+        let mut module = lowered(RuntimeHelpers::Import)?;
+        // so that they can be called, and the module's state is new again
+        let destructors = std::mem::take(&mut module.destructors);
+        destructors.iter().for_each(|&func| module.functions[func].linkage = Linkage::Export);
+        let destructors = destructors.iter().map(|&func| module.functions[func].name.clone()).collect();
+        let verified = |module| ir::verify(module).map_err(|e| e.to_string());
+        Ok(Library { whole: verified(lowered(RuntimeHelpers::Define)?)?, module: verified(module)?, destructors })
+    }
+
+    /// A library of one body.
+    pub fn of(signature: &str, body: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
+        Self::new(vec![(sig(signature), Kernel::body(body))]).unwrap_or_else(|e| panic!("{signature}\n{e}"))
+    }
+}
+
+/// Where a library runs.
+pub struct Executor {
+    pub name: &'static str,
+    /// The engine, which the interpreter has for the way out.
+    engine: fn() -> &'static Engine,
+    interprets: bool,
+}
+
+/// Every executor; the first is the oracle.
+pub const EXECUTORS: &[Executor] = &[
+    Executor { name: "interpreter", engine: || &UNOPTIMISED, interprets: true },
+    Executor { name: "cranelift", engine: || &UNOPTIMISED, interprets: false },
+    Executor { name: "cranelift, optimised", engine: || &OPTIMISED, interprets: false },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm", engine: || &LLVM_UNOPTIMISED, interprets: false },
+    #[cfg(feature = "_llvm")]
+    Executor { name: "llvm, optimised", engine: || &LLVM_OPTIMISED, interprets: false },
+];
+
+fn build(backend: Backend, level: OptLevel) -> Engine {
+    let mut builder = Engine::builder().backend(backend).opt_level(level);
+    for (name, address) in SYMBOLS {
+        // SAFETY: functions of the tests of calls, which follow the convention.
+        builder = unsafe { builder.symbol(*name, address()) };
+    }
+    // SAFETY: the functions are the bundled runtime's, with the same prototypes.
+    unsafe { builder.foreign_runtime(recording::symbols()) }.build().unwrap()
+}
+
+static UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::None));
+static OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Cranelift, OptLevel::Speed));
+#[cfg(feature = "_llvm")]
+static LLVM_UNOPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::None));
+#[cfg(feature = "_llvm")]
+static LLVM_OPTIMISED: LazyLock<Engine> = LazyLock::new(|| build(Backend::Llvm, OptLevel::Speed));
+
+thread_local! {
+    /// What the interpreters of a thread share: its trampolines.
+    static HOST: NativeHost = NativeHost::new(UNOPTIMISED.jit().clone());
+}
+
+/// A library on one executor, with state of its own.
+pub struct Loaded<'a> {
+    how: How<'a>,
+    destructors: &'a [String],
+    context: Option<Module>,
+}
+
+enum How<'a> {
+    Interpreted(Interpreter<'a, NativeHost>),
+    Native(Arc<Code>),
+}
+
+/// What a call leaves to be seen.
+pub struct Reply {
+    /// The return code; `Err` where the executor trapped.
+    pub code: Result<i32, String>,
+    pub value: Any,
+    pub error: Option<Error>,
+}
+
+impl Reply {
+    /// The error of a call that fails.
+    pub fn failure(self) -> Error {
+        self.error.unwrap_or_else(|| panic!("no error, code {:?}", self.code))
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.code {
+            Ok(0) => write!(f, "{}", show::value(&self.value))?,
+            Ok(code) => write!(f, "code {code}")?,
+            Err(trap) => write!(f, "{trap}")?,
+        }
+        let errors = std::iter::successors(self.error.clone(), Error::cause);
+        errors.into_iter().try_for_each(|error| write!(f, "; {error}"))
+    }
+}
+
+impl Executor {
+    fn load<'a>(&self, library: &'a Library) -> Result<Loaded<'a>, String> {
+        let how = if self.interprets {
+            let host = HOST.with(NativeHost::clone);
+            let interpreter = Interpreter::new(&library.whole, host).map_err(|e| e.to_string())?;
+            How::Interpreted(interpreter.with_fuel(100_000_000))
+        } else {
+            How::Native((self.engine)().load(&library.module).map_err(|e| e.to_string())?)
+        };
+        Ok(Loaded { how, destructors: &library.destructors, context: None })
+    }
+}
+
+impl Loaded<'_> {
+    /// Calls a function by its name.
+    pub fn call(&mut self, name: &str, args: &[Any]) -> Reply {
+        let args: Vec<TVMFFIAny> = args.iter().map(|arg| arg.as_view().as_raw()).collect();
+        drop(take_raised());
+        let mut result = TVMFFIAny::none();
+        let code = match &mut self.how {
+            How::Interpreted(interpreter) => {
+                let args = [
+                    Datum::Ptr(0),
+                    Datum::Ptr(args.as_ptr().expose_provenance() as u64),
+                    Datum::I32(args.len() as u32),
+                    Datum::Ptr((&raw mut result).expose_provenance() as u64),
+                ];
+                // SAFETY: these are the arguments of a packed call.
+                match unsafe { interpreter.run(&format!("__tvm_ffi_{name}"), &args) } {
+                    Ok(Some(Datum::I32(code))) => Ok(code as i32),
+                    other => Err(format!("{other:?}")),
+                }
+            }
+            // SAFETY: as above.
+            How::Native(_) => Ok(unsafe {
+                self.safe_call(name)(std::ptr::null_mut(), args.as_ptr(), args.len() as i32, &raw mut result)
+            }),
+        };
+        // SAFETY: a result is owned by the caller.
+        Reply { code, value: unsafe { Any::from_raw(result) }, error: take_raised() }
+    }
+
+    fn safe_call(&self, name: &str) -> TVMFFISafeCallType {
+        let symbol = format!("__tvm_ffi_{name}");
+        let address = match &self.how {
+            How::Interpreted(interpreter) => interpreter.function(&symbol).unwrap_or_else(|e| panic!("{e}")) as usize,
+            How::Native(code) => code.function(&symbol).unwrap_or_else(|| panic!("no {symbol}")).expose_provenance(),
+        };
+        let address: *const c_void = std::ptr::with_exposed_provenance(address);
+        // SAFETY: that is the type of every function of a library.
+        unsafe { std::mem::transmute::<*const c_void, TVMFFISafeCallType>(address) }
+    }
+
+    /// Runs the destructors, as when the library goes. Its state is as new then.
+    pub fn unload(&mut self) {
+        for name in self.destructors.iter().rev() {
+            match &mut self.how {
+                // SAFETY: a destructor may be called when nothing else runs.
+                How::Interpreted(interpreter) => {
+                    drop(unsafe { interpreter.run(name, &[]) }.unwrap_or_else(|e| panic!("{e}")))
+                }
+                How::Native(code) => {
+                    let address = code.function(name).unwrap_or_else(|| panic!("no {name}"));
+                    // SAFETY: a destructor takes and returns nothing; as above.
+                    unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(address)() }
+                }
+            }
+        }
+        self.context = None;
+    }
+
+    /// A function as an object, to be released before the library.
+    pub fn function(&self, name: &str) -> Function {
+        // SAFETY: the test keeps the library for as long.
+        unsafe { Function::from_extern_c(std::ptr::null_mut(), self.safe_call(name), None) }
+    }
+
+    /// Lets the library find functions that a module imports.
+    pub fn set_context(&mut self, module: Module) {
+        let variable = match &self.how {
+            How::Interpreted(interpreter) => interpreter.variable(CONTEXT).map(|address| address as usize),
+            How::Native(code) => code.variable(CONTEXT).map(<*mut u8>::expose_provenance),
+        };
+        let variable: *mut *mut c_void =
+            std::ptr::with_exposed_provenance_mut(variable.unwrap_or_else(|| panic!("no {CONTEXT}")));
+        // SAFETY: the variable is a pointer, which no other thread uses.
+        unsafe { variable.write(module.as_object().as_ptr().cast()) };
+        self.context = Some(module);
+    }
+}
+
+/// A library on every executor.
+pub struct Prepared<'a>(Vec<(&'static str, Loaded<'a>)>);
+
+impl<'a> Prepared<'a> {
+    /// # Errors
+    /// An executor refuses the library.
+    pub fn new(library: &'a Library) -> Result<Self, String> {
+        let load = |executor: &Executor| match executor.load(library) {
+            Ok(loaded) => Ok((executor.name, loaded)),
+            Err(problem) => Err(format!("{}: {problem}", executor.name)),
+        };
+        Ok(Prepared(EXECUTORS.iter().map(load).collect::<Result<_, _>>()?))
+    }
+
+    /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is the result, and leave
+    /// nothing alive.
+    ///
+    /// # Errors
+    /// How executors differ, or how many objects are left.
+    pub fn run<T: PartialEq + fmt::Debug>(&mut self, mut run: impl FnMut(&mut Loaded<'_>) -> T) -> Result<T, String> {
+        let mut agreed: Option<(&str, T)> = None;
+        for (name, loaded) in &mut self.0 {
+            let before = live_objects_of_thread();
+            let result = run(loaded);
+            let after = live_objects_of_thread();
+            if after != before {
+                return Err(format!("{name}: {before:?} live objects before, {after:?} after: {result:#?}"));
+            }
+            match &agreed {
+                None => agreed = Some((name, result)),
+                Some((_, agreed)) if *agreed == result => {}
+                Some((first, agreed)) => {
+                    return Err(format!("executors differ\n{first}: {agreed:#?}\n{name}: {result:#?}"));
+                }
+            }
+        }
+        agreed.map(|(_, result)| result).ok_or_else(|| "no executor".to_owned())
+    }
+}

@@ -1,0 +1,246 @@
+//! The functions of the runtime, behind those that note their calls.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void};
+
+use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny, TVMFFIByteArray, TVMFFIObjectHandle, TVMFFISafeCallType};
+use tvm_ffi_codegen::runtime::capi;
+
+use super::describe::{bytes, c_text, descriptor};
+use super::{Change, fallible, noted, with};
+
+/// The table of the bundled runtime, as `EngineBuilder::foreign_runtime` takes it.
+pub fn symbols() -> Vec<(&'static str, *const u8)> {
+    let own = |name: &str| WRAPPED.iter().find(|(known, _)| *known == name).map(|(_, address)| address());
+    let all = capi::symbols().iter();
+    all.map(|(name, address)| (*name, own(name).unwrap_or_else(|| address.as_ptr().cast()))).collect()
+}
+
+macro_rules! wrapped {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block)*) => {
+        $(
+            $(#[$doc])*
+            #[allow(non_snake_case, unused_unsafe)] // a function without arguments has nothing unsafe
+            unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: the function of this name gets the arguments that its caller means for it, by the C header's rules, and a trace
+                // reads what these rules say is there.
+                unsafe { $body }
+            }
+        )*
+
+        const WRAPPED: &[(&str, fn() -> *const u8)] = &[$((stringify!($name), || $name as *const u8)),*];
+    };
+}
+
+wrapped! {
+    fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, out: *mut TVMFFIObjectHandle) -> c_int {
+        fallible(
+            |_| format!("get global {}", bytes(name)),
+            || capi::TVMFFIFunctionGetGlobal(name, out),
+            |r| r.got(out.read()),
+        )
+    }
+
+    fn TVMFFIFunctionSetGlobal(name: *const TVMFFIByteArray, f: TVMFFIObjectHandle, allow_override: c_int) -> c_int {
+        fallible(
+            |r| format!("set global {} to {}, override {allow_override}", bytes(name), r.object(f)),
+            || capi::TVMFFIFunctionSetGlobal(name, f, allow_override),
+            |_| String::new(),
+        )
+    }
+
+    fn TVMFFIFunctionCreate(
+        own: *mut c_void,
+        safe_call: Option<TVMFFISafeCallType>,
+        deleter: Option<unsafe extern "C" fn(*mut c_void)>,
+        out: *mut TVMFFIObjectHandle
+    ) -> c_int {
+        fallible(
+            |_| "create a function".to_owned(),
+            || capi::TVMFFIFunctionCreate(own, safe_call, deleter, out),
+            |r| r.got(out.read()),
+        )
+    }
+
+    /// A reference that the callee takes out of an rvalue reference is given up by its owner.
+    fn TVMFFIFunctionCall(f: TVMFFIObjectHandle, args: *mut TVMFFIAny, count: i32, result: *mut TVMFFIAny) -> c_int {
+        fallible(
+            |r| format!("call {}({})", r.object(f), r.values(args, count)),
+            || capi::TVMFFIFunctionCall(f, args, count, result),
+            |r| r.got_value(result.read()),
+        )
+    }
+
+    fn TVMFFIObjectIncRef(object: TVMFFIObjectHandle) -> c_int {
+        noted(
+            |r| format!("share {}", r.got(object)),
+            || capi::TVMFFIObjectIncRef(object),
+            |_, _| String::new(),
+        )
+    }
+
+    fn TVMFFIObjectDecRef(object: TVMFFIObjectHandle) -> c_int {
+        let released = Cell::new(None);
+        noted(
+            |r| {
+                let text = format!("release {}", r.object(object));
+                released.set(r.number_of(object));
+                r.trace.changes.extend(released.get().map(Change::Released));
+                text
+            },
+            || capi::TVMFFIObjectDecRef(object),
+            |r, _| if released.get().is_some_and(|number| r.is_gone(number)) { "gone".to_owned() } else { String::new() },
+        )
+    }
+
+    fn TVMFFIAnyViewToOwnedAny(view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
+        fallible(
+            |r| format!("own {}", r.value(view.read())),
+            || capi::TVMFFIAnyViewToOwnedAny(view, out),
+            |r| r.got_value(out.read()),
+        )
+    }
+
+    fn TVMFFIStringFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
+        fallible(
+            |_| format!("string of {}", bytes(input)),
+            || capi::TVMFFIStringFromByteArray(input, out),
+            |r| r.got_value(out.read()),
+        )
+    }
+
+    fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
+        fallible(
+            |_| format!("bytes of {}", bytes(input)),
+            || capi::TVMFFIBytesFromByteArray(input, out),
+            |r| r.got_value(out.read()),
+        )
+    }
+
+    fn TVMFFIHandleInitOnce(handle: *mut *mut c_void, init: Option<unsafe extern "C" fn(*mut *mut c_void) -> c_int>) -> c_int {
+        fallible(
+            |_| "init once".to_owned(),
+            || {
+                with(|r| r.initialisations += 1);
+                let code = capi::TVMFFIHandleInitOnce(handle, init);
+                with(|r| r.initialisations -= 1);
+                code
+            },
+            |_| "done".to_owned(),
+        )
+    }
+
+    fn TVMFFIHandleDeinitOnce(handle: *mut *mut c_void, deinit: Option<unsafe extern "C" fn(*mut c_void) -> c_int>) -> c_int {
+        noted(
+            |_| "deinit once".to_owned(),
+            || capi::TVMFFIHandleDeinitOnce(handle, deinit),
+            |_, code| format!("code {code}"),
+        )
+    }
+
+    /// The function that is found belongs to the module.
+    fn TVMFFIEnvModLookupFromImports(context: TVMFFIObjectHandle, name: *const c_char, out: *mut TVMFFIObjectHandle) -> c_int {
+        fallible(
+            |_| format!("import \"{}\"", c_text(name)),
+            || capi::TVMFFIEnvModLookupFromImports(context, name, out),
+            |r| r.object(out.read()),
+        )
+    }
+
+    fn TVMFFIEnvCheckSignals() -> c_int {
+        fallible(|_| "check signals".to_owned(), || capi::TVMFFIEnvCheckSignals(), |_| String::new())
+    }
+
+    fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mut TVMFFIObjectHandle) -> c_int {
+        fallible(
+            |_| {
+                let prototype = DLTensor { data: std::ptr::null_mut(), strides: std::ptr::null_mut(), ..prototype.read() };
+                format!("allocate {}", descriptor(&prototype))
+            },
+            || capi::TVMFFIEnvTensorAlloc(prototype, out),
+            |r| r.allocated(out.read()),
+        )
+    }
+
+    fn TVMFFITensorCreateUnsafeView(source: TVMFFIObjectHandle, prototype: *const DLTensor, out: *mut TVMFFIObjectHandle) -> c_int {
+        fallible(
+            |r| format!("view of {} as {}", r.object(source), descriptor(&*prototype)),
+            || capi::TVMFFITensorCreateUnsafeView(source, prototype, out),
+            |r| r.got(out.read()),
+        )
+    }
+
+    fn TVMFFIErrorMoveFromRaised(out: *mut TVMFFIObjectHandle) {
+        noted(
+            |_| "take the error".to_owned(),
+            || capi::TVMFFIErrorMoveFromRaised(out),
+            |r, ()| r.got_error(out.read()),
+        );
+    }
+
+    fn TVMFFIErrorSetRaised(error: TVMFFIObjectHandle) {
+        noted(
+            |r| format!("raise {}", r.error(error)),
+            || capi::TVMFFIErrorSetRaised(error),
+            |_, ()| String::new(),
+        );
+    }
+
+    fn TVMFFIErrorSetRaisedFromCStr(kind: *const c_char, message: *const c_char) {
+        noted(
+            |_| format!("raise {}: {}", c_text(kind), c_text(message)),
+            || capi::TVMFFIErrorSetRaisedFromCStr(kind, message),
+            |_, ()| String::new(),
+        );
+    }
+
+    fn TVMFFIErrorSetRaisedFromCStrParts(kind: *const c_char, parts: *const *const c_char, count: i32) {
+        noted(
+            |_| {
+                let parts: String = (0..count.max(0) as usize).map(|i| c_text(parts.add(i).read())).collect();
+                format!("raise {}: {parts}", c_text(kind))
+            },
+            || capi::TVMFFIErrorSetRaisedFromCStrParts(kind, parts, count),
+            |_, ()| String::new(),
+        );
+    }
+
+    /// A failure of it raises nothing, so that none is injected.
+    fn TVMFFIErrorCreate(
+        kind: *const TVMFFIByteArray,
+        message: *const TVMFFIByteArray,
+        backtrace: *const TVMFFIByteArray,
+        out: *mut TVMFFIObjectHandle
+    ) -> c_int {
+        noted(
+            |_| format!("create error {}: {}", bytes(kind), bytes(message)),
+            || capi::TVMFFIErrorCreate(kind, message, backtrace, out),
+            |r, code| if *code == 0 { r.got_error(out.read()) } else { format!("code {code}") },
+        )
+    }
+
+    /// As above.
+    fn TVMFFIErrorCreateWithCauseAndExtraContext(
+        kind: *const TVMFFIByteArray,
+        message: *const TVMFFIByteArray,
+        backtrace: *const TVMFFIByteArray,
+        cause: TVMFFIObjectHandle,
+        context: TVMFFIObjectHandle,
+        out: *mut TVMFFIObjectHandle
+    ) -> c_int {
+        noted(
+            |r| format!("create error {}: {}, cause {}, context {}", bytes(kind), bytes(message), r.error(cause), r.object(context)),
+            || capi::TVMFFIErrorCreateWithCauseAndExtraContext(kind, message, backtrace, cause, context, out),
+            |r, code| if *code == 0 { r.got_error(out.read()) } else { format!("code {code}") },
+        )
+    }
+
+    /// A failure says that the type is unknown, so that none is injected.
+    fn TVMFFITypeKeyToIndex(key: *const TVMFFIByteArray, out: *mut i32) -> c_int {
+        noted(
+            |_| format!("index of type {}", bytes(key)),
+            || capi::TVMFFITypeKeyToIndex(key, out),
+            |_, code| if *code == 0 { "known".to_owned() } else { format!("code {code}") },
+        )
+    }
+}

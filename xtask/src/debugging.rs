@@ -1,0 +1,51 @@
+//! The guide's section on debugging: its example prints what the guide shows, and `gdb` shows the example's own source.
+
+use crate::command::{Output, Tests, cargo, cmd, root, without_stacks};
+use crate::run::Failure;
+
+const EXAMPLE: &str = "debugging";
+
+/// Where `gdb` stops, and parts of the backtrace's lines that follow each other, with others between them.
+const STOP: &str = "debugging::halve";
+const FRAMES: &[&str] = &[
+    "#0  debugging::halve (n=42)",
+    "in average () at model.dsl:3",
+    "in __tvm_ffi_average ()",
+    "in debugging::main ()",
+    "in main ()",
+];
+
+/// Runs the example, and then under `gdb`.
+pub fn check() -> Result<Tests, Failure> {
+    let Output { stdout, tests } = without_stacks(cargo(&["run", "--example", EXAMPLE])).run()?;
+    let failure = |what: String| Failure { what, tests };
+    let guide =
+        std::fs::read_to_string(root().join("docs/guide.md")).map_err(|e| failure(format!("docs/guide.md: {e}")))?;
+    if stdout.is_empty() || !guide.contains(stdout.trim_end()) {
+        return Err(failure("docs/guide.md shows another output of the example `debugging` than it has".to_owned()));
+    }
+    let program = root().join("target/debug/examples").join(EXAMPLE);
+    let stop = format!("break {STOP}");
+    let program = program.to_string_lossy();
+    let words = [
+        "-batch",
+        "-nx",
+        "-iex",
+        "set debuginfod enabled off",
+        "-ex",
+        &stop,
+        "-ex",
+        "run",
+        "-ex",
+        "backtrace",
+        &program,
+    ];
+    let text = cmd("gdb", &words).read()?;
+    let mut lines = text.lines();
+    match FRAMES.iter().find(|frame| !lines.any(|line| line.contains(**frame))) {
+        None => Ok(tests),
+        Some(missing) => {
+            Err(failure(format!("gdb's backtrace lacks `{missing}` behind the frames before it:\n{text}")))
+        }
+    }
+}
