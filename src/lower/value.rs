@@ -303,10 +303,11 @@ fn take(b: &mut FunctionBuilder<'_>, plan: &Plan<'_>, source: Source, known: usi
     }
     let mut values = fast_path::lower(&mut cx, from, true);
     values.drain(..known);
-    let symbols = plan.signature.symbols().into_iter().map(|name| Bound {
-        name: name.to_owned(),
-        value: cx.dims.symbol(&mut cx.checks, name),
-    });
+    let symbols = plan
+        .signature
+        .symbols()
+        .into_iter()
+        .map(|name| Bound { name: name.to_owned(), value: cx.dims.symbol(&mut cx.checks, name) });
     let symbols = symbols.collect();
     cx.checks.finish().map_err(|missing| format!("lowering lacks {missing}; this is a bug of tvm-ffi-codegen"))?;
     Ok(Taken { values, symbols })

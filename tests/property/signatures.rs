@@ -264,12 +264,15 @@ pub fn signature() -> impl Strategy<Value = Signature> {
         (vec(param_type(), 0..5), 0usize..4, proptest::option::weighted(0.3, (0usize..4, select(&SYMBOLS[..]))));
     let state = proptest::option::weighted(0.1, select(vec!["test.state", "test.other_state", "test.null_state"]));
     let rest = ((proptest::bool::weighted(0.15), state), proptest::option::weighted(0.2, constraint), policy, result());
-    (params, rest).prop_filter_map("the builder finds mistakes", |(params, ((stream, state), constraint, policy, ret))| {
-        let (params, defaults, symbol) = params;
-        let parts = Parts { params, defaults, symbol, stream, state, constraint, policy, ret };
-        let plain = Parts { stream: false, ..parts.clone() };
-        parts.build().or_else(|| plain.build())
-    })
+    (params, rest).prop_filter_map(
+        "the builder finds mistakes",
+        |(params, ((stream, state), constraint, policy, ret))| {
+            let (params, defaults, symbol) = params;
+            let parts = Parts { params, defaults, symbol, stream, state, constraint, policy, ret };
+            let plain = Parts { stream: false, ..parts.clone() };
+            parts.build().or_else(|| plain.build())
+        },
+    )
 }
 
 /// A constant up to 2^62: a power of two most of the time, of which products are 0 in 64 bits.

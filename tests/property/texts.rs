@@ -17,29 +17,37 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
     let constraint = (dim(), select(CompareOp::ALL.to_vec()), dim());
     let policy = vec(select(DTypePolicy::NAMES.iter().map(|(policy, _)| *policy).collect::<Vec<_>>()), 0..3);
     let policy = policy.prop_map(|all| all.into_iter().fold(DTypePolicy::EXACT, |one, other| one | other));
-    let rest = (policy, proptest::option::of(param_type()), vec(constraint, 0..3), (any::<bool>(), proptest::option::of("[^\"\0]{1,9}")));
+    let rest = (
+        policy,
+        proptest::option::of(param_type()),
+        vec(constraint, 0..3),
+        (any::<bool>(), proptest::option::of("[^\"\0]{1,9}")),
+    );
     let parts = ("[a-z_][a-zA-Z0-9_.$]{0,9}", vec(named, 0..6), rest);
-    parts.prop_filter_map("the builder finds mistakes", |(name, params, (policy, ret, constraints, (stream, state)))| {
-        let mut builder = Signature::builder(name).dtype_policy(policy);
-        for (name, ty, default) in &params {
-            builder = match default {
-                Some(default) => builder.param_or(name, ty.clone(), default.clone()),
-                None => builder.param(name, ty.clone()),
-            };
-        }
-        if stream {
-            builder = builder.param("stream", ParamType::EnvStream);
-        }
-        if let Some(state) = &state {
-            builder = builder.param("state", ParamType::env_state(state));
-        }
-        for (left, op, right) in constraints {
-            builder = builder.constraint(left, op, right);
-        }
-        let plain = params.iter().fold(Signature::builder("f"), |b, (name, ty, _)| b.param(name, ty.clone()));
-        let whole = ret.iter().fold(builder.clone(), |b, ty| b.returns(ty.clone())).build();
-        whole.or_else(|_| builder.build()).or_else(|_| plain.build()).ok()
-    })
+    parts.prop_filter_map(
+        "the builder finds mistakes",
+        |(name, params, (policy, ret, constraints, (stream, state)))| {
+            let mut builder = Signature::builder(name).dtype_policy(policy);
+            for (name, ty, default) in &params {
+                builder = match default {
+                    Some(default) => builder.param_or(name, ty.clone(), default.clone()),
+                    None => builder.param(name, ty.clone()),
+                };
+            }
+            if stream {
+                builder = builder.param("stream", ParamType::EnvStream);
+            }
+            if let Some(state) = &state {
+                builder = builder.param("state", ParamType::env_state(state));
+            }
+            for (left, op, right) in constraints {
+                builder = builder.constraint(left, op, right);
+            }
+            let plain = params.iter().fold(Signature::builder("f"), |b, (name, ty, _)| b.param(name, ty.clone()));
+            let whole = ret.iter().fold(builder.clone(), |b, ty| b.returns(ty.clone())).build();
+            whole.or_else(|_| builder.build()).or_else(|_| plain.build()).ok()
+        },
+    )
 }
 
 fn dim() -> impl Strategy<Value = Dim> + Clone {
