@@ -3,6 +3,7 @@
 pub mod callees;
 mod cases;
 mod codes;
+mod embedded;
 mod graphs;
 mod threads;
 

@@ -2,19 +2,19 @@
 
 use super::builder::Body;
 use super::calls::{Call, CallArg, CallResult, KnownOwned, Owned, new_owned};
-use super::pack;
+use super::invoke;
 use crate::lower::convention::writes_result;
 use crate::spec::ParamType;
 
 impl<'b> Call<'b> {
     /// Makes the call. The value that it returns has to be of the type, by the rules for a parameter of that type; it is owned by the body.
     pub fn returns(self, ty: impl Into<ParamType>) -> CallResult<'b> {
-        pack::call(self, Some(ty.into()))
+        invoke::call(self, Some(ty.into()))
     }
 
     /// Makes the call, and releases whatever it returns.
     pub fn run(self) {
-        pack::call(self, None);
+        invoke::call(self, None);
     }
 }
 
@@ -36,7 +36,7 @@ impl<'b> Variable<'b> {
     /// Gives the variable a value, and releases the one before. A value that is moved goes over; any other is copied, or gets one more reference.
     pub fn set(self, value: impl Into<CallArg<'b>>) {
         self.owned.used("set");
-        pack::assign(self.owned.body, self.owned.any, value.into(), true);
+        invoke::assign(self.owned.body, self.owned.any, value.into(), true);
     }
 
     /// The value, as an argument. The variable stays its owner.
@@ -46,7 +46,7 @@ impl<'b> Variable<'b> {
 
     /// The value in the type that is stated: the same checks as of the result of a call.
     pub fn cast(self, ty: impl Into<ParamType>) -> CallResult<'b> {
-        pack::cast(self.owned, "a variable", ty.into())
+        invoke::cast(self.owned, "a variable", ty.into())
     }
 }
 
@@ -59,6 +59,6 @@ impl Body<'_> {
         if !self.signature.ret().is_some_and(writes_result) {
             return self.mistake("ret_value", format!("`{}` returns no value that the body makes", self.signature));
         }
-        pack::return_value(self, value.into());
+        invoke::return_value(self, value.into());
     }
 }

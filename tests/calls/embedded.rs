@@ -1,0 +1,48 @@
+//! Bodies that call, in a module of the caller's.
+
+use cranelift_jit::{JITBuilder, JITModule};
+use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
+use tvm_ffi_codegen::runtime::error::take_raised;
+use tvm_ffi_codegen::{Body, Kernel, ParamType, ScalarType, embed};
+
+use crate::support::sig;
+
+/// `(n: int64) -> int64`: twice the number of digits, by a global function and a function of the same module. The module keeps the global function
+/// for good, as nobody runs its destructors, so that it is one of the runtime's own.
+fn body(b: &Body<'_>) {
+    let digits = b.call_global("ffi.ReprPrint", (b.arg("n"),)).returns(ParamType::Str).size();
+    b.ret(b.call_symbol("twice", (digits,)).returns(ScalarType::Int64).value());
+}
+
+#[test]
+fn a_module_of_cranelift_has_bodies_that_call() {
+    let mut builder = JITBuilder::new(cranelift_module::default_libcall_names()).unwrap();
+    builder.symbols(embed::runtime_symbols());
+    let mut module = JITModule::new(builder);
+    let (calls, twice) = (sig("calls(n: int64) -> int64"), sig("twice(n: int64) -> int64"));
+    let wrappers = [(&calls, Kernel::body(body)), (&twice, Kernel::body(|b| b.ret(b.arg("n") * 2)))];
+    let ids = embed::add_wrappers(&mut module, wrappers.map(|(sig, kernel)| (sig, kernel.into()))).unwrap();
+    module.finalize_definitions().unwrap();
+    let address = module.get_finalized_function(ids[0]);
+    // SAFETY: that is the type of every wrapper, and the module lives to the end.
+    let calls = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
+    for (n, expected) in [(20, 4), (412, 6)] {
+        let args = [TVMFFIAny::from_bits(TypeIndex::INT, n)];
+        let mut result = TVMFFIAny::none();
+        // SAFETY: an array of one argument, and a result that is None.
+        let code = unsafe { calls(std::ptr::null_mut(), args.as_ptr(), 1, &raw mut result) };
+        assert_eq!((code, result.type_index, result.bits()), (0, TypeIndex::INT.0, expected), "{:?}", take_raised());
+    }
+}
+
+#[test]
+fn a_call_that_the_callee_refuses_is_a_mistake() {
+    let mut module = JITModule::new(JITBuilder::new(cranelift_module::default_libcall_names()).unwrap());
+    let (calls, twice) = (sig("calls(n: int64)"), sig("twice(s: str)"));
+    let calling = Kernel::body(|b| b.call_symbol("twice", (b.arg("n"),)).run());
+    let wrappers = [(&calls, calling), (&twice, Kernel::check_only())];
+    let refused = embed::add_wrappers(&mut module, wrappers.map(|(sig, kernel)| (sig, kernel.into()))).unwrap_err();
+    let text =
+        "the body of function `calls` has mistakes:\n  call of `twice`: `twice(s: str)` takes str for s, got int";
+    assert_eq!(refused.to_string(), text);
+}
