@@ -12,8 +12,8 @@ use super::capi;
 use super::constants::ConstantPool;
 use super::protocol::{Directive, Field, Piece, helpers};
 use crate::ir::{
-    ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
-    Type, Value,
+    Block, ConvertOp, Data, DataKind, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags,
+    Module, Type, Value,
 };
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFIByteArray, TypeIndex};
@@ -77,12 +77,21 @@ impl Handles {
         let mut text = name.as_bytes().to_vec();
         text.push(0);
         let text = module.add_data(format!("__tvm_ffi_codegen_name_{number}"), text, 1);
-        let mut b = FunctionBuilder::new(module, initialiser);
         match context {
-            None => look_up_global(&mut b, text, name.len()),
-            Some(context) => look_up_import(&mut b, text, context),
+            Some(context) => {
+                let mut b = FunctionBuilder::new(module, initialiser);
+                look_up_import(&mut b, text, context);
+                b.finish();
+            }
+            None => {
+                let shared = look_up_global(module);
+                let mut b = FunctionBuilder::new(module, initialiser);
+                let (text, len, result) = (b.data_addr(text, 0), b.i64(name.len() as i64), b.param(0));
+                let code = b.call(shared, &[text, len, result]);
+                b.ret(code);
+                b.finish();
+            }
         }
-        b.finish();
         let handle = Handle { cell, initialiser };
         self.known.insert(looked.clone(), handle);
         self.order.push(looked.clone());
@@ -148,27 +157,39 @@ impl Handles {
         if self.order.is_empty() {
             return;
         }
-        let dec_ref = capi::import(module, capi::OBJECT_DEC_REF);
+        let give_up = give_up(module);
         let func = module.declare("__tvm_ffi_codegen_release_handles", FuncSig::default(), Linkage::Local);
         module.functions[func].cold = true;
         let mut b = FunctionBuilder::new(module, func);
         for looked in &self.order {
             let cell = b.data_addr(self.known[looked].cell, 0);
-            let handle = b.load_acquire(cell);
-            let (release, next) = (b.block(), b.block());
-            let filled = b.icmp_imm(IntCC::Ne, handle, 0);
-            b.branch(filled, release, next, Hint::None);
-            b.switch_to(release);
-            let null = b.ptr_const(0);
-            b.store(null, cell, 0, MemFlags::ALIGNED);
-            b.call(dec_ref, &[handle]);
-            b.jump(next, &[]);
-            b.switch_to(next);
+            b.call(give_up, &[cell]);
         }
         b.ret(None);
         b.finish();
         module.destructors.push(func);
     }
+}
+
+/// `void give_up(void** cell)`: empties a cell, and gives its reference up if it has one.
+fn give_up(module: &mut Module) -> FuncRef {
+    let dec_ref = capi::import(module, capi::OBJECT_DEC_REF);
+    let func = module.declare("__tvm_ffi_codegen_release_handle", FuncSig::new([Type::Ptr], None), Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let cell = b.param(0);
+    let handle = b.load_acquire(cell);
+    let (release, done) = (b.block(), b.block());
+    let filled = b.icmp_imm(IntCC::Ne, handle, 0);
+    b.branch(filled, release, done, Hint::None);
+    b.switch_to(release);
+    let null = b.ptr_const(0);
+    b.store(null, cell, 0, MemFlags::ALIGNED);
+    b.call(dec_ref, &[handle]);
+    b.jump(done, &[]);
+    b.switch_to(done);
+    b.ret(None);
+    b.finish()
 }
 
 /// The code of a [`State::fetch`].
@@ -263,12 +284,19 @@ fn leave(b: &mut FunctionBuilder<'_>, code: i64) {
     b.ret(Some(code));
 }
 
-/// `int32_t look_up(void** result)`: a global function, which the caller owns.
-fn look_up_global(b: &mut FunctionBuilder<'_>, name: DataRef, len: usize) {
-    let result = b.param(0);
+/// `int32_t look_up_global(const char* name, int64_t size, void** result)`: a global function, which the caller owns. All initialisers share it.
+fn look_up_global(module: &mut Module) -> FuncRef {
+    const NAME: &str = "__tvm_ffi_codegen_look_up_global";
+    if let Some((known, _)) = module.function_named(NAME) {
+        return known;
+    }
+    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr], Some(Type::I32));
+    let func = module.declare(NAME, sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let (text, size, result) = (b.param(0), b.param(1), b.param(2));
     let slot = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
     let array = b.stack_addr(slot);
-    let (text, size) = (b.data_addr(name, 0), b.i64(len as i64));
     b.store(text, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
     b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
     let get = capi::import(b.module(), capi::FUNCTION_GET_GLOBAL);
@@ -286,9 +314,70 @@ fn look_up_global(b: &mut FunctionBuilder<'_>, name: DataRef, len: usize) {
     let done = b.block();
     b.branch(there, done, missing, Hint::Likely);
     b.switch_to(missing);
-    leave(b, NOT_FOUND);
+    leave(&mut b, NOT_FOUND);
     b.switch_to(done);
-    leave(b, 0);
+    leave(&mut b, 0);
+    b.finish()
+}
+
+/// `int32_t find(void** cell, void* initialiser, uint32_t template)`: fills a cell, and raises the error of a template of the pool where the
+/// initialiser finds nothing.
+fn find(module: &mut Module, pool: DataRef) -> FuncRef {
+    const NAME: &str = "__tvm_ffi_codegen_find";
+    if let Some((known, _)) = module.function_named(NAME) {
+        return known;
+    }
+    let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], Some(Type::I32));
+    let func = module.declare(NAME, sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let (cell, initialiser, template) = (b.param(0), b.param(1), b.param(2));
+    let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
+    let code = b.call(init, &[cell, initialiser]);
+    let (missing, done) = (b.block(), b.block());
+    if let Some(code) = code {
+        let not_found = b.icmp_imm(IntCC::Eq, code, NOT_FOUND);
+        b.branch(not_found, missing, done, Hint::Unlikely);
+    }
+    b.switch_to(done);
+    b.ret(code);
+    b.switch_to(missing);
+    let table = b.data_addr(pool, 0);
+    let report = helpers::report(b.module());
+    // the template takes nothing from a context
+    let code = b.call(report, &[table, template, table]);
+    b.ret(code);
+    b.finish()
+}
+
+/// The address of a global function, looked up once. Where there is none, the error of the template is raised and its code goes to the block
+/// `exit`.
+pub(super) fn load_global(
+    b: &mut FunctionBuilder<'_>,
+    handle: Handle,
+    pool: DataRef,
+    template: u32,
+    exit: Block,
+) -> Value {
+    let cell = b.data_addr(handle.cell, 0);
+    let first = b.load_acquire(cell);
+    let (go_on, empty, done) = (b.block(), b.cold_block(), b.cold_block());
+    let function = b.block_param(go_on, Type::Ptr);
+    let filled = b.icmp_imm(IntCC::Ne, first, 0);
+    b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
+    b.switch_to(empty);
+    let initialiser = b.func_addr(handle.initialiser);
+    let template = b.iconst(Type::I32, i64::from(template));
+    let find = find(b.module(), pool);
+    if let Some(code) = b.call(find, &[cell, initialiser, template]) {
+        let fine = b.icmp_imm(IntCC::Eq, code, 0);
+        b.branch_with(fine, (done, &[]), (exit, &[code]), Hint::Likely);
+    }
+    b.switch_to(done);
+    let filled = b.load_acquire(cell);
+    b.jump(go_on, &[filled]);
+    b.switch_to(go_on);
+    function
 }
 
 /// `int32_t look_up(void** result)`: a function of the imports. The module caches it and stays its owner, so that the cell gets a reference of

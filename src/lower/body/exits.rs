@@ -38,7 +38,7 @@ impl BodyLowerer<'_> {
 
     fn release(&mut self, held: Held, on_error: bool) {
         match held {
-            Held::Value(any) => release_any(&mut self.b, any, on_error),
+            Held::Value(any) => release_any(&mut self.b, any, !on_error),
             Held::Depth(cell) => {
                 let cell = self.b.data_addr(cell, 0);
                 let less = self.b.i64(-1);
@@ -124,13 +124,22 @@ impl BodyLowerer<'_> {
 
     /// Ends the current block by returning 0, once all that is held is released.
     pub(super) fn succeed(&mut self) {
-        match self.on_return(self.exits.depth()) {
+        let depth = self.exits.depth();
+        if depth > 0 && !self.exits.has_handler() {
+            if let Some(block) = self.on_error(depth) {
+                let code = self.b.iconst(Type::I32, 0);
+                self.b.jump(block, &[code]);
+            }
+            return;
+        }
+        match self.on_return(depth) {
             Some(block) => self.b.jump(block, &[]),
             None => crate::lower::abi::succeed(&mut self.b),
         }
     }
 
-    /// The block that releases what is held below a depth and returns 0; `None` where nothing is.
+    /// The block that releases what is held below a depth and returns 0; `None` where nothing is. It is needed where a handler is
+    /// below: else the block for errors does the same, with the code 0.
     fn on_return(&mut self, depth: usize) -> Option<Block> {
         let entry = &self.exits.stack[..depth].last()?;
         let held = entry.held;
@@ -156,34 +165,71 @@ impl BodyLowerer<'_> {
         Some(block)
     }
 
+    /// The block of [`exit`](Self::exit), which takes the code, also where a return is all.
+    pub(super) fn exit_target(&mut self) -> Block {
+        if let Some(block) = self.exit_block() {
+            return block;
+        }
+        if let Some(known) = self.exits.plain {
+            return known;
+        }
+        let (block, _) = self.aside(|l, code| l.b.ret(Some(code)));
+        *self.exits.plain.insert(block)
+    }
+
     /// Goes on where `code` is 0, else leaves by [`exit`](Self::exit).
     pub(super) fn exit_unless_zero(&mut self, code: Value) {
-        let (next, failed) = (self.b.block(), self.b.cold_block());
+        let exit = self.exit_target();
+        let next = self.b.block();
         let fine = self.b.icmp_imm(IntCC::Eq, code, 0);
-        self.b.branch(fine, next, failed, Hint::Likely);
-        self.b.switch_to(failed);
-        self.exit(code);
+        self.b.branch_with(fine, (next, &[]), (exit, &[code]), Hint::Likely);
         self.b.switch_to(next);
     }
 }
 
-/// Gives up the reference that a `TVMFFIAny` has, if it is an object's; `on_error` says that this is a way that is hardly ever taken.
-pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value, on_error: bool) {
-    let block = |b: &mut FunctionBuilder<'_>| if on_error { b.cold_block() } else { b.block() };
+/// Gives up the reference that a `TVMFFIAny` has, if it is an object's; `inline` says that a call is only made where it is one.
+pub(super) fn release_any(b: &mut FunctionBuilder<'_>, any: Value, inline: bool) {
+    let release = releaser(b);
+    if !inline {
+        b.call(release, &[any]);
+        return;
+    }
     let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
     let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
-    let (yes, no) = (block(b), block(b));
+    let (yes, no) = (b.block(), b.block());
     b.branch(is_object, yes, no, Hint::None);
     b.switch_to(yes);
-    let object = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-    // a callee that took the object has left NULL
-    let release = block(b);
-    let there = b.icmp_imm(IntCC::Ne, object, 0);
-    b.branch(there, release, no, Hint::Likely);
-    b.switch_to(release);
-    ffi_call::release(b, object);
+    b.call(release, &[any]);
     b.jump(no, &[]);
     b.switch_to(no);
+}
+
+/// `void release(const TVMFFIAny* any)`: gives up the reference that a value has, if it is an object's.
+fn releaser(b: &mut FunctionBuilder<'_>) -> FuncRef {
+    const NAME: &str = "__tvm_ffi_codegen_release";
+    let module = b.module();
+    if let Some((known, _)) = module.function_named(NAME) {
+        return known;
+    }
+    let func = module.declare(NAME, FuncSig::new([Type::Ptr], None), Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let any = b.param(0);
+    let (object, release, done) = (b.block(), b.block(), b.block());
+    let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let is_object = b.icmp_imm(IntCC::SGe, index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
+    b.branch(is_object, object, done, Hint::None);
+    b.switch_to(object);
+    let payload = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+    // a callee that took the object has left NULL
+    let there = b.icmp_imm(IntCC::Ne, payload, 0);
+    b.branch(there, release, done, Hint::None);
+    b.switch_to(release);
+    ffi_call::release(&mut b, payload);
+    b.jump(done, &[]);
+    b.switch_to(done);
+    b.ret(None);
+    b.finish()
 }
 
 /// `void trace(const char* text, int64_t size, const char* wrapper, int64_t wrapper_size, int32_t code)`: appends a text to the backtrace of the

@@ -1,7 +1,7 @@
 //! Values of the frame, and the caller's own arguments.
 
 use super::function::{BodyLowerer, Extra};
-use crate::ir::{Hint, IntCC, MemFlags, Type, Value};
+use crate::ir::{IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::before_zeros;
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX};
 use crate::lower::ffi_call;
@@ -38,9 +38,41 @@ impl BodyLowerer<'_> {
             return Err(format!("`{path}` is no argument"));
         };
         let ty = self.signature.passed().nth(index).map(|param| param.ty.clone()).unwrap_or(ParamType::Any);
+        let argument = self.argument(index);
+        self.item(argument, items, &ty)
+    }
+
+    /// The address of a copy of an argument, made at the beginning: of an object that the caller has passed by an rvalue reference, the object
+    /// itself, which no callee of the body's may take.
+    fn argument(&mut self, index: usize) -> Value {
+        if let Some((_, known)) = self.arguments.iter().find(|(known, _)| *known == index) {
+            return *known;
+        }
         let base = self.extra(Extra::Originals);
-        let base = self.b.ptr_add_imm(base, index as i64 * i64::from(ANY_SIZE));
-        self.item(base, items, &ty)
+        let slot = self.b.slot(ANY_SIZE as u32, 8);
+        let copy = self.b.at_entry(|b| {
+            let any = b.ptr_add_imm(base, index as i64 * i64::from(ANY_SIZE));
+            let index = b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+            let refers = b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
+            // without a branch: where the value is no reference, its own words are read again
+            let place = b.ptr_add_imm(any, i64::from(PAYLOAD));
+            let payload = b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
+            let place = b.select(refers, payload, place);
+            let payload = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
+            let header = b.ptr_add_imm(payload, i64::from(OBJECT_TYPE_INDEX));
+            let own = b.ptr_add_imm(any, i64::from(TYPE_INDEX));
+            let header = b.select(refers, header, own);
+            let index = b.load(Type::I32, header, 0, MemFlags::ALIGNED);
+            let plain = b.load(Type::I64, any, TYPE_INDEX, MemFlags::ALIGNED);
+            let word = before_zeros(b, index);
+            let word = b.select(refers, word, plain);
+            let copy = b.stack_addr(slot);
+            b.store(word, copy, TYPE_INDEX, MemFlags::ALIGNED);
+            b.store(payload, copy, PAYLOAD, MemFlags::ALIGNED);
+            copy
+        });
+        self.arguments.push((index, copy));
+        copy
     }
 
     /// The address of an item of a tuple inside a value: `items` is `[2][0]`.
@@ -52,41 +84,17 @@ impl BodyLowerer<'_> {
             };
             let Some(item) = types.get(index) else { return Err(format!("the tuple has no item {index}")) };
             ty = item;
-            let array = self.object_at(base);
+            let array = self.b.load(Type::Ptr, base, PAYLOAD, MemFlags::ALIGNED);
             let data = self.b.load(Type::Ptr, array, CELL_DATA, MemFlags::ALIGNED);
             base = self.b.ptr_add_imm(data, index as i64 * i64::from(ANY_SIZE));
         }
         Ok(base)
     }
 
-    /// The object at an address, which may be there by an rvalue reference.
-    pub(super) fn object_at(&mut self, any: Value) -> Value {
-        let (_, payload) = self.borrowed(any);
-        payload
-    }
-
-    /// The two words of the value at an address, without taking it: of an rvalue reference, those of the object that it refers to.
-    pub(super) fn borrowed(&mut self, any: Value) -> (Value, Value) {
-        let word = self.b.load(Type::I64, any, TYPE_INDEX, MemFlags::ALIGNED);
-        let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
-        let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
-        let (join, refers) = (self.b.block(), self.b.cold_block());
-        let (words, payloads) = (self.b.block_param(join, Type::I64), self.b.block_param(join, Type::Ptr));
-        let is = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::OBJECT_RVALUE_REF.0));
-        self.b.branch_with(is, (refers, &[]), (join, &[word, payload]), Hint::Unlikely);
-        self.b.switch_to(refers);
-        let object = self.b.load(Type::Ptr, payload, 0, MemFlags::ALIGNED);
-        let index = self.b.load(Type::I32, object, OBJECT_TYPE_INDEX, MemFlags::ALIGNED);
-        let word = before_zeros(&mut self.b, index);
-        self.b.jump(join, &[word, object]);
-        self.b.switch_to(join);
-        (words, payloads)
-    }
-
     /// The `DLTensor` of the tensor at an address: a `DLTensor*`, or that of an `ffi.Tensor`.
     pub(super) fn descriptor_of(&mut self, any: Value) -> Value {
-        let (word, payload) = self.borrowed(any);
-        let index = crate::lower::abi::fields::first(&mut self.b, word);
+        let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+        let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
         let bare = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::DL_TENSOR_PTR.0));
         let inside = self.b.ptr_add_imm(payload, i64::from(crate::lower::abi::HEADER));
         self.b.select(bare, payload, inside)

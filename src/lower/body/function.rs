@@ -61,6 +61,8 @@ pub(super) struct BodyLowerer<'m> {
     pub checks: ValueChecks,
     /// The bytes of `scratch` so far.
     pub scratch_bytes: u32,
+    /// The copies of the caller's own arguments that are passed on, by their numbers.
+    pub arguments: Vec<(usize, Value)>,
     /// The argument array of all calls.
     pub packed: Option<StackSlot>,
     /// Where the body raises and then goes on to that way out: takes (template, first, second).
@@ -214,6 +216,7 @@ pub(super) fn define<R>(
         captured: place.captured,
         extras: Vec::new(),
         moved: Vec::new(),
+        arguments: Vec::new(),
         checks: ValueChecks::default(),
         scratch_bytes: 0,
         packed: None,

@@ -28,6 +28,8 @@ pub(super) struct Exits {
     pub stack: Vec<Entry>,
     /// The blocks that extend the backtrace by a location, and go on at a block (or return).
     pub traced: HashMap<(Option<Block>, LocationRef), Block>,
+    /// The block that returns the code that it takes, once one is needed.
+    pub plain: Option<Block>,
     /// The loops that are being written, each inside of the one before.
     loops: Vec<LoopExit>,
 }
@@ -67,6 +69,11 @@ impl Exits {
     /// Holds what is above a depth no longer: the way that held it has ended.
     pub(super) fn cut(&mut self, depth: usize) {
         self.stack.truncate(depth);
+    }
+
+    /// Whether an error would end at a handler.
+    pub(super) fn has_handler(&self) -> bool {
+        self.stack.iter().any(|entry| matches!(entry.held, Held::Handler(_)))
     }
 
     /// How many loops are being written.

@@ -202,7 +202,7 @@ pub(super) fn assign<'b>(body: &'b dyn Ops, to: Value, value: CallArg<'b>, fille
         let words = [TYPE_INDEX, PAYLOAD].map(|at| l.b.load(Type::I64, new, at, MemFlags::ALIGNED));
         store_none(&mut l.b, new);
         if filled {
-            super::exits::release_any(&mut l.b, to, false);
+            super::exits::release_any(&mut l.b, to, true);
         }
         l.store_words(words[0], words[1], to);
         l.let_go(depth);

@@ -5,7 +5,7 @@ use super::function::{BodyLowerer, Failure};
 use super::held::Held;
 use crate::ir::{FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::error::{KIND, MESSAGE};
-use crate::lower::abi::{PAYLOAD, store_any};
+use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_any};
 use crate::lower::once::{self, Looked, NO_CONTEXT, NOT_FOUND};
 use crate::lower::protocol::{Directive, Field, Piece};
 use crate::lower::{capi, ffi_call};
@@ -19,6 +19,12 @@ impl BodyLowerer<'_> {
 
     pub(super) fn looked_up(&mut self, looked: Looked) -> Value {
         let handle = self.handles.get(self.b.module(), self.prefix, &looked);
+        if let Looked::Global(name) = &looked {
+            let text = format!("global function `{name}` is not registered, which `{}` calls", self.signature);
+            let template = self.pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
+            let exit = self.exit_target();
+            return once::load_global(&mut self.b, handle, self.pool.data, template, exit);
+        }
         // the code stays in its block until the block is known in which it fails
         let mut refused = None;
         let function = once::load(&mut self.b, handle, |b, code| refused = Some((b.current(), code)));
@@ -35,9 +41,8 @@ impl BodyLowerer<'_> {
     pub(super) fn refuse_look_up(&mut self, looked: &Looked, code: Value) {
         let caller = self.signature;
         let texts = match looked {
-            Looked::Global(name) => {
-                vec![(NOT_FOUND, format!("global function `{name}` is not registered, which `{caller}` calls"))]
-            }
+            // told by the look-up itself
+            Looked::Global(_) => Vec::new(),
             Looked::Import(name) => vec![
                 (
                     NOT_FOUND,
@@ -127,8 +132,8 @@ impl BodyLowerer<'_> {
 
     /// The function object at an address, or the error that the value there is none.
     pub(super) fn function_at(&mut self, any: Value, name: &str) -> Value {
-        let (word, payload) = self.borrowed(any);
-        let index = crate::lower::abi::fields::first(&mut self.b, word);
+        let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+        let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
         let is = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::FUNCTION.0));
         let text = format!("Mismatched type of {name}, which `{}` calls, expected Function, got ", self.signature);
         self.check(is, |l| {

@@ -1,6 +1,6 @@
 //! Arguments of calls: each is evaluated, and all are stored one behind the other.
 
-use super::args::{Args, Origin};
+use super::args::Args;
 use super::calls::{ArgKind, CallArg};
 use super::expr::{Operand, Ops};
 use super::function::BodyLowerer;
@@ -196,21 +196,10 @@ pub(super) fn evaluate(body: &dyn Ops, operation: &str, arg: &CallArg<'_>) -> Op
             emit(&mut |l| Packed::Copy(l.made_by("ffi.Array", &values)))
         }
         ArgKind::Param(param) => evaluate_param(body, operation, *param),
-        ArgKind::Tensor(tensor) => views::evaluate(*tensor, operation)
-            .map(|(index, value)| match index {
-                Some(index) => Packed::Of(index, value),
-                None => Packed::Copy(value),
-            })
-            .map(|packed| match (packed, tensor.known.map(|t| t.vars.origin)) {
-                // the caller may have passed it by an rvalue reference, which the callee must not take
-                (Packed::Copy(any), Some(Origin::Argument)) => body
-                    .emit(|l| {
-                        let (first, second) = l.borrowed(any);
-                        Some(Packed::Words(first, second))
-                    })
-                    .unwrap_or(Packed::Copy(any)),
-                (packed, _) => packed,
-            }),
+        ArgKind::Tensor(tensor) => views::evaluate(*tensor, operation).map(|(index, value)| match index {
+            Some(index) => Packed::Of(index, value),
+            None => Packed::Copy(value),
+        }),
         ArgKind::Owned(owned) => Some(Packed::Copy(owned.used(operation).any)),
         ArgKind::Moved(owned) => {
             owned.take(operation);
@@ -237,10 +226,7 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
     }
     let found = body.emit(|l| Some(address_of(l, param.args, &node.path)))?;
     match found {
-        Ok(any) => body.emit(|l| {
-            let (first, second) = l.borrowed(any);
-            Some(Packed::Words(first, second))
-        }),
+        Ok(any) => Some(Packed::Copy(any)),
         Err(problem) => {
             body.note(operation, problem);
             None

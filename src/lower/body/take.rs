@@ -37,6 +37,10 @@ impl BodyLowerer<'_> {
     ) -> Result<Args, String> {
         let mut args = Args::of_value(path, ty, scope);
         args.any = Some(any);
+        if *ty == ParamType::Any {
+            self.bind_value(path, ty, vec![any], Vec::new(), &mut args);
+            return Ok(args);
+        }
         let known = self.known_symbols(ty);
         let known = known.iter().map(|(name, origin, value)| Known { name, origin, value: *value });
         let expected = expected.knowing(known);
