@@ -10,12 +10,11 @@ use tvm_ffi_codegen::ir::{self, Linkage, VerifiedModule};
 use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
-use tvm_ffi_codegen::runtime::object::live_objects_of_thread;
-use tvm_ffi_codegen::runtime::{Any, AsObject, Error, Function, Module};
+use tvm_ffi_codegen::runtime::{Any, Error, Function, Module};
 use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
 
-use super::{recording, show, sig};
-use crate::calls::callees::SYMBOLS;
+use super::{allocator, modules, recording, show, sig};
+use crate::calls::callees::{self, SYMBOLS};
 
 /// The name of a module's own variable for its context.
 const CONTEXT: &str = "__tvm_ffi__library_ctx";
@@ -83,7 +82,7 @@ fn build(backend: Backend, level: OptLevel) -> Engine {
         // SAFETY: functions of the tests of calls, which follow the convention.
         builder = unsafe { builder.symbol(*name, address()) };
     }
-    // SAFETY: the functions are the bundled runtime's, with the same prototypes.
+    // SAFETY: the functions are the runtime's, with the same prototypes.
     unsafe { builder.foreign_runtime(recording::symbols()) }.build().unwrap()
 }
 
@@ -218,7 +217,7 @@ impl Loaded<'_> {
         let variable: *mut *mut c_void =
             std::ptr::with_exposed_provenance_mut(variable.unwrap_or_else(|| panic!("no {CONTEXT}")));
         // SAFETY: the variable is a pointer, which no other thread uses.
-        unsafe { variable.write(module.as_object().as_ptr().cast()) };
+        unsafe { variable.write(modules::context(&module)) };
         self.context = Some(module);
     }
 }
@@ -238,18 +237,24 @@ impl<'a> Prepared<'a> {
     }
 
     /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is the result, and leave
-    /// nothing alive.
+    /// nothing alive and no reference to the global functions of these tests.
     ///
     /// # Errors
-    /// How executors differ, or how many objects are left.
+    /// How executors differ, how many objects are left, or to which functions references are.
     pub fn run<T: PartialEq + fmt::Debug>(&mut self, mut run: impl FnMut(&mut Loaded<'_>) -> T) -> Result<T, String> {
+        let callees = callees::alone();
         let mut agreed: Option<(&str, T)> = None;
         for (name, loaded) in &mut self.0 {
-            let before = live_objects_of_thread();
+            let (live, references) = (allocator::live(), callees.references());
             let result = run(loaded);
-            let after = live_objects_of_thread();
-            if after != before {
-                return Err(format!("{name}: {before:?} live objects before, {after:?} after: {result:#?}"));
+            let (live_after, references_after) = (allocator::live(), callees.references());
+            if live_after != live {
+                return Err(format!("{name}: {live} live objects before, {live_after} after: {result:#?}"));
+            }
+            if references_after != references {
+                let changed: Vec<_> =
+                    references.iter().zip(&references_after).filter(|(then, now)| then != now).collect();
+                return Err(format!("{name}: references to functions, before and after: {changed:?}: {result:#?}"));
             }
             match &agreed {
                 None => agreed = Some((name, result)),
