@@ -1,4 +1,6 @@
 //! Libraries of several functions on every executor, whose calls of the runtime are recorded.
+//!
+//! `TVM_FFI_CODEGEN_EXECUTOR` names the one executor of a run that takes long, as under a tool that looks at each access of memory.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -76,8 +78,15 @@ pub const EXECUTORS: &[Executor] = &[
     Executor { name: "llvm, optimised", engine: || &LLVM_OPTIMISED, interprets: false },
 ];
 
+/// The one executor of this run.
+fn stated_executor() -> Option<String> {
+    std::env::var("TVM_FFI_CODEGEN_EXECUTOR").ok()
+}
+
 fn build(backend: Backend, level: OptLevel) -> Engine {
-    let mut builder = Engine::builder().backend(backend).opt_level(level);
+    // a run that takes long leaves the check of the code to the others
+    let verifies = cfg!(debug_assertions) && stated_executor().is_none();
+    let mut builder = Engine::builder().backend(backend).opt_level(level).verifier(verifies);
     for (name, address) in SYMBOLS {
         // SAFETY: functions of the tests of calls, which follow the convention.
         builder = unsafe { builder.symbol(*name, address()) };
@@ -233,7 +242,9 @@ impl<'a> Prepared<'a> {
             Ok(loaded) => Ok((executor.name, loaded)),
             Err(problem) => Err(format!("{}: {problem}", executor.name)),
         };
-        Ok(Prepared(EXECUTORS.iter().map(load).collect::<Result<_, _>>()?))
+        let stated = stated_executor();
+        let is_meant = |executor: &&Executor| stated.as_ref().is_none_or(|name| executor.name == name);
+        Ok(Prepared(EXECUTORS.iter().filter(is_meant).map(load).collect::<Result<_, _>>()?))
     }
 
     /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is the result, and leave
