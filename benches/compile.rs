@@ -12,7 +12,7 @@ use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
 use tvm_ffi_codegen::engine::LoadOptions;
 use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, RuntimeHelpers, lower};
-use tvm_ffi_codegen::{Engine, Kernel, ir};
+use tvm_ffi_codegen::{Engine, Kernel, ParamType, ir};
 
 /// What other generators take for the same signature with an empty body, in milliseconds. Measured elsewhere on a
 /// comparable machine (2 cores of an AMD EPYC, Debian 12), not in this run.
@@ -20,6 +20,7 @@ const PEERS: [(&str, f64); 2] = [("CuTe DSL 4.8.1", 17.0), ("TVM 0.27.0", 20.1)]
 
 const WHOLE: [&str; 3] = ["empty body", "check only", "add_one loop"];
 const UNOPTIMISED: &str = "empty body, OptLevel::None";
+const CALLS: [&str; 2] = ["ten calls", "ten calls with source locations"];
 const STAGES: [&str; 4] = ["signature", "lower", "verify", "compile"];
 
 fn main() -> Result<()> {
@@ -31,6 +32,9 @@ fn main() -> Result<()> {
         stages(&mut criterion, &samples, name, kernel)?;
     }
     whole(&mut criterion, &samples, UNOPTIMISED, &kernels[0], OptLevel::None)?;
+    for (name, located) in CALLS.into_iter().zip([false, true]) {
+        whole(&mut criterion, &samples, name, &ten_calls(located), OptLevel::Speed)?;
+    }
     for shared in [true, false] {
         growth(&mut criterion, &samples, shared)?;
     }
@@ -39,6 +43,18 @@ fn main() -> Result<()> {
         table(&samples);
     }
     Ok(())
+}
+
+/// A body that calls ten global functions with both tensors, and owns what they return.
+fn ten_calls(located: bool) -> Kernel {
+    Kernel::body(move |b| {
+        for i in 0..10 {
+            if located {
+                b.at("model.py", i + 1, "forward");
+            }
+            b.call_global(&format!("bench.{i}"), (b.tensor("x"), b.tensor("y"))).returns(ParamType::Any);
+        }
+    })
 }
 
 /// Signature, body, lowering, verifying, compiling, linking, loading, and the function object.
@@ -131,6 +147,11 @@ fn table(samples: &Samples) {
     }
     if let Some(whole) = samples.median(&format!("{UNOPTIMISED}/whole")) {
         println!("\n{UNOPTIMISED}: {:.1} microseconds", whole / 1e3);
+    }
+    for name in CALLS {
+        if let Some(whole) = samples.median(&format!("{name}/whole")) {
+            println!("\nthe same signature, a body of {name}: {:.1} microseconds", whole / 1e3);
+        }
     }
     println!("\nthe same for each of several tensors of four dimensions, with a native kernel\n");
     println!("{}", counts_heading("tensors"));

@@ -16,9 +16,10 @@ use tvm_ffi_codegen::artifact::LibraryBuilder;
 use tvm_ffi_codegen::runtime::{self, Function, registry};
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ScalarType, Signature};
 
-/// The host's function, where a debugger may stop.
+/// The host's function, where a debugger may stop: by a name that `gdb` finds without Rust's debug information, too.
 #[inline(never)]
-fn halve(n: i64) -> runtime::Result<i64> {
+#[unsafe(no_mangle)]
+fn debugging_halve(n: i64) -> runtime::Result<i64> {
     if n % 2 != 0 {
         return Err(runtime::Error::new("ValueError", &format!("{n} is odd")));
     }
@@ -27,7 +28,7 @@ fn halve(n: i64) -> runtime::Result<i64> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     registry::set_global("host.add", Function::from_typed(|a: i64, b: i64| a + b), true)?;
-    registry::set_global("host.halve", Function::from_typed(halve), true)?;
+    registry::set_global("host.halve", Function::from_typed(debugging_halve), true)?;
     let signature: Signature = "average(a: int64, b: int64) -> int64".parse()?;
     let kernel = Kernel::body(|b| {
         b.at("model.dsl", 2, "average");

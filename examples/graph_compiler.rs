@@ -237,7 +237,7 @@ fn prices() -> Module {
 /// Writes the library: with the module that it imports, or without, as somebody does who has forgotten it.
 fn write_library(graph: &Graph, backend: Backend, folder: &Path, with_prices: bool) -> Result<()> {
     let name = if with_prices { "model" } else { "alone" };
-    let mut library = LibraryBuilder::new().backend(backend);
+    let mut library = LibraryBuilder::new().backend(backend).register_global("forward", "model.forward");
     for (signature, kernel) in lower(graph)? {
         library = library.function(&signature, &kernel);
     }

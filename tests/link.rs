@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, LinkError, Linker, Payload, Triple, inspect};
-use tvm_ffi_codegen::runtime::Module;
 use tvm_ffi_codegen::runtime::library_bin::{LibraryBin, Node};
-use tvm_ffi_codegen::{Kernel, Signature};
+use tvm_ffi_codegen::runtime::{Function, Module, registry};
+use tvm_ffi_codegen::{Backend, Kernel, ScalarType, Signature};
 
 use crate::support::{compiler, host_linker};
 
@@ -82,6 +82,45 @@ fn wrappers_link_with_the_runtime_left_open() {
         assert_eq!(i64::try_from(twice.call((21,)).unwrap()).unwrap(), 42);
         assert!(twice.call(("21",)).unwrap_err().message().contains("expected int64, got str"));
     }
+}
+
+fn global(name: &str, arg: i64) -> Option<i64> {
+    Some(registry::get_global(name)?.call((arg,)).unwrap().cast().unwrap())
+}
+
+/// A name that is free leads to the library's function while the library is loaded. A name that is taken, or given to somebody else meanwhile,
+/// stays with its owner.
+#[test]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
+fn functions_of_a_library_are_global_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let [free, taken, given] = ["free", "taken", "given"].map(|name| format!("tests.link.{name}"));
+    registry::set_global(&taken, Function::from_typed(|n: i64| n), false).unwrap();
+    let twice: Signature = "twice(n: int64) -> int64".parse().unwrap();
+    let double = Kernel::body(|b| b.ret(b.arg("n") * 2));
+    let caller: Signature = "four_times(n: int64) -> int64".parse().unwrap();
+    // it is there before the function that it calls
+    let call = Kernel::body(|b| {
+        let two = b.call_symbol("twice", (b.arg("n"),)).returns(ScalarType::Int64);
+        b.ret(b.call_symbol("twice", (two.value(),)).returns(ScalarType::Int64).value());
+    });
+    for backend in Backend::ALL {
+        let library = LibraryBuilder::new().backend(*backend).function(&caller, &call).function(&twice, &double);
+        let library = library.register_global("twice", &taken).register_global("twice", &given);
+        let object = library.register_global("four_times", &free).emit().unwrap();
+        let path = folder.path().join(format!("globals_{backend}.so"));
+        host_linker().object(object.into_bytes()).link(&path).unwrap();
+        // SAFETY: the library is the one above.
+        let module = unsafe { Module::load_from_file(&path) }.unwrap();
+        assert_eq!([&free, &taken, &given].map(|name| global(name, 5)), [Some(20), Some(5), Some(10)]);
+        registry::set_global(&given, Function::from_typed(|n: i64| -n), true).unwrap();
+        // SAFETY: nobody has anything of the library but the module.
+        unsafe { module.unload_when_unused() }.unwrap();
+        drop(module);
+        assert_eq!([&free, &taken, &given].map(|name| global(name, 5)), [None, Some(5), Some(-5)]);
+        registry::remove_global(&given);
+    }
+    registry::remove_global(&taken);
 }
 
 /// Where packed bytes and texts lie in one section, in whatever order, each is found.

@@ -49,8 +49,17 @@ def lines_of_python(error):
             print(f'  File "{name}", line {frame.lineno}, in {frame.name}\n    {frame.line}')
 
 
+def is_registered():
+    return tvm_ffi.get_global_func("model.forward", allow_missing=True) is not None
+
+
 kind = tvm_ffi.load_module(sys.argv[3])
 kind.use_malloc()
+library = tvm_ffi.load_module(sys.argv[1], keep_module_alive=False)
+print("a global function while it is loaded:", is_registered())
+del library
+print("a global function after that:", is_registered())
+
 forward = tvm_ffi.load_module(sys.argv[1]).forward
 x = np.array([[1, -2, 0.5], [0.25, 3, -1]], "float32")
 w = np.array([[0.5, 1], [-0.25, 0.125], [2, -1]], "float32")

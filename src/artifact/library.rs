@@ -54,6 +54,8 @@ pub struct LibraryBuilder {
     threads: Option<NonZeroUsize>,
     verifier: bool,
     functions: Vec<Function>,
+    /// Functions with the names that they have as global functions.
+    globals: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +86,7 @@ impl LibraryBuilder {
             threads: None,
             verifier: cfg!(debug_assertions),
             functions: Vec::new(),
+            globals: Vec::new(),
         }
     }
 
@@ -171,6 +174,26 @@ impl LibraryBuilder {
         self
     }
 
+    /// Registers a function of the library as a global function while the library is loaded: when it is loaded, under a name that nobody has
+    /// taken by then, and until it is unloaded, or the program ends. A name that is taken stays with whoever has it, since nobody is there to be told of
+    /// an error; a program that has to know looks the global function up.
+    ///
+    /// Who has got the global function keeps the library loaded, as with any function of a library's code.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Kernel, ScalarType, Signature, artifact::LibraryBuilder};
+    ///
+    /// let signature: Signature = "double(n: int64) -> int64".parse()?;
+    /// let double = Kernel::body(|b| b.ret(b.arg("n") * 2));
+    /// let object = LibraryBuilder::new().function(&signature, &double).register_global("double", "my.double").emit()?;
+    /// # let _ = object;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn register_global(mut self, function: impl Into<String>, global: impl Into<String>) -> Self {
+        self.globals.push((function.into(), global.into()));
+        self
+    }
+
     /// Makes the object file. A library without functions has only its context.
     ///
     /// # Errors
@@ -213,6 +236,11 @@ impl LibraryBuilder {
         }
         for Function { signature, kernel, doc } in &self.functions {
             mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
+        }
+        // a function with a mistake is none of the library's
+        if mistakes.is_empty() {
+            let registered = self.globals.iter().map(|(function, global)| lowering.register_global(function, global));
+            mistakes.extend(registered.filter_map(Result::err));
         }
         if mistakes.is_empty() {
             mistakes = lowering.check_calls(self.functions.iter().map(|function| &function.signature));

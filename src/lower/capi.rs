@@ -77,6 +77,8 @@ functions! {
         "int TVMFFIFunctionCreate(void* self, TVMFFISafeCallType safe_call, void (*deleter)(void* self), TVMFFIObjectHandle* out)";
     FUNCTION_GET_GLOBAL = Helper "TVMFFIFunctionGetGlobal" [Ptr, Ptr] => Some(I32),
         "int TVMFFIFunctionGetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle* out)";
+    FUNCTION_SET_GLOBAL = Library "TVMFFIFunctionSetGlobal" [Ptr, Ptr, I32] => Some(I32),
+        "int TVMFFIFunctionSetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle f, int allow_override)";
     GET_TYPE_INFO = Helper "TVMFFIGetTypeInfo" [I32] => Some(Ptr),
         "const TVMFFITypeInfo* TVMFFIGetTypeInfo(int32_t type_index)";
     HANDLE_INIT_ONCE = Wrapper "TVMFFIHandleInitOnce" [Ptr, Ptr] => Some(I32),

@@ -68,6 +68,16 @@ pub enum LowerError {
         /// The symbol that is in the way.
         symbol: String,
     },
+    /// A function of a library can't be that global function.
+    #[error("function `{function}` can't be the global function {global:?}: {problem}")]
+    Global {
+        /// The function.
+        function: String,
+        /// The name of the global function.
+        global: String,
+        /// The reason.
+        problem: String,
+    },
     /// A kernel that only this process has can't be in a file.
     #[error(
         "the kernel of function `{function}` is an address of this process, which means nothing in a file; name it by its symbol, \

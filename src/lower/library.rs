@@ -7,6 +7,7 @@ use super::at_exit::register_destructors;
 use super::capi;
 use super::error::LowerError;
 use super::ffi_call;
+use super::globals::{self, Global};
 use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
 use super::module::{Lowering, RuntimeHelpers};
@@ -18,7 +19,7 @@ use crate::ir::{
 use crate::spec::Signature;
 use target_lexicon::Endianness;
 use tvm_ffi_runtime::abi::TVMFFIByteArray;
-use tvm_ffi_runtime::abi::symbol::{DOC, LIBRARY_BIN, METADATA};
+use tvm_ffi_runtime::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, METADATA};
 
 /// What a function's name may not begin with, as its symbol would then be one of those that say something else of a library.
 const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc_"];
@@ -38,6 +39,8 @@ pub struct LibraryLowering {
     data: DataRef,
     /// Makes a str of a part of the texts.
     string: Option<FuncRef>,
+    /// What is registered as global functions.
+    globals: Vec<Global>,
     /// What is exported, in order: functions, and in a system library what it registers besides its context.
     exported: Vec<FuncRef>,
 }
@@ -76,6 +79,7 @@ impl LibraryLowering {
             texts,
             data,
             string: None,
+            globals: Vec::new(),
             exported,
         }
     }
@@ -156,6 +160,28 @@ impl LibraryLowering {
         self.exported.push(b.finish());
     }
 
+    /// Lets a constructor register a function of the library as a global function, under a name that nobody has taken by then, and a destructor
+    /// take it back.
+    ///
+    /// # Errors
+    /// The library has no such function so far, or the name is none, or another function has it.
+    pub fn register_global(&mut self, function: &str, global: &str) -> Result<(), LowerError> {
+        let unit = &self.lowering.unit;
+        let symbol = format!("{FUNCTION}{}{function}", unit.prefix);
+        let known = unit.module.function_named(&symbol).filter(|(_, known)| known.linkage == Linkage::Export);
+        let problem = match known {
+            None => "the library has no such function",
+            Some(_) if global.is_empty() || global.contains('\0') => "the name is empty or holds a NUL byte",
+            Some(_) if self.globals.iter().any(|known| known.name == global) => "the library registers it already",
+            Some((func, _)) => {
+                self.globals.push(Global { func, name: global.to_owned() });
+                return Ok(());
+            }
+        };
+        let (function, global) = (function.to_owned(), global.to_owned());
+        Err(LowerError::Global { function, global, problem: problem.to_owned() })
+    }
+
     /// The mistakes of calls by symbol: see [`Lowering::check_calls`].
     pub fn check_calls<'s>(&self, signatures: impl IntoIterator<Item = &'s Signature>) -> Vec<LowerError> {
         self.lowering.check_calls(signatures)
@@ -177,6 +203,7 @@ impl LibraryLowering {
             let constructor = self.define_registration(context);
             self.lowering.unit.module.constructors.push(constructor);
         }
+        globals::define(&mut self.lowering.unit.module, &self.globals);
         let mut module = self.lowering.finish();
         if self.at_exit {
             register_destructors(&mut module);

@@ -23,6 +23,7 @@ mod encode;
 mod error;
 mod fast_path;
 mod ffi_call;
+mod globals;
 mod kernel;
 mod library;
 mod metadata;

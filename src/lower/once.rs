@@ -43,9 +43,9 @@ pub(super) struct State {
 }
 
 /// The code of an initialiser that has found nothing under the name, and has raised nothing.
-pub(super) const NOT_FOUND: i64 = 1;
+pub(super) const NOT_FOUND: i64 = 0x5446_4601;
 /// The code of an initialiser that needs the library's context, which nobody has set.
-pub(super) const NO_CONTEXT: i64 = 2;
+pub(super) const NO_CONTEXT: i64 = 0x5446_4602;
 
 /// The one-time handles of a module under construction.
 #[derive(Debug, Default)]
@@ -305,14 +305,13 @@ fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) 
     b.switch_to(look);
     let name = b.data_addr(name, 0);
     let look_up = capi::import(b.module(), capi::ENV_MOD_LOOKUP_FROM_IMPORTS);
-    if let Some(code) = b.call(look_up, &[context, name, result]) {
+    let code = b.call(look_up, &[context, name, result]);
+    if let Some(code) = code {
         let fine = b.icmp_imm(IntCC::Eq, code, 0);
         b.branch(fine, found, failed, Hint::Likely);
     }
-    // the error that the look-up raised names the function alone: the caller raises another
     b.switch_to(failed);
-    drop_raised(b);
-    leave(b, NOT_FOUND);
+    b.ret(code);
     b.switch_to(found);
     let handle = b.load(Type::Ptr, result, 0, MemFlags::ALIGNED);
     let there = b.icmp_imm(IntCC::Ne, handle, 0);
@@ -324,24 +323,6 @@ fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) 
     let inc_ref = capi::import(b.module(), capi::OBJECT_INC_REF);
     let code = b.call(inc_ref, &[handle]);
     b.ret(code);
-}
-
-/// Takes the raised error, if there is one, and releases it.
-fn drop_raised(b: &mut FunctionBuilder<'_>) {
-    let slot = b.slot(size_of::<TVMFFIAny>() as u32, 8);
-    let slot = b.stack_addr(slot);
-    store_none(b, slot);
-    let take = capi::import(b.module(), capi::ERROR_MOVE_FROM_RAISED);
-    b.call(take, &[slot]);
-    let error = b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED);
-    let (release, next) = (b.block(), b.block());
-    let there = b.icmp_imm(IntCC::Ne, error, 0);
-    b.branch(there, release, next, Hint::None);
-    b.switch_to(release);
-    let dec_ref = capi::import(b.module(), capi::OBJECT_DEC_REF);
-    b.call(dec_ref, &[error]);
-    b.jump(next, &[]);
-    b.switch_to(next);
 }
 
 /// The address of a handle's function, once it is filled: the fast path of a load, and the way to the initialiser. Where that fails, `failed`

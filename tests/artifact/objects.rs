@@ -184,6 +184,23 @@ fn all_mistakes_come_at_once() {
     assert_eq!(mistakes.len(), 10);
 }
 
+#[test]
+fn a_global_function_is_one_of_the_library_and_has_a_name() {
+    let library = LibraryBuilder::new().function(&sig("f()"), &Kernel::check_only());
+    let registered = [("g", "my.g"), ("f", "my.f"), ("f", "my.f"), ("f", ""), ("f", "my\0f"), ("f", "my.other")];
+    let library = registered.iter().fold(library, |library, (name, global)| library.register_global(*name, *global));
+    let texts: Vec<String> = mistakes(library).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "function `g` can't be the global function \"my.g\": the library has no such function",
+            "function `f` can't be the global function \"my.f\": the library registers it already",
+            "function `f` can't be the global function \"\": the name is empty or holds a NUL byte",
+            "function `f` can't be the global function \"my\\0f\": the name is empty or holds a NUL byte",
+        ]
+    );
+}
+
 /// What a prefix makes of a name counts, not the name alone.
 #[test]
 fn a_prefix_may_make_a_reserved_name() {

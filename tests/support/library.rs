@@ -53,6 +53,11 @@ impl Library {
         Ok(Library { whole: verified(lowered(RuntimeHelpers::Define)?)?, module: verified(module)?, destructors })
     }
 
+    /// The symbols that the code imports.
+    pub fn imports(&self) -> impl Iterator<Item = &str> {
+        self.whole.imports().map(|(_, import)| import.name.as_str())
+    }
+
     /// A library of one body.
     pub fn of(signature: &str, body: impl Fn(&Body<'_>) + Send + Sync + 'static) -> Self {
         Self::new(vec![(sig(signature), Kernel::body(body))]).unwrap_or_else(|e| panic!("{signature}\n{e}"))

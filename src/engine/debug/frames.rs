@@ -1,7 +1,7 @@
 //! Unwind tables of loaded code, registered with this process's unwinder.
 
 /// A table that is registered; dropping it takes it back.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "cranelift"))]
 pub(in crate::engine) struct Frames {
     /// Aligned, since an unwinder may read words. Never moved nor changed.
     table: Box<[u64]>,
@@ -9,13 +9,13 @@ pub(in crate::engine) struct Frames {
     registered: Vec<usize>,
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "cranelift"))]
 unsafe extern "C" {
     fn __register_frame(begin: *const u8);
     fn __deregister_frame(begin: *const u8);
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "cranelift"))]
 impl Frames {
     /// Registers an `.eh_frame` that ends with four zeros, whose addresses are absolute.
     ///
@@ -43,7 +43,7 @@ impl Frames {
     }
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "cranelift"))]
 impl Drop for Frames {
     fn drop(&mut self) {
         for place in self.places() {
@@ -54,7 +54,7 @@ impl Drop for Frames {
 }
 
 /// The descriptions of functions in an `.eh_frame`, by their offsets.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "cranelift"))]
 fn entries(eh_frame: &[u8]) -> Vec<usize> {
     let word = |at: usize| Some(u32::from_ne_bytes(eh_frame.get(at..at + 4)?.try_into().ok()?));
     let mut entries = Vec::new();
@@ -70,7 +70,7 @@ fn entries(eh_frame: &[u8]) -> Vec<usize> {
 }
 
 /// Whether the unwinder is LLVM's, whose `__register_frame` takes one entry. libgcc's takes a whole table.
-#[cfg(unix)]
+#[cfg(all(unix, feature = "cranelift"))]
 fn takes_entries() -> bool {
     use std::sync::OnceLock;
     static TAKES_ENTRIES: OnceLock<bool> = OnceLock::new();
@@ -88,12 +88,12 @@ fn takes_entries() -> bool {
 }
 
 /// A table of functions that Windows has been told of; dropping it takes it back.
-#[cfg(all(windows, target_arch = "x86_64"))]
+#[cfg(all(windows, target_arch = "x86_64", feature = "cranelift"))]
 pub(in crate::engine) struct Frames {
     table: Box<[windows_sys::Win32::System::Diagnostics::Debug::IMAGE_RUNTIME_FUNCTION_ENTRY]>,
 }
 
-#[cfg(all(windows, target_arch = "x86_64"))]
+#[cfg(all(windows, target_arch = "x86_64", feature = "cranelift"))]
 impl Frames {
     /// Tells of functions: where each begins and ends, and where its `UNWIND_INFO` is, from `base` on. `None` if Windows refuses.
     ///
@@ -117,7 +117,7 @@ impl Frames {
     }
 }
 
-#[cfg(all(windows, target_arch = "x86_64"))]
+#[cfg(all(windows, target_arch = "x86_64", feature = "cranelift"))]
 impl Drop for Frames {
     fn drop(&mut self) {
         // SAFETY: `register` has registered the table.
@@ -126,5 +126,5 @@ impl Drop for Frames {
 }
 
 /// No table: none is written for this platform.
-#[cfg(not(any(unix, all(windows, target_arch = "x86_64"))))]
+#[cfg(not(all(feature = "cranelift", any(unix, all(windows, target_arch = "x86_64")))))]
 pub(in crate::engine) struct Frames;

@@ -39,6 +39,7 @@ pub(super) mod error {
 
     pub const KIND: i32 = HEADER + offset_of!(TVMFFIErrorCell, kind) as i32;
     pub const BACKTRACE: i32 = HEADER + offset_of!(TVMFFIErrorCell, backtrace) as i32;
+    pub const MESSAGE: i32 = HEADER + offset_of!(TVMFFIErrorCell, message) as i32;
     pub const UPDATE_BACKTRACE: i32 = HEADER + offset_of!(TVMFFIErrorCell, update_backtrace) as i32;
     pub const CAUSE_CHAIN: i32 = HEADER + offset_of!(TVMFFIErrorCell, cause_chain) as i32;
     /// `kTVMFFIBacktraceUpdateModeAppend` of tvm/ffi/c_api.h.

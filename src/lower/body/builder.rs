@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
 
 use super::arena::Arena;
 use super::args::{Arg, Args};
@@ -9,9 +10,9 @@ use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
 use super::scope::Scope;
 use super::tensor::TensorRef;
-use crate::ir::{SourceLocation, Value};
+use crate::ir::{FuncRef, SourceLocation, Value};
 use crate::lower::error::BodyMistake;
-use crate::spec::{ScalarType, Signature};
+use crate::spec::{ParamType, ScalarType, Signature};
 
 /// A kernel's body under construction. See [`Kernel::body`](crate::Kernel::body).
 ///
@@ -32,6 +33,26 @@ pub struct Body<'a> {
     pub(super) state: RefCell<BuildState<'a>>,
 }
 
+/// A function that a body makes, to be lowered behind the body's own.
+pub(in crate::lower) struct Closure {
+    /// Declared with the prototype of TVM FFI functions.
+    pub func: FuncRef,
+    pub symbol: String,
+    pub signature: Signature,
+    pub build: BodyFn,
+    /// The types of the values that it captures.
+    pub captured: Vec<ParamType>,
+}
+
+impl fmt::Debug for Closure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Closure({})", self.symbol)
+    }
+}
+
+/// A body as it is stated.
+pub(in crate::lower) type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
+
 /// The state of a body under construction.
 pub(super) struct BuildState<'a> {
     pub(super) lowerer: &'a mut dyn LowererAccess,
@@ -40,6 +61,8 @@ pub(super) struct BuildState<'a> {
     pub(super) open: Vec<Scope>,
     /// How many of them there have been.
     pub(super) scopes: u32,
+    /// The closures that the body makes.
+    pub(super) closures: Vec<Closure>,
 }
 
 /// The lowerer as a body sees it, without its lifetime.

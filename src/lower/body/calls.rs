@@ -7,7 +7,7 @@ use super::args::{Arg, Args};
 use super::builder::Body;
 use super::expr::{Expr, Operand, Ops};
 use super::function::BodyLowerer;
-use super::pack;
+use super::held::Held;
 use super::param::ParamRef;
 use super::scope::Scope;
 use super::tensor::TensorRef;
@@ -433,48 +433,6 @@ impl<'b> Call<'b> {
         self.kwargs.push((name.to_owned(), value.into()));
         self
     }
-
-    /// Makes the call. The value that it returns has to be of the type, by the rules for a parameter of that type; it is owned by the body.
-    pub fn returns(self, ty: impl Into<ParamType>) -> CallResult<'b> {
-        pack::call(self, Some(ty.into()))
-    }
-
-    /// Makes the call, and releases whatever it returns.
-    pub fn run(self) {
-        pack::call(self, None);
-    }
-}
-
-/// A variable that holds any value, of which it is the owner: None at first.
-#[derive(Clone, Copy, Debug)]
-pub struct Variable<'b> {
-    pub(super) owned: Owned<'b>,
-}
-
-impl Body<'_> {
-    /// A variable for values of any type. It carries what a loop or a conditional has made to the text behind, and is released where the block of the
-    /// text ends that it is made in.
-    pub fn variable(&self) -> Variable<'_> {
-        Variable { owned: pack::new_owned(self, KnownOwned::Nothing) }
-    }
-}
-
-impl<'b> Variable<'b> {
-    /// Gives the variable a value, and releases the one before. A value that is moved goes over; any other is copied, or gets one more reference.
-    pub fn set(self, value: impl Into<CallArg<'b>>) {
-        self.owned.used("set");
-        pack::assign(self.owned.body, self.owned.any, value.into(), true);
-    }
-
-    /// The value, as an argument. The variable stays its owner.
-    pub fn get(self) -> Owned<'b> {
-        self.owned
-    }
-
-    /// The value in the type that is stated: the same checks as of the result of a call.
-    pub fn cast(self, ty: impl Into<ParamType>) -> CallResult<'b> {
-        pack::cast(self.owned, "a variable", ty.into())
-    }
 }
 
 /// The values of a result after a mistake.
@@ -489,4 +447,19 @@ pub(super) fn placeholder<'b>(body: &'b dyn Ops, path: &str, ty: &ParamType, own
     });
     let args = body.arena().args(args);
     CallResult { owned, param: ParamRef { body, args, node: None } }
+}
+
+/// A new owned value, None at first, which is held from now on.
+pub(super) fn new_owned<'b>(body: &'b dyn Ops, known: KnownOwned<'b>) -> Owned<'b> {
+    let any = body.value(|l| {
+        let any = l.any_slot();
+        l.hold(Held::Value(any));
+        any
+    });
+    Owned { body, any, scope: body.scope(), known, loops: Owned::VARIABLE }
+}
+
+impl Owned<'_> {
+    /// In place of a number of loops: the value is a variable's, and may be moved out of it any number of times.
+    pub(super) const VARIABLE: usize = usize::MAX;
 }

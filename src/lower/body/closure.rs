@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::args::Args;
-use super::builder::Body;
+use super::builder::{Body, Closure};
 use super::calls::{CallArg, KnownOwned, Owned};
 use super::expr::Ops;
-use super::function::{BodyLowerer, Closure, Extra};
+use super::function::{BodyLowerer, Extra};
 use super::held::Held;
 use super::pack::{self, Packed};
 use super::param::ParamRef;
@@ -57,22 +57,21 @@ impl Body<'_> {
         let depth = self.emit(|l| l.exits.depth());
         let values = pack::evaluate_all(ops, OPERATION, &values);
         let any = self.value(|l| l.any_slot());
+        let number = self.state.borrow().closures.len();
         if let Some(mut values) = values {
-            self.emit(|l| {
+            let made = self.emit(|l| {
                 values.push(l.library());
                 let array = l.made_by("ffi.Array", &values);
-                let symbol = format!("{}-closure-{}", l.wrapper, l.closures.len());
+                let symbol = format!("{}-closure-{number}", l.wrapper);
                 let func = l.b.module().declare(symbol.clone(), ffi_call::safe_call_signature(), Linkage::Local);
                 l.make_function(func, array, any);
-                l.closures.push(Closure {
-                    func,
-                    symbol,
-                    signature: signature.clone(),
-                    build: Arc::new(build),
-                    captured,
-                });
                 l.let_go(depth);
+                Some((func, symbol))
             });
+            if let Some((func, symbol)) = made {
+                let (signature, build) = (signature.clone(), Arc::new(build));
+                self.state.borrow_mut().closures.push(Closure { func, symbol, signature, build, captured });
+            }
         }
         self.emit(|l| l.hold(Held::Value(any)));
         let (scope, loops) = (ops.scope(), self.emit(|l| l.exits.loops()));

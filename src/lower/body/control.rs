@@ -3,13 +3,10 @@
 use std::array;
 
 use super::builder::Body;
-use super::calls::CallArg;
 use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
-use super::pack::return_value;
 use super::types::ir_type;
 use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
-use crate::lower::convention::writes_result;
 use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
 use crate::spec::{ParamType, ScalarType};
 
@@ -344,17 +341,6 @@ impl Body<'_> {
             l.succeed();
             unreachable(l);
         });
-    }
-
-    /// Returns from the function with a value that isn't a scalar: what the signature says, and what the wrapper then checks. A value that the body
-    /// owns is moved; any other is copied, or gets one more reference.
-    ///
-    /// A scalar is returned by [`ret`](Self::ret), and a tensor whose type the signature states is [`result`](Self::result).
-    pub fn ret_value<'b>(&'b self, value: impl Into<CallArg<'b>>) {
-        if !self.signature.ret().is_some_and(writes_result) {
-            return self.mistake("ret_value", format!("`{}` returns no value that the body makes", self.signature));
-        }
-        return_value(self, value.into());
     }
 
     /// The most values that a message of [`raise`](Self::raise) or [`ensure`](Self::ensure) prints.

@@ -2,8 +2,6 @@
 //! convention `flat`, with the facts that the signature vouches for.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
 
 use crate::ir::{
     AbiParam, BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
@@ -19,7 +17,6 @@ use crate::lower::unit::{Pool, Unit};
 use crate::lower::value::ValueChecks;
 use crate::spec::{Device, Dim, DimOp, Layout, ParamType, ScalarType, Signature, TensorType};
 
-use super::Body;
 use super::args::{Arg, Args, Origin, TensorVars, item_path};
 use super::held::Exits;
 use super::scope::Scope;
@@ -58,8 +55,6 @@ pub(super) struct BodyLowerer<'m> {
     pub captured: &'m [ParamType],
     /// The function's last parameters, each there once the body has needed it.
     pub extras: Vec<(Extra, Value)>,
-    /// The closures that the body makes.
-    pub closures: Vec<Closure>,
     /// The owned values that have been moved, by their addresses.
     pub moved: Vec<Value>,
     /// The checks of values that calls have returned.
@@ -83,26 +78,6 @@ pub(in crate::lower) enum Extra {
     Handle,
 }
 
-/// A function that a body makes, to be lowered behind the body's own.
-pub(in crate::lower) struct Closure {
-    /// Declared with the prototype of TVM FFI functions.
-    pub func: FuncRef,
-    pub symbol: String,
-    pub signature: Signature,
-    pub build: BodyFn,
-    /// The types of the values that it captures.
-    pub captured: Vec<ParamType>,
-}
-
-impl fmt::Debug for Closure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Closure({})", self.symbol)
-    }
-}
-
-/// A body as it is stated.
-pub(in crate::lower) type BodyFn = Arc<dyn Fn(&Body<'_>) + Send + Sync>;
-
 /// Where a body stands.
 #[derive(Clone, Copy)]
 pub(in crate::lower) struct Place<'a> {
@@ -117,7 +92,6 @@ pub(super) struct Built<R> {
     pub func: FuncRef,
     /// The function's last parameters, beyond those of convention `flat`.
     pub extras: Vec<Extra>,
-    pub closures: Vec<Closure>,
     pub symbol_calls: Vec<SymbolCall>,
     /// Whether the function calls `bind` whatever it does.
     pub always_binds: bool,
@@ -239,7 +213,6 @@ pub(super) fn define<R>(
         wrapper: place.wrapper,
         captured: place.captured,
         extras: Vec::new(),
-        closures: Vec::new(),
         moved: Vec::new(),
         checks: ValueChecks::default(),
         scratch_bytes: 0,
@@ -250,14 +223,14 @@ pub(super) fn define<R>(
     let args = l.args(signature);
     let result = build(&mut l, &args);
     let extras: Vec<Extra> = l.extras.iter().map(|(extra, _)| *extra).collect();
-    let (symbol_calls, closures) = (std::mem::take(&mut l.symbol_calls), std::mem::take(&mut l.closures));
+    let symbol_calls = std::mem::take(&mut l.symbol_calls);
     let always_binds = l.checks.always_binds();
     let func = l.b.finish();
     if !extras.is_empty() {
         let decl = &mut into.module.functions[func];
         decl.param_facts.resize(decl.signature.params.len(), PointerFacts::NONE);
     }
-    Built { func, extras, closures, symbol_calls, always_binds, result }
+    Built { func, extras, symbol_calls, always_binds, result }
 }
 
 impl BodyLowerer<'_> {

@@ -64,6 +64,11 @@ impl Exits {
         self.stack.pop();
     }
 
+    /// Holds what is above a depth no longer: the way that held it has ended.
+    pub(super) fn cut(&mut self, depth: usize) {
+        self.stack.truncate(depth);
+    }
+
     /// How many loops are being written.
     pub(super) fn loops(&self) -> usize {
         self.loops.len()

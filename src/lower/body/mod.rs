@@ -12,25 +12,31 @@ mod closure;
 mod control;
 mod exits;
 mod expr;
+mod frame;
 mod function;
 mod handler;
 mod held;
+mod invoke;
+mod lookup;
 mod memory;
 mod ops;
 mod pack;
 mod param;
 mod raise;
 mod scope;
+mod take;
 mod tensor;
 mod types;
+mod variable;
 mod views;
 
 pub use builder::Body;
-pub use calls::{Call, CallArg, CallArgs, CallResult, Callee, Owned, Variable};
+pub use calls::{Call, CallArg, CallArgs, CallResult, Callee, Owned};
 pub use expr::{Expr, Operand};
 pub use handler::Caught;
 pub use param::ParamRef;
 pub use tensor::TensorRef;
+pub use variable::Variable;
 pub use views::OnDevice;
 
 use std::cell::RefCell;
@@ -44,8 +50,9 @@ use crate::spec::Signature;
 use arena::Arena;
 use args::Args;
 use builder::BuildState;
+pub(super) use builder::{BodyFn, Closure};
 use function::BodyLowerer;
-pub(super) use function::{BodyFn, Closure, Extra, Place};
+pub(super) use function::{Extra, Place};
 
 /// What a body has become.
 pub(super) enum Code {
@@ -78,8 +85,8 @@ pub(super) fn lower(
     }
     let declared = into.module.functions.len();
     let built = function::define(into, signature, place, |l, args| fill(l, signature, args, build));
-    built.result?;
-    let (func, closures) = (built.func, built.closures);
+    let closures = built.result?;
+    let func = built.func;
     into.symbol_calls.extend(built.symbol_calls);
     into.always_binds |= built.always_binds;
     // what it calls is declared behind it, and stays
@@ -95,18 +102,18 @@ pub(super) fn lower(
     Ok(Lowered { code, closures })
 }
 
-/// Builds the body at the lowerer's current block and returns from the function.
+/// Builds the body at the lowerer's current block and returns from the function; gives the closures that it makes.
 fn fill(
     l: &mut BodyLowerer<'_>,
     signature: &Signature,
     args: &Args,
     build: &dyn Fn(&Body<'_>),
-) -> Result<(), LowerError> {
-    let state = BuildState { lowerer: l, mistakes: Vec::new(), open: Vec::new(), scopes: 0 };
+) -> Result<Vec<Closure>, LowerError> {
+    let state = BuildState { lowerer: l, mistakes: Vec::new(), open: Vec::new(), scopes: 0, closures: Vec::new() };
     let arena = Arena::default();
     let body = Body { signature, args, arena: &arena, state: RefCell::new(state) };
     build(&body);
-    let mut mistakes = body.state.into_inner().mistakes;
+    let BuildState { mut mistakes, closures, .. } = body.state.into_inner();
     if !l.b.is_terminated() {
         match signature.ret().filter(|ret| ret.as_scalar().is_some() || writes_result(ret)) {
             None => l.succeed(),
@@ -119,7 +126,7 @@ fn fill(
         }
     }
     match mistakes.is_empty() {
-        true => Ok(()),
+        true => Ok(closures),
         false => Err(LowerError::Body { function: signature.name().to_owned(), mistakes }),
     }
 }

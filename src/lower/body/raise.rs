@@ -110,7 +110,7 @@ fn show(body: &dyn Ops, operation: &str, value: &CallArg<'_>) -> Option<Shown> {
 
 impl BodyLowerer<'_> {
     /// The characters of a str at an address, which a NUL ends, as an `I64`.
-    fn c_string(&mut self, any: Value) -> Value {
+    pub(super) fn c_string(&mut self, any: Value) -> Value {
         let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
         let inside = self.b.ptr_add_imm(any, i64::from(PAYLOAD));
         let small = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::SMALL_STR.0));

@@ -2,10 +2,9 @@
 
 use super::args::{Arg, Origin, TensorVars, View};
 use super::builder::Body;
-use super::calls::KnownOwned;
+use super::calls::{KnownOwned, new_owned};
 use super::expr::{Expr, Operand};
 use super::function::{BodyLowerer, Failure};
-use super::pack::{self};
 use super::tensor::{Known, TensorRef};
 use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{dtype_word, pair};
@@ -126,7 +125,7 @@ impl Body<'_> {
                 _ => return TensorRef::missing(self),
             },
         };
-        let owned = pack::new_owned(self, KnownOwned::Nothing);
+        let owned = new_owned(self, KnownOwned::Nothing);
         let names: Vec<Dim> = (0..shape.len()).map(|d| dim(format!("d{d}"))).collect();
         let mut ty = TensorType::new(names.clone(), dtype).with_device(kind);
         if strides.is_some() {
@@ -473,7 +472,7 @@ impl<'b> TensorRef<'b> {
             if self.known.is_some() {
                 self.body.note("owned", "the tensor isn't one that the body owns".to_owned());
             }
-            return pack::new_owned(self.body, KnownOwned::Nothing);
+            return new_owned(self.body, KnownOwned::Nothing);
         };
         let loops = self.body.emit(|l| Some(l.exits.loops())).unwrap_or_default();
         super::calls::Owned { body: self.body, any, scope, known: KnownOwned::Nothing, loops }

@@ -22,6 +22,7 @@ pub fn load() -> Result<Tests> {
         expect(&mut tests, &format!("{backend}, C on ours, under valgrind"), checked, EXPECTED)?;
     }
     upstreams_crate_on_both(&mut tests, &programs)?;
+    super::graph::graph(&mut tests, &programs.kind, &programs.python_path)?;
     Ok(tests)
 }
 

@@ -5,6 +5,7 @@ mod aot;
 mod cross;
 mod foreign;
 mod formats;
+mod graph;
 mod headers;
 mod load;
 mod missing;

@@ -1,0 +1,230 @@
+//! Calls: what a function returns is owned and taken apart, put into a variable, or returned.
+
+use super::args::Args;
+use super::calls::{ArgKind, Call, CallArg, CallResult, Callee, KnownOwned, Owned, Target, placeholder};
+use super::control::unreachable;
+use super::expr::Ops;
+use super::function::BodyLowerer;
+use super::held::Held;
+use super::pack::{Packed, address_of, evaluate, evaluate_all};
+use super::param::ParamRef;
+use crate::ir::{BinaryOp, IntCC, MemFlags, Type, Value};
+use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_none};
+use crate::lower::once::Looked;
+use crate::lower::symbol_call::{KnownArg, SymbolCall};
+use crate::spec::ParamType;
+use tvm_ffi_runtime::abi::TypeIndex;
+
+/// Makes a call.
+pub(super) fn call<'b>(call: Call<'b>, ty: Option<ParamType>) -> CallResult<'b> {
+    let Call { body, target, args, kwargs } = call;
+    let operation = format!("call of `{}`", target.name());
+    let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
+    // what isn't of a plain type is taken as a whole, with its payload
+    let whole = !ty.as_ref().is_some_and(owns_nothing);
+    let called = make_call(body, &operation, &target, &args, &kwargs, whole);
+    let (made, any) = match called {
+        Some(Called { code, any }) => (Some(code), any),
+        None => (None, body.value(|l| l.any_slot())),
+    };
+    let moved: Vec<Value> = args.iter().chain(kwargs.iter().map(|(_, arg)| arg)).filter_map(moved_slot).collect();
+    body.run(&mut |l| {
+        if let Some(code) = made {
+            moved.iter().for_each(|any| forget_taken(l, *any));
+            l.exit_unless_zero(code);
+        }
+        l.let_go(depth);
+        l.hold(Held::Value(any));
+    });
+    let path = match &target {
+        Target::Value(_) => "the result of a call".to_owned(),
+        target => format!("result of `{}`", target.name()),
+    };
+    let known = match &ty {
+        Some(ty) => KnownOwned::Type(body.arena().ty(ty.clone())),
+        None => KnownOwned::Nothing,
+    };
+    let loops = body.emit(|l| Some(l.exits.loops())).unwrap_or_default();
+    let owned = Owned { body, any, scope: body.scope(), known, loops };
+    let Some(ty) = ty else {
+        body.run(&mut |l| l.let_go(depth));
+        return placeholder(body, &path, &ParamType::None, owned);
+    };
+    let plain = owns_nothing(&ty);
+    let result = take_apart(owned, &path, "called by", ty);
+    if plain {
+        body.run(&mut |l| l.exits.forget());
+    }
+    result
+}
+
+/// Whether a value of the type is no object, once it is checked.
+fn owns_nothing(ty: &ParamType) -> bool {
+    matches!(ty, ParamType::Scalar(_) | ParamType::None | ParamType::Int(_) | ParamType::Bool(_) | ParamType::Device)
+}
+
+fn moved_slot(arg: &CallArg<'_>) -> Option<Value> {
+    match &arg.0 {
+        ArgKind::Moved(owned) => Some(owned.any),
+        _ => None,
+    }
+}
+
+/// Makes None of an owned value that a callee has taken.
+fn forget_taken(l: &mut BodyLowerer<'_>, any: Value) {
+    let index = l.b.load(Type::I64, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let payload = l.b.load(Type::I64, any, PAYLOAD, MemFlags::ALIGNED);
+    let taken = l.b.icmp_imm(IntCC::Eq, payload, 0);
+    let type_index = l.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
+    let is_object = l.b.icmp_imm(IntCC::SGe, type_index, i64::from(TypeIndex::STATIC_OBJECT_BEGIN.0));
+    let gone = l.b.binary(BinaryOp::And, taken, is_object);
+    let none = l.b.i64(0);
+    let index = l.b.select(gone, none, index);
+    l.b.store(index, any, TYPE_INDEX, MemFlags::ALIGNED);
+}
+
+/// A call that has been made.
+#[derive(Clone, Copy)]
+struct Called {
+    code: Value,
+    /// The address of what the function has returned.
+    any: Value,
+}
+
+/// Packs the arguments and calls. `whole` says that the payload of the result is looked at even where the callee leaves it out.
+fn make_call(
+    body: &dyn Ops,
+    operation: &str,
+    target: &Target<'_>,
+    args: &[CallArg<'_>],
+    kwargs: &[(String, CallArg<'_>)],
+    whole: bool,
+) -> Option<Called> {
+    let mut packed = evaluate_all(body, operation, args)?;
+    if !kwargs.is_empty() {
+        packed.push(body.emit(|l| Some(Packed::Copy(l.made_by("ffi.GetKwargsObject", &[]))))?);
+        for (name, value) in kwargs {
+            packed.push(body.emit(|l| Some(l.text(name)))?);
+            packed.push(evaluate(body, operation, value)?);
+        }
+    }
+    if i32::try_from(packed.len()).is_err() {
+        body.note(operation, "has more arguments than a call can have".to_owned());
+        return None;
+    }
+    let name = target.name();
+    if name.is_empty() || name.contains('\0') {
+        body.note(operation, "the name is empty or holds a NUL byte".to_owned());
+        return None;
+    }
+    let callee = match target {
+        Target::Value(Callee::Owned(owned)) => Some(Ok(owned.used(operation).any)),
+        Target::Value(Callee::Param(param)) => match (param.node, param.ty()) {
+            (Some(_), Some(ParamType::Function)) if param.args.any.is_none() => Some(Err(param.value().value)),
+            (Some(node), Some(_)) => match body.emit(|l| Some(address_of(l, param.args, &node.path)))? {
+                Ok(any) => Some(Ok(any)),
+                Err(problem) => {
+                    body.note(operation, problem);
+                    return None;
+                }
+            },
+            _ => return None,
+        },
+        _ => None,
+    };
+    let known = kwargs.is_empty().then(|| args.iter().map(CallArg::known).collect::<Vec<KnownArg>>());
+    body.emit(|l| {
+        let function = match (target, callee) {
+            (Target::Symbol { name }, _) => {
+                let wrapper = l.wrapper(name);
+                let call =
+                    SymbolCall { caller: l.signature.name().to_owned(), callee: name.clone(), args: known.clone() };
+                l.symbol_calls.push(call);
+                let array = l.store(&packed);
+                let any = l.result_slot(whole);
+                let (handle, count) = (l.b.ptr_const(0), l.b.iconst(Type::I32, packed.len() as i64));
+                let code = l.b.call(wrapper, &[handle, array, count, any])?;
+                return Some(Called { code, any });
+            }
+            (Target::Global { name, each_time: false }, _) => l.global(name),
+            (Target::Global { name, each_time: true }, _) => l.global_now(name),
+            (Target::Import { name }, _) => l.looked_up(Looked::Import(name.clone())),
+            (Target::Value(_), Some(Ok(any))) => l.function_at(any, &format!("`{}`", target.name())),
+            (Target::Value(_), Some(Err(function))) => function,
+            (Target::Value(_), None) => return None,
+        };
+        // behind the way to the function, so that no register keeps the address on that way
+        let any = l.result_slot(whole);
+        Some(Called { code: l.call_function(function, &packed, any), any })
+    })
+}
+
+/// Checks an owned value by a stated type and gives its parts.
+fn take_apart<'b>(owned: Owned<'b>, path: &str, relation: &str, ty: ParamType) -> CallResult<'b> {
+    let body = owned.body;
+    if !ty.is_passed() {
+        body.note("returns", format!("an {ty} is no value"));
+        return placeholder(body, path, &ParamType::None, owned);
+    }
+    let args = body.emit(|l| Some(l.checked_value(owned, path, relation, &ty)));
+    match args {
+        Some(Ok(args)) => {
+            let args: &'b Args = body.arena().args(args);
+            CallResult { owned, param: ParamRef { body, args, node: args.params.first() } }
+        }
+        Some(Err(problem)) => {
+            body.note("returns", problem);
+            placeholder(body, path, &ty, owned)
+        }
+        None => placeholder(body, path, &ty, owned),
+    }
+}
+
+/// The value of a variable by a stated type.
+pub(super) fn cast<'b>(owned: Owned<'b>, path: &str, ty: ParamType) -> CallResult<'b> {
+    take_apart(owned.used("cast"), path, "of", ty)
+}
+
+/// Gives an owned place a value, and releases the one before if there may be one.
+pub(super) fn assign<'b>(body: &'b dyn Ops, to: Value, value: CallArg<'b>, filled: bool) {
+    let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
+    let Some(packed) = evaluate(body, "set", &value) else { return };
+    body.run(&mut |l| {
+        // the value may be made of the one before, which is released last
+        let new = match packed {
+            Packed::Moved(from) => from,
+            _ => {
+                let new = l.any_slot();
+                l.own(&packed, new);
+                new
+            }
+        };
+        let words = [TYPE_INDEX, PAYLOAD].map(|at| l.b.load(Type::I64, new, at, MemFlags::ALIGNED));
+        store_none(&mut l.b, new);
+        if filled {
+            super::exits::release_any(&mut l.b, to, false);
+        }
+        l.store_words(words[0], words[1], to);
+        l.let_go(depth);
+    });
+}
+
+/// Returns a value that isn't a scalar.
+pub(super) fn return_value<'b>(body: &'b dyn Ops, value: CallArg<'b>) {
+    let depth = body.emit(|l| Some(l.exits.depth())).unwrap_or_default();
+    let Some(packed) = evaluate(body, "ret_value", &value) else { return };
+    body.run(&mut |l| {
+        let Some(result) = l.result_pointer() else { return };
+        match packed {
+            Packed::Moved(from) => {
+                let words = [TYPE_INDEX, PAYLOAD].map(|at| l.b.load(Type::I64, from, at, MemFlags::ALIGNED));
+                store_none(&mut l.b, from);
+                l.store_words(words[0], words[1], result);
+            }
+            _ => l.own(&packed, result),
+        }
+        l.succeed();
+        unreachable(l);
+        l.let_go(depth);
+    });
+}

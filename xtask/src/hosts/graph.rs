@@ -1,0 +1,34 @@
+//! The example `graph_compiler`: a model that calls the host, run in its own process and by Python.
+
+use super::*;
+
+/// The page that shows what the programs print.
+const PAGE: &str = "docs/guide.md";
+
+/// Runs the model in the example's process with both backends, and by Python each backend's library. `kind` is the library of the kind of
+/// module that the model imports.
+pub fn graph(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
+    let folder = folder("graph")?;
+    let example = ["run", "--quiet", "--example", "graph_compiler", "--features", "llvm22-1", "--"];
+    shown(tests, "graph_compiler", cargo(&example))?;
+    cargo(&[&example[..], &[&text(&folder)]].concat()).run()?;
+    for backend in BACKENDS {
+        let [model, alone] = ["model", "alone"].map(|name| text(&folder.join(format!("{name}_{backend}.so"))));
+        let python = cmd("python3", &["examples/graph_compiler/run.py", &model, &alone, kind]);
+        shown(tests, &format!("run.py, {backend}"), python.env("PYTHONPATH", python_path))?;
+    }
+    Ok(())
+}
+
+/// Runs a program: it has to print what the page shows.
+fn shown(tests: &mut Tests, what: &str, program: Cmd) -> Result {
+    let page = fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
+    let printed = program.run().map_err(|Failure { what, .. }| Failure { what, tests: *tests })?.stdout;
+    if printed.is_empty() || !page.contains(&printed) {
+        tests.failed += 1;
+        let what = format!("{PAGE} shows another output of {what} than this:\n{printed}");
+        return Err(Failure { what, tests: *tests });
+    }
+    tests.passed += 1;
+    Ok(())
+}
