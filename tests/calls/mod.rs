@@ -51,6 +51,7 @@ fn traced(run: impl FnOnce() -> Reply) -> (String, Trace) {
 }
 
 /// The symbols that the cases import.
+#[cfg(not(feature = "external-runtime"))]
 pub fn imports() -> impl Iterator<Item = &'static str> {
     CASES.iter().flat_map(|case| case.library.imports())
 }
