@@ -1,28 +1,47 @@
 //! Tests of the whole: signatures and kernels on every executor, from the outside.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+// On another runtime than the bundled one the bodies that call run alone: the other tests are of code that is the same whatever the runtime.
+#[cfg(not(feature = "external-runtime"))]
 mod artifact;
+#[cfg(not(feature = "external-runtime"))]
 mod bodies;
 mod calls;
+#[cfg(not(feature = "external-runtime"))]
 mod contract;
+#[cfg(not(feature = "external-runtime"))]
 mod debug_info;
+#[cfg(not(feature = "external-runtime"))]
 mod fixtures;
+#[cfg(not(feature = "external-runtime"))]
 mod growth;
+#[cfg(not(feature = "external-runtime"))]
 mod in_use;
+#[cfg(not(feature = "external-runtime"))]
 mod link;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "external-runtime")))]
 #[path = "../runtime/tests/live.rs"]
 #[allow(dead_code)] // no test of this crate registers symbols of a system library
 mod live;
+#[cfg(not(feature = "external-runtime"))]
 mod lower_errors;
+#[cfg(not(feature = "external-runtime"))]
 mod native;
-#[cfg(not(debug_assertions))]
+#[cfg(not(any(debug_assertions, feature = "external-runtime")))]
 mod objects;
+#[cfg(not(feature = "external-runtime"))]
 mod pack;
+#[cfg(not(feature = "external-runtime"))]
 mod property;
+#[cfg(not(feature = "external-runtime"))]
 mod prototypes;
+#[cfg(not(feature = "external-runtime"))]
 mod runtime_closure;
+#[cfg(not(feature = "external-runtime"))]
 mod spec;
+#[cfg_attr(feature = "external-runtime", allow(dead_code, unused_imports))]
 mod support;
+#[cfg(not(feature = "external-runtime"))]
 mod threads;
+#[cfg(not(feature = "external-runtime"))]
 mod upstream;

@@ -82,12 +82,15 @@ impl Code {
         address_of(&self.symbols.variables, name).map(<*const u8>::cast_mut)
     }
 
-    /// Sets the module in whose imports the code looks functions up, by its handle (`__tvm_ffi__library_ctx`); null, as at first, for none.
-    /// `false` where the code doesn't look at it. An engine does it for the functions and modules of the bundled runtime.
+    /// Sets the module in whose imports the code looks functions up (`__tvm_ffi__library_ctx`); null, as at first, for none. `false` where the code
+    /// doesn't look at it. An engine does it for the functions and modules of the bundled runtime.
+    ///
+    /// The address is the one that the runtime's own loader writes there. It is the module's handle on the bundled runtime. It isn't on upstream's: there
+    /// it is the address of the C++ object (`tvm::ffi::ModuleObj`), whose handle points behind the object's pointer to its virtual functions.
     ///
     /// # Safety
-    /// The handle is null or that of a module of the runtime that the code is bound to, and the module lives for as long as the code runs and
-    /// has this handle.
+    /// The address is null or that of a module of the runtime that the code is bound to, and the module lives for as long as the code runs and
+    /// has this address.
     pub unsafe fn set_library_context(&self, module: *mut c_void) -> bool {
         let Some(variable) = self.variable(LIBRARY_CTX) else { return false };
         // SAFETY: lowering makes it a pointer, which code that may run meanwhile only reads.

@@ -2,64 +2,82 @@
 
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TypeIndex};
-use tvm_ffi_codegen::runtime::capi::{TVMFFIFunctionCall, TVMFFIObjectDecRef};
 use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::runtime::registry::{get_global, set_global};
-use tvm_ffi_codegen::runtime::{Any, Array, Dict, Error, Function, List, Map, Module, Shape, Str, Tensor};
+use tvm_ffi_codegen::runtime::{Any, AnyView, Array, AsObject, Dict, Error, Function, List, Map, Shape, Str, Tensor};
 
 use crate::support::recording::note;
+use crate::support::recording::real::{TVMFFIFunctionCall, TVMFFIObjectDecRef};
+use crate::support::{allocator, modules};
 
 /// Registers them as global functions, once.
 pub fn register() {
-    static REGISTERED: LazyLock<()> = LazyLock::new(|| {
-        let add = |name: &str, function: Function| set_global(name, function, false).unwrap();
-        let made = |name: &str, value: fn() -> Any| add(name, Function::from_packed(move |_| Ok(value())));
-        made("calls.int", || Any::from(42));
-        made("calls.none", Any::none);
-        made("calls.float", || Any::from(2.5));
-        made("calls.small", || Any::from("small"));
-        made("calls.text", || Any::from("a text that is not small"));
-        made("calls.bytes", || tvm_ffi_codegen::runtime::Bytes::new(b"bytes that are not small").into());
-        made("calls.shape", || Shape::new(&[2, 3]).into());
-        made("calls.tensor", tensor);
-        made("calls.function", || Function::from_packed(|args| args[0].to_owned()).into());
-        made("calls.array", || Array::from(vec![Any::from(1), tensor()]).into());
-        made("calls.list", || List::from(vec![Any::from("a text that is not small")]).into());
-        made("calls.map", || Map::try_from_entries([("a", 1)]).unwrap().into());
-        made("calls.dict", || Dict::try_from_entries([("a", 1)]).unwrap().into());
-        made("calls.module", || Module::new("calls", []).into());
-        add("calls.echo", Function::from_packed(|args| args[0].to_owned()));
-        add(
-            "calls.get",
-            Function::from_packed(|args| {
-                let name = args[0].cast::<Str>()?;
-                Ok(get_global(name.as_str()).map_or_else(Any::none, Any::from))
-            }),
-        );
-        add("calls.fail", Function::from_packed(|_| Err(Error::new("KeyError", "the callee's own words"))));
-        // SAFETY: the functions follow the convention.
-        unsafe {
-            add("calls.take", Function::from_extern_c(std::ptr::null_mut(), take, None));
-            add("calls.apply", Function::from_extern_c(std::ptr::null_mut(), apply, None));
-            add("calls.silent", Function::from_extern_c(std::ptr::null_mut(), silent, None));
-            add("calls.code", Function::from_extern_c(std::ptr::null_mut(), code, None));
-        }
-    });
-    LazyLock::force(&REGISTERED);
+    LazyLock::force(&NAMES);
+}
+
+/// A stretch of time in which nobody else calls these functions.
+pub struct Alone {
+    _lock: MutexGuard<'static, ()>,
+}
+
+/// Waits until the other tests don't call these functions.
+pub fn alone() -> Alone {
+    static LOCK: Mutex<()> = Mutex::new(());
+    Alone { _lock: LOCK.lock().unwrap_or_else(PoisonError::into_inner) }
+}
+
+impl Alone {
+    /// The functions with the numbers of references to them.
+    pub fn references(&self) -> Vec<(&'static str, u32)> {
+        let references = |name| get_global(name).map_or(0, |function| function.as_object().strong_count());
+        NAMES.iter().map(|&name| (name, references(name))).collect()
+    }
+}
+
+/// The names of the functions, which are registered now.
+static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    allocator::install();
+    functions().into_iter().map(|(name, function)| set_global(name, function, false).map(|()| name).unwrap()).collect()
+});
+
+fn functions() -> Vec<(&'static str, Function)> {
+    let made = |name, value: fn() -> Any| (name, Function::from_packed(move |_| Ok(value())));
+    let packed = |name, function: fn(&[AnyView<'_>]) -> Result<Any, Error>| (name, Function::from_packed(function));
+    // SAFETY: the functions follow the convention.
+    let extern_c = |name, function| (name, unsafe { Function::from_extern_c(std::ptr::null_mut(), function, None) });
+    vec![
+        made("calls.int", || Any::from(42)),
+        made("calls.none", Any::none),
+        made("calls.float", || Any::from(2.5)),
+        made("calls.small", || Any::from("small")),
+        made("calls.text", || Any::from("a text that is not small")),
+        made("calls.bytes", || tvm_ffi_codegen::runtime::Bytes::new(b"bytes that are not small").into()),
+        made("calls.shape", || Shape::new(&[2, 3]).into()),
+        made("calls.tensor", tensor),
+        made("calls.function", || Function::from_packed(|args| args[0].to_owned()).into()),
+        made("calls.array", || Array::from(vec![Any::from(1), tensor()]).into()),
+        made("calls.list", || List::from(vec![Any::from("a text that is not small")]).into()),
+        made("calls.map", || Map::try_from_entries([("a", 1)]).unwrap().into()),
+        made("calls.dict", || Dict::try_from_entries([("a", 1)]).unwrap().into()),
+        made("calls.module", || modules::empty("calls").into()),
+        packed("calls.echo", |args| args[0].to_owned()),
+        packed("calls.get", |args| {
+            let name = args[0].cast::<Str>()?;
+            Ok(get_global(name.as_str()).map_or_else(Any::none, Any::from))
+        }),
+        packed("calls.fail", |_| Err(Error::new("KeyError", "the callee's own words"))),
+        extern_c("calls.take", take),
+        extern_c("calls.apply", apply),
+        extern_c("calls.silent", silent),
+        extern_c("calls.code", code),
+    ]
 }
 
 fn tensor() -> Any {
     Tensor::from_slice(&[1f32, 2.0, 3.0], &[3]).map_or_else(|_| Any::none(), Any::from)
-}
-
-/// A module that other libraries import.
-pub fn module() -> Module {
-    let echo = Function::from_packed(|args| args[0].to_owned());
-    let fail = Function::from_packed(|_| Err(Error::new("KeyError", "the import's own words")));
-    Module::new("calls", [("echo".to_owned(), echo), ("fail".to_owned(), fail)])
 }
 
 /// A symbol with its address.

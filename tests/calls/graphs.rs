@@ -9,8 +9,7 @@ use tvm_ffi_codegen::runtime::registry::{remove_global, set_global};
 use tvm_ffi_codegen::{Body, DLDataType, Kernel, ParamType};
 
 use super::callees;
-use crate::property::dice::Dice;
-use crate::property::seed;
+use crate::support::dice::{Dice, seed};
 use crate::support::library::{Library, Loaded, Prepared};
 use crate::support::recording::{Trace, failing, record};
 use crate::support::sig;

@@ -3,13 +3,15 @@
 pub mod callees;
 mod cases;
 mod codes;
+mod counts;
 mod embedded;
 mod graphs;
 mod threads;
 
-use tvm_ffi_codegen::runtime::{AsObject, Error};
+use tvm_ffi_codegen::runtime::{Any, AsObject, Error, ObjectRef};
 
 use crate::support::library::{Loaded, Prepared, Reply};
+use crate::support::modules;
 use crate::support::recording::{Trace, failing_with, record};
 use cases::{CASES, Case};
 
@@ -17,14 +19,29 @@ impl Case {
     /// Calls the function, and unloads the library.
     fn call(&self, loaded: &mut Loaded<'_>) -> Reply {
         if self.imports {
-            let (own, imported) = (callees::module(), callees::module());
+            let (own, imported) = (modules::echo_and_fail(), modules::echo_and_fail());
             own.import_module(&imported).unwrap();
             loaded.set_context(own);
         }
-        let reply = loaded.call(self.name, &(self.args)());
+        let args = (self.args)();
+        let before = references(&args, None);
+        let reply = loaded.call(self.name, &args);
         loaded.unload();
+        assert_eq!(references(&args, object(&reply.value)), before, "{}: references to the arguments", self.name);
         reply
     }
+}
+
+fn object(value: &Any) -> Option<ObjectRef> {
+    value.cast().ok()
+}
+
+/// The numbers of references to the objects among values, without a result's own.
+fn references(values: &[Any], result: Option<ObjectRef>) -> Vec<Option<u32>> {
+    let result = result.as_ref();
+    let is_result = |object: &ObjectRef| result.is_some_and(|result| result.ptr_eq(object));
+    let count = |object: ObjectRef| object.strong_count() - if is_result(&object) { 2 } else { 0 };
+    values.iter().map(|value| object(value).map(count)).collect()
 }
 
 /// What generated code did, and what came of it.
@@ -34,6 +51,7 @@ fn traced(run: impl FnOnce() -> Reply) -> (String, Trace) {
 }
 
 /// The symbols that the cases import.
+#[cfg(not(feature = "external-runtime"))]
 pub fn imports() -> impl Iterator<Item = &'static str> {
     CASES.iter().flat_map(|case| case.library.imports())
 }
@@ -75,10 +93,14 @@ struct Faulty {
 
 fn faulty(case: &Case, prepared: &mut Prepared<'_>, at: usize) -> Result<Faulty, String> {
     prepared.run(|loaded| {
-        let (reply, mut trace) = failing_with(at, code_of(at), || case.call(loaded));
+        // the value and other errors than the injected one are gone when the recording ends
+        let ((text, error), mut trace) = failing_with(at, code_of(at), || {
+            let reply = case.call(loaded);
+            (reply.to_string(), reply.error.map(|error| error.as_object().as_ptr()))
+        });
         let injected = trace.injected.take();
-        let untouched = matches!((&reply.error, &injected), (Some(error), Some(injected)) if is_same(error, injected));
-        Faulty { injected: injected.map(|error| error.to_string()), untouched, text: reply.to_string(), trace }
+        let untouched = error.is_some() && error == injected.as_ref().map(|error| error.as_object().as_ptr());
+        Faulty { injected: injected.map(|error| error.to_string()), untouched, text, trace }
     })
 }
 
@@ -86,14 +108,23 @@ fn is_same(one: &Error, other: &Error) -> bool {
     one.as_object().ptr_eq(other.as_object())
 }
 
+/// Each allocation of generated code is one of these calls, of a function that says in its code that there is no memory.
 #[test]
 fn every_call_may_fail() {
     on_each_case(|case| {
         let (mut prepared, mut at) = (Prepared::new(&case.library)?, 0);
         loop {
             let faulty = faulty(case, &mut prepared, at).map_err(|e| format!("call {at} fails: {e}"))?;
-            let Some(injected) = &faulty.injected else { break };
             let wrong = |what: &str| Err(format!("call {at} fails: {what}: {faulty:#?}"));
+            let released =
+                if case.moves { faulty.trace.releases_no_more_than_it_got() } else { faulty.trace.mirrors() };
+            if let Err(problem) = released {
+                return wrong(&problem);
+            }
+            if !faulty.trace.left.is_empty() {
+                return wrong(&format!("{:?} are left", faulty.trace.left));
+            }
+            let Some(injected) = &faulty.injected else { break };
             // of an import that can't be looked up the body tells itself, with the text of the error
             let looked = faulty.text.starts_with("code -1; RuntimeError: the look-up of the function `");
             let tells = looked && faulty.text.ends_with(&injected.to_string());
@@ -102,11 +133,6 @@ fn every_call_may_fail() {
                 && (!faulty.untouched || faulty.text != format!("code {}; {injected}", code_of(at)))
             {
                 return wrong("another error comes up");
-            }
-            let released =
-                if case.moves { faulty.trace.releases_no_more_than_it_got() } else { faulty.trace.mirrors() };
-            if let Err(problem) = released {
-                return wrong(&problem);
             }
             at += 1;
         }

@@ -4,11 +4,11 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tvm_ffi_codegen::runtime::abi::{TVMFFIByteArray, TVMFFIObjectHandle, TVMFFISafeCallType};
-use tvm_ffi_codegen::runtime::capi::TVMFFIFunctionGetGlobal;
 use tvm_ffi_codegen::runtime::registry::{remove_global, set_global};
 use tvm_ffi_codegen::runtime::{Any, Function, capi};
 use tvm_ffi_codegen::{Backend, Engine, Kernel, ScalarType};
 
+use crate::support::recording::real::TVMFFIFunctionGetGlobal;
 use crate::support::sig;
 
 const THREADS: usize = 8;
@@ -55,7 +55,7 @@ fn each_function_is_looked_up_once() {
     });
     for &backend in BACKENDS {
         let builder = Engine::builder().backend(backend);
-        // SAFETY: the functions are the bundled runtime's, with the same prototypes.
+        // SAFETY: the functions are the runtime's, with the same prototypes.
         let engine = unsafe { builder.foreign_runtime(symbols.iter().copied()) }.build().unwrap();
         let code = engine.compile_code([(&signature, &kernel)]).unwrap();
         // SAFETY: nothing runs any more when the code is dropped, and the runtime stays.

@@ -9,8 +9,8 @@ use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{DType, DTypePolicy, DeviceId, TensorShape};
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
-use super::dice::Dice;
 use super::signatures::SYMBOLS;
+use crate::support::dice::Dice;
 use crate::support::value::{Call, Data, Strides, TensorSpec, Thing, Value};
 
 /// What a call is made of.

@@ -4,13 +4,11 @@
 //! `PROPTEST_CASES` says how many signatures (each gets [`CALLS`] calls), `TVM_FFI_CODEGEN_SEED` repeats a run.
 
 mod calls;
-pub mod dice;
 mod signatures;
 mod texts;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,6 +18,7 @@ use tvm_ffi_codegen::runtime::AnyView;
 use tvm_ffi_codegen::{Kernel, ParamType, Signature};
 
 use crate::support::args::{Arguments, Form};
+use crate::support::dice::seed;
 use crate::support::exec::{Outcome, Prepared, Program, Returned};
 use crate::support::model::{self, Accepted, Prediction};
 use crate::support::value::Call;
@@ -34,14 +33,6 @@ const CALLS: usize = 100;
 /// The number of cases that `PROPTEST_CASES` states, or the given one.
 pub fn stated_or(cases: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|stated| stated.parse().ok()).unwrap_or(cases)
-}
-
-/// The seed that `TVM_FFI_CODEGEN_SEED` states, or a new one.
-pub fn seed() -> u64 {
-    match std::env::var("TVM_FFI_CODEGEN_SEED") {
-        Ok(seed) => seed.parse().unwrap(),
-        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64,
-    }
 }
 
 /// Runs a test on random values; where it fails it says how to repeat it.

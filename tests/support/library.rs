@@ -1,4 +1,6 @@
 //! Libraries of several functions on every executor, whose calls of the runtime are recorded.
+//!
+//! `TVM_FFI_CODEGEN_EXECUTOR` names the one executor of a run that takes long, as under a tool that looks at each access of memory.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -10,12 +12,11 @@ use tvm_ffi_codegen::ir::{self, Linkage, VerifiedModule};
 use tvm_ffi_codegen::lower::{Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
 use tvm_ffi_codegen::runtime::error::take_raised;
-use tvm_ffi_codegen::runtime::object::live_objects_of_thread;
-use tvm_ffi_codegen::runtime::{Any, AsObject, Error, Function, Module};
+use tvm_ffi_codegen::runtime::{Any, Error, Function, Module};
 use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
 
-use super::{recording, show, sig};
-use crate::calls::callees::SYMBOLS;
+use super::{allocator, modules, recording, show, sig};
+use crate::calls::callees::{self, SYMBOLS};
 
 /// The name of a module's own variable for its context.
 const CONTEXT: &str = "__tvm_ffi__library_ctx";
@@ -82,13 +83,20 @@ pub const EXECUTORS: &[Executor] = &[
     Executor { name: "llvm, optimised", engine: || &LLVM_OPTIMISED, interprets: false },
 ];
 
+/// The one executor of this run.
+fn stated_executor() -> Option<String> {
+    std::env::var("TVM_FFI_CODEGEN_EXECUTOR").ok()
+}
+
 fn build(backend: Backend, level: OptLevel) -> Engine {
-    let mut builder = Engine::builder().backend(backend).opt_level(level);
+    // a run that takes long leaves the check of the code to the others
+    let verifies = cfg!(debug_assertions) && stated_executor().is_none();
+    let mut builder = Engine::builder().backend(backend).opt_level(level).verifier(verifies);
     for (name, address) in SYMBOLS {
         // SAFETY: functions of the tests of calls, which follow the convention.
         builder = unsafe { builder.symbol(*name, address()) };
     }
-    // SAFETY: the functions are the bundled runtime's, with the same prototypes.
+    // SAFETY: the functions are the runtime's, with the same prototypes.
     unsafe { builder.foreign_runtime(recording::symbols()) }.build().unwrap()
 }
 
@@ -223,7 +231,7 @@ impl Loaded<'_> {
         let variable: *mut *mut c_void =
             std::ptr::with_exposed_provenance_mut(variable.unwrap_or_else(|| panic!("no {CONTEXT}")));
         // SAFETY: the variable is a pointer, which no other thread uses.
-        unsafe { variable.write(module.as_object().as_ptr().cast()) };
+        unsafe { variable.write(modules::context(&module)) };
         self.context = Some(module);
     }
 }
@@ -239,22 +247,30 @@ impl<'a> Prepared<'a> {
             Ok(loaded) => Ok((executor.name, loaded)),
             Err(problem) => Err(format!("{}: {problem}", executor.name)),
         };
-        Ok(Prepared(EXECUTORS.iter().map(load).collect::<Result<_, _>>()?))
+        let stated = stated_executor();
+        let is_meant = |executor: &&Executor| stated.as_ref().is_none_or(|name| executor.name == name);
+        Ok(Prepared(EXECUTORS.iter().filter(is_meant).map(load).collect::<Result<_, _>>()?))
     }
 
     /// Runs something on the library by each executor, which ends with [`Loaded::unload`]; all give the same, which is the result, and leave
-    /// nothing alive.
+    /// nothing alive and no reference to the global functions of these tests.
     ///
     /// # Errors
-    /// How executors differ, or how many objects are left.
+    /// How executors differ, how many objects are left, or to which functions references are.
     pub fn run<T: PartialEq + fmt::Debug>(&mut self, mut run: impl FnMut(&mut Loaded<'_>) -> T) -> Result<T, String> {
+        let callees = callees::alone();
         let mut agreed: Option<(&str, T)> = None;
         for (name, loaded) in &mut self.0 {
-            let before = live_objects_of_thread();
+            let (live, references) = (allocator::live(), callees.references());
             let result = run(loaded);
-            let after = live_objects_of_thread();
-            if after != before {
-                return Err(format!("{name}: {before:?} live objects before, {after:?} after: {result:#?}"));
+            let (live_after, references_after) = (allocator::live(), callees.references());
+            if live_after != live {
+                return Err(format!("{name}: {live} live objects before, {live_after} after: {result:#?}"));
+            }
+            if references_after != references {
+                let changed: Vec<_> =
+                    references.iter().zip(&references_after).filter(|(then, now)| then != now).collect();
+                return Err(format!("{name}: references to functions, before and after: {changed:?}: {result:#?}"));
             }
             match &agreed {
                 None => agreed = Some((name, result)),

@@ -1,14 +1,18 @@
 //! What the tests share: executors, arguments with every evil, kernels by name.
 
+pub mod allocator;
 pub mod args;
 pub mod by_convention;
+pub mod c_api;
 pub mod compiler;
+pub mod dice;
 pub mod element;
 pub mod exec;
 pub mod kernels;
 pub mod layout;
 pub mod library;
 pub mod model;
+pub mod modules;
 pub mod names;
 pub mod recorder;
 pub mod recording;

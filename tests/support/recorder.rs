@@ -10,12 +10,13 @@ use tvm_ffi_codegen::ir::{self, ConvertOp, Extension, FuncSig, FunctionBuilder, 
 use tvm_ffi_codegen::lower::flat_signature;
 use tvm_ffi_codegen::runtime::abi::{DLTensor, TVMFFIAny, TVMFFIObject};
 use tvm_ffi_codegen::runtime::{Any, AnyView, Array, Bytes, Dict, Function, List, Map, ObjectRef, Shape};
-use tvm_ffi_codegen::{Kernel, KernelReturn, ParamType, ScalarType, Signature, runtime};
+use tvm_ffi_codegen::{Kernel, KernelReturn, ParamType, ScalarType, Signature};
 
 use super::args::new_object;
 use super::exec::UNOPTIMISED;
 use super::kernels::{Noted, note};
 use super::layout::{Gives, Slot, gives, layout};
+use super::modules;
 use super::show;
 use super::value::Thing;
 
@@ -134,7 +135,7 @@ fn made(ty: &ParamType) -> Any {
     match ty {
         ParamType::Bytes => Bytes::new(b"\0from a recorder").into(),
         ParamType::Function => Function::from_packed(|_| Ok(().into())).into(),
-        ParamType::Module => runtime::Module::new("recorder", []).into(),
+        ParamType::Module => modules::empty("recorder").into(),
         ParamType::Shape(_) => Shape::new(&[1, 2]).into(),
         ParamType::Object(key) if *key == *"ffi.Function" => made(&ParamType::Function),
         ParamType::Object(_) => new_object(Thing::Sub),

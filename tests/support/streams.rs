@@ -5,7 +5,8 @@ use std::ffi::c_void;
 
 use tvm_ffi_codegen::DLDeviceType;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
-use tvm_ffi_codegen::runtime::capi::TVMFFIEnvSetStream;
+
+use super::c_api::TVMFFIEnvSetStream;
 
 const KINDS: std::ops::Range<i32> = 1..19;
 const IDS: std::ops::Range<i32> = 0..4;

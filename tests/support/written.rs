@@ -6,11 +6,12 @@ use std::sync::Arc;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLTensor, TVMFFIAny, TVMFFIByteArray, TypeIndex};
 use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::runtime::{
-    Any, AnyView, Array, Bytes, Dict, Element, Error, Function, List, Map, Module, Shape, Str, Tensor,
+    Any, AnyView, Array, Bytes, Dict, Element, Error, Function, List, Map, Shape, Str, Tensor,
 };
 use tvm_ffi_codegen::{DLDataType, DLDeviceType};
 
 use super::args::new_object;
+use super::modules;
 use super::value::Thing;
 
 thread_local! {
@@ -50,7 +51,7 @@ fn named(name: &str) -> Option<TVMFFIAny> {
         "short bytes" => Any::from(Bytes::new(b"\0s")),
         "long bytes" => Any::from(Bytes::new(LONG.as_bytes())),
         "Function" => Any::from(function()),
-        "Module" => Any::from(Module::new("test", [])),
+        "Module" => Any::from(modules::empty("test")),
         "Shape" => Any::from(Shape::new(&[1, 2])),
         "Error" => Any::from(Error::new("ValueError", "a result")),
         "Thing" => new_object(Thing::Base),

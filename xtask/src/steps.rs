@@ -80,8 +80,8 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "runtime-modes",
-        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; the engine on a libtvm_ffi",
-        needs: &[CLIPPY, CXX, UPSTREAM, TYPING_EXTENSIONS],
+        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; the engine on a libtvm_ffi, calls that fail under valgrind",
+        needs: &[CLIPPY, CXX, VALGRIND, UPSTREAM, TYPING_EXTENSIONS],
         run: runtime_modes,
     },
     Step {
@@ -231,7 +231,24 @@ fn runtime_modes() -> Result {
     let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
     let mut tests = all(sets.map(|features| cargo(&[&lint[..], &[features], &DENY].concat())))?;
     tests.add(hosts::three_ways()?);
+    tests.add(calls_on_upstream()?);
     Ok(tests)
+}
+
+/// Bodies that call, on upstream's runtime: what stays and what goes where every call fails in turn. Valgrind looks at each access of generated code
+/// and at what is leaked, in one executor, since it makes all fifty times as slow.
+fn calls_on_upstream() -> Result {
+    let library = hosts::upstream().join("lib/libtvm_ffi.so");
+    let on_upstream = |command: Cmd| without_stacks(command).env("TVM_FFI_LIBRARY", &library.to_string_lossy());
+    let test = ["test", "-p", "tvm-ffi-codegen", "--features", "external-runtime", "--test", "main"];
+    // The build is one run's, before the others start.
+    all([cargo(&[&test[..], &["--no-run"]].concat())])?;
+    let leaks = ["--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"];
+    all_at_once([
+        on_upstream(cargo(&[&test[..], &["calls::"]].concat())),
+        on_upstream(under_valgrind(&leaks, &[&test[..], &["calls::every_call_may_fail"]].concat()))
+            .env("TVM_FFI_CODEGEN_EXECUTOR", "cranelift"),
+    ])
 }
 
 fn doc() -> Result {
@@ -335,23 +352,18 @@ fn soak_llvm(args: &[&str]) -> Cmd {
 
 /// The soak example under a tool of valgrind.
 fn soak_under(tool: &str, rounds: &str) -> Cmd {
+    let soak = ["run", "--release", "--example", "soak", "--", "--threads", "2", "--loop", rounds];
+    under_valgrind(&[&format!("--tool={tool}"), "--fair-sched=yes"], &soak)
+}
+
+/// A `cargo` whose executable runs under valgrind.
+fn under_valgrind(options: &[&str], args: &[&str]) -> Cmd {
+    const COMMON: &[&str] =
+        &["--suppressions=xtask/valgrind.supp", "--error-exitcode=9", "--quiet", "--num-callers=40"];
     // A cargo "runner" is put before the executable, wherever the target directory is.
-    let options = format!("'--tool={tool}', '--suppressions=xtask/valgrind.supp', '--error-exitcode=9', '--quiet'");
-    let runner =
-        format!("target.'cfg(all())'.runner = ['valgrind', '--fair-sched=yes', '--num-callers=40', {options}]");
-    without_stacks(cargo(&[
-        "--config",
-        &runner,
-        "run",
-        "--release",
-        "--example",
-        "soak",
-        "--",
-        "--threads",
-        "2",
-        "--loop",
-        rounds,
-    ]))
+    let words: Vec<String> = [&["valgrind"], COMMON, options].concat().iter().map(|word| format!("'{word}'")).collect();
+    let runner = format!("target.'cfg(all())'.runner = [{}]", words.join(", "));
+    without_stacks(cargo(&[&["--config", &runner], args].concat()))
 }
 
 fn soak() -> Result {

@@ -7,10 +7,10 @@ use std::ffi::CString;
 use std::sync::atomic::Ordering;
 
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFIByteArray, TVMFFIObject, TypeIndex};
-use tvm_ffi_codegen::runtime::{
-    Any, Array, Bytes, Dict, Error, Function, List, Map, Module, ObjectRef, Shape, Str, capi,
-};
+use tvm_ffi_codegen::runtime::{Any, Array, Bytes, Dict, Error, Function, List, Map, ObjectRef, Shape, Str};
 
+use super::modules;
+use super::recording::real;
 use super::value::{Call, TensorSpec, Value};
 use tensor::{Built, TensorObject, build, pointer};
 pub use things::{new_object, register_types, type_index};
@@ -107,7 +107,7 @@ impl Arguments {
                 any
             }
             Value::Function => self.own(Function::from_packed(|_| Ok(().into()))),
-            Value::Module => self.own(Module::new("test", [])),
+            Value::Module => self.own(modules::empty("test")),
             Value::Shape(extents) => self.own(Shape::new(extents)),
             Value::Error => self.own(Error::new("ValueError", "an argument")),
             Value::Object(thing) => {
@@ -185,7 +185,7 @@ impl Arguments {
         // As C code does, which may keep a `DLTensor*`.
         // SAFETY: what a container can own is alive, or NULL; what is written is owned by nobody else.
         unsafe {
-            assert_eq!(capi::TVMFFIAnyViewToOwnedAny(&raw, &mut owned), 0);
+            assert_eq!(real::TVMFFIAnyViewToOwnedAny(&raw, &mut owned), 0);
             Any::from_raw(owned)
         }
     }

@@ -114,6 +114,19 @@ impl Recorder {
         }
     }
 
+    /// A function that generated code has made.
+    ///
+    /// # Safety
+    /// As [`object`](Self::object).
+    pub(super) unsafe fn made_function(&mut self, handle: *mut c_void) -> String {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let number = self.gets_object(handle);
+            self.made_functions.extend(number);
+            self.object(handle)
+        }
+    }
+
     /// A tensor that generated code has allocated, whose elements are whatever was there.
     ///
     /// # Safety

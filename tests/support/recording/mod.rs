@@ -1,6 +1,6 @@
 //! A runtime that notes what generated code asks of it, and can fail on demand.
 //!
-//! [`symbols`] are the functions of the bundled runtime, each behind one that notes its calls while [`record`] or [`failing`] runs on the same
+//! [`symbols`] are the functions of the runtime, each behind one that notes its calls while [`record`] or [`failing`] runs on the same
 //! thread. Generated code gets these addresses and nothing else does, so that the trace has no call of the tests' own.
 
 mod describe;
@@ -15,7 +15,7 @@ use tvm_ffi_codegen::runtime::abi::TypeIndex;
 use tvm_ffi_codegen::runtime::error::set_raised;
 use tvm_ffi_codegen::runtime::{AsObject, Error, ObjectRef, WeakRef};
 
-pub use table::symbols;
+pub use table::{real, symbols};
 
 /// A reference to an object that generated code gets or gives up, by the object's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,8 @@ pub struct Trace {
     pub changes: Vec<Change>,
     /// The number of calls that could have failed.
     pub fallible: usize,
-    /// Objects that are there when the recording ends, functions and the injected error aside.
+    /// Objects that are there when the recording ends, aside from the injected error, from functions that generated code hasn't made, and
+    /// from the runtime's own.
     pub left: Vec<usize>,
     /// The error of the call that was made to fail.
     pub injected: Option<Error>,
@@ -118,6 +119,8 @@ struct Recorder {
     depth: usize,
     /// Objects by their numbers. A weak reference keeps the address from being another's, and no object alive.
     objects: Vec<(usize, WeakRef)>,
+    /// The functions that generated code has made.
+    made_functions: Vec<usize>,
     /// The initialisations of handles under way.
     initialisations: usize,
     fault: Option<Fault>,
@@ -199,13 +202,19 @@ impl Recorder {
         self.objects.get(number).is_none_or(|(_, object)| object.upgrade().is_none())
     }
 
-    /// The objects that are there, functions and the injected error aside.
+    /// The objects of [`Trace::left`].
     fn left(&self) -> Vec<usize> {
         let injected = self.trace.injected.as_ref().map(|error| error.as_object().as_ptr());
-        let stays =
-            |object: &ObjectRef| object.type_index() != TypeIndex::FUNCTION && Some(object.as_ptr()) != injected;
+        let is_others = |number, object: &ObjectRef| match object.type_index() {
+            TypeIndex::FUNCTION => !self.made_functions.contains(&number),
+            // what says that keywords follow, which is the runtime's
+            type_index => type_index == TypeIndex::OBJECT,
+        };
         let objects = self.objects.iter().map(|(_, object)| object.upgrade()).enumerate();
-        objects.filter_map(|(number, object)| object.filter(stays).map(|_| number)).collect()
+        let left = objects.filter_map(|(number, object)| Some((number, object?)));
+        left.filter(|(number, object)| !is_others(*number, object) && Some(object.as_ptr()) != injected)
+            .map(|(number, _)| number)
+            .collect()
     }
 
     /// Counts a fallible call, and raises the error of one that has to fail.

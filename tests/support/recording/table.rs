@@ -9,7 +9,7 @@ use tvm_ffi_codegen::runtime::capi;
 use super::describe::{bytes, c_text, descriptor};
 use super::{Change, fallible, noted, with};
 
-/// The table of the bundled runtime, as `EngineBuilder::foreign_runtime` takes it.
+/// The table of the runtime, as `EngineBuilder::foreign_runtime` takes it.
 pub fn symbols() -> Vec<(&'static str, *const u8)> {
     let own = |name: &str| WRAPPED.iter().find(|(known, _)| *known == name).map(|(_, address)| address());
     let all = capi::symbols().iter();
@@ -28,6 +28,14 @@ macro_rules! wrapped {
             }
         )*
 
+        /// The functions themselves.
+        pub mod real {
+            use super::*;
+            use crate::support::c_api::c_functions;
+
+            c_functions! { $(fn $name($($arg: $ty),*) $(-> $ret)?;)* }
+        }
+
         const WRAPPED: &[(&str, fn() -> *const u8)] = &[$((stringify!($name), || $name as *const u8)),*];
     };
 }
@@ -36,7 +44,7 @@ wrapped! {
     fn TVMFFIFunctionGetGlobal(name: *const TVMFFIByteArray, out: *mut TVMFFIObjectHandle) -> c_int {
         fallible(
             |_| format!("get global {}", bytes(name)),
-            || capi::TVMFFIFunctionGetGlobal(name, out),
+            || real::TVMFFIFunctionGetGlobal(name, out),
             |r| r.got(out.read()),
         )
     }
@@ -44,7 +52,7 @@ wrapped! {
     fn TVMFFIFunctionSetGlobal(name: *const TVMFFIByteArray, f: TVMFFIObjectHandle, allow_override: c_int) -> c_int {
         fallible(
             |r| format!("set global {} to {}, override {allow_override}", bytes(name), r.object(f)),
-            || capi::TVMFFIFunctionSetGlobal(name, f, allow_override),
+            || real::TVMFFIFunctionSetGlobal(name, f, allow_override),
             |_| String::new(),
         )
     }
@@ -57,8 +65,8 @@ wrapped! {
     ) -> c_int {
         fallible(
             |_| "create a function".to_owned(),
-            || capi::TVMFFIFunctionCreate(own, safe_call, deleter, out),
-            |r| r.got(out.read()),
+            || real::TVMFFIFunctionCreate(own, safe_call, deleter, out),
+            |r| r.made_function(out.read()),
         )
     }
 
@@ -66,7 +74,7 @@ wrapped! {
     fn TVMFFIFunctionCall(f: TVMFFIObjectHandle, args: *mut TVMFFIAny, count: i32, result: *mut TVMFFIAny) -> c_int {
         fallible(
             |r| format!("call {}({})", r.object(f), r.values(args, count)),
-            || capi::TVMFFIFunctionCall(f, args, count, result),
+            || real::TVMFFIFunctionCall(f, args, count, result),
             |r| r.got_value(result.read()),
         )
     }
@@ -74,7 +82,7 @@ wrapped! {
     fn TVMFFIObjectIncRef(object: TVMFFIObjectHandle) -> c_int {
         noted(
             |r| format!("share {}", r.got(object)),
-            || capi::TVMFFIObjectIncRef(object),
+            || real::TVMFFIObjectIncRef(object),
             |_, _| String::new(),
         )
     }
@@ -88,7 +96,7 @@ wrapped! {
                 r.trace.changes.extend(released.get().map(Change::Released));
                 text
             },
-            || capi::TVMFFIObjectDecRef(object),
+            || real::TVMFFIObjectDecRef(object),
             |r, _| if released.get().is_some_and(|number| r.is_gone(number)) { "gone".to_owned() } else { String::new() },
         )
     }
@@ -96,7 +104,7 @@ wrapped! {
     fn TVMFFIAnyViewToOwnedAny(view: *const TVMFFIAny, out: *mut TVMFFIAny) -> c_int {
         fallible(
             |r| format!("own {}", r.value(view.read())),
-            || capi::TVMFFIAnyViewToOwnedAny(view, out),
+            || real::TVMFFIAnyViewToOwnedAny(view, out),
             |r| r.got_value(out.read()),
         )
     }
@@ -104,7 +112,7 @@ wrapped! {
     fn TVMFFIStringFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
         fallible(
             |_| format!("string of {}", bytes(input)),
-            || capi::TVMFFIStringFromByteArray(input, out),
+            || real::TVMFFIStringFromByteArray(input, out),
             |r| r.got_value(out.read()),
         )
     }
@@ -112,7 +120,7 @@ wrapped! {
     fn TVMFFIBytesFromByteArray(input: *const TVMFFIByteArray, out: *mut TVMFFIAny) -> c_int {
         fallible(
             |_| format!("bytes of {}", bytes(input)),
-            || capi::TVMFFIBytesFromByteArray(input, out),
+            || real::TVMFFIBytesFromByteArray(input, out),
             |r| r.got_value(out.read()),
         )
     }
@@ -122,7 +130,7 @@ wrapped! {
             |_| "init once".to_owned(),
             || {
                 with(|r| r.initialisations += 1);
-                let code = capi::TVMFFIHandleInitOnce(handle, init);
+                let code = real::TVMFFIHandleInitOnce(handle, init);
                 with(|r| r.initialisations -= 1);
                 code
             },
@@ -133,7 +141,7 @@ wrapped! {
     fn TVMFFIHandleDeinitOnce(handle: *mut *mut c_void, deinit: Option<unsafe extern "C" fn(*mut c_void) -> c_int>) -> c_int {
         noted(
             |_| "deinit once".to_owned(),
-            || capi::TVMFFIHandleDeinitOnce(handle, deinit),
+            || real::TVMFFIHandleDeinitOnce(handle, deinit),
             |_, code| format!("code {code}"),
         )
     }
@@ -142,13 +150,13 @@ wrapped! {
     fn TVMFFIEnvModLookupFromImports(context: TVMFFIObjectHandle, name: *const c_char, out: *mut TVMFFIObjectHandle) -> c_int {
         fallible(
             |_| format!("import \"{}\"", c_text(name)),
-            || capi::TVMFFIEnvModLookupFromImports(context, name, out),
+            || real::TVMFFIEnvModLookupFromImports(context, name, out),
             |r| r.object(out.read()),
         )
     }
 
     fn TVMFFIEnvCheckSignals() -> c_int {
-        fallible(|_| "check signals".to_owned(), || capi::TVMFFIEnvCheckSignals(), |_| String::new())
+        fallible(|_| "check signals".to_owned(), || real::TVMFFIEnvCheckSignals(), |_| String::new())
     }
 
     fn TVMFFIEnvTensorAlloc(prototype: *mut DLTensor, out: *mut TVMFFIObjectHandle) -> c_int {
@@ -157,7 +165,7 @@ wrapped! {
                 let prototype = DLTensor { data: std::ptr::null_mut(), strides: std::ptr::null_mut(), ..prototype.read() };
                 format!("allocate {}", descriptor(&prototype))
             },
-            || capi::TVMFFIEnvTensorAlloc(prototype, out),
+            || real::TVMFFIEnvTensorAlloc(prototype, out),
             |r| r.allocated(out.read()),
         )
     }
@@ -165,7 +173,7 @@ wrapped! {
     fn TVMFFITensorCreateUnsafeView(source: TVMFFIObjectHandle, prototype: *const DLTensor, out: *mut TVMFFIObjectHandle) -> c_int {
         fallible(
             |r| format!("view of {} as {}", r.object(source), descriptor(&*prototype)),
-            || capi::TVMFFITensorCreateUnsafeView(source, prototype, out),
+            || real::TVMFFITensorCreateUnsafeView(source, prototype, out),
             |r| r.got(out.read()),
         )
     }
@@ -173,7 +181,7 @@ wrapped! {
     fn TVMFFIErrorMoveFromRaised(out: *mut TVMFFIObjectHandle) {
         noted(
             |_| "take the error".to_owned(),
-            || capi::TVMFFIErrorMoveFromRaised(out),
+            || real::TVMFFIErrorMoveFromRaised(out),
             |r, ()| r.got_error(out.read()),
         );
     }
@@ -181,7 +189,7 @@ wrapped! {
     fn TVMFFIErrorSetRaised(error: TVMFFIObjectHandle) {
         noted(
             |r| format!("raise {}", r.error(error)),
-            || capi::TVMFFIErrorSetRaised(error),
+            || real::TVMFFIErrorSetRaised(error),
             |_, ()| String::new(),
         );
     }
@@ -189,7 +197,7 @@ wrapped! {
     fn TVMFFIErrorSetRaisedFromCStr(kind: *const c_char, message: *const c_char) {
         noted(
             |_| format!("raise {}: {}", c_text(kind), c_text(message)),
-            || capi::TVMFFIErrorSetRaisedFromCStr(kind, message),
+            || real::TVMFFIErrorSetRaisedFromCStr(kind, message),
             |_, ()| String::new(),
         );
     }
@@ -200,7 +208,7 @@ wrapped! {
                 let parts: String = (0..count.max(0) as usize).map(|i| c_text(parts.add(i).read())).collect();
                 format!("raise {}: {parts}", c_text(kind))
             },
-            || capi::TVMFFIErrorSetRaisedFromCStrParts(kind, parts, count),
+            || real::TVMFFIErrorSetRaisedFromCStrParts(kind, parts, count),
             |_, ()| String::new(),
         );
     }
@@ -214,7 +222,7 @@ wrapped! {
     ) -> c_int {
         noted(
             |_| format!("create error {}: {}", bytes(kind), bytes(message)),
-            || capi::TVMFFIErrorCreate(kind, message, backtrace, out),
+            || real::TVMFFIErrorCreate(kind, message, backtrace, out),
             |r, code| if *code == 0 { r.got_error(out.read()) } else { format!("code {code}") },
         )
     }
@@ -230,7 +238,7 @@ wrapped! {
     ) -> c_int {
         noted(
             |r| format!("create error {}: {}, cause {}, context {}", bytes(kind), bytes(message), r.error(cause), r.object(context)),
-            || capi::TVMFFIErrorCreateWithCauseAndExtraContext(kind, message, backtrace, cause, context, out),
+            || real::TVMFFIErrorCreateWithCauseAndExtraContext(kind, message, backtrace, cause, context, out),
             |r, code| if *code == 0 { r.got_error(out.read()) } else { format!("code {code}") },
         )
     }
@@ -239,7 +247,7 @@ wrapped! {
     fn TVMFFITypeKeyToIndex(key: *const TVMFFIByteArray, out: *mut i32) -> c_int {
         noted(
             |_| format!("index of type {}", bytes(key)),
-            || capi::TVMFFITypeKeyToIndex(key, out),
+            || real::TVMFFITypeKeyToIndex(key, out),
             |_, code| if *code == 0 { "known".to_owned() } else { format!("code {code}") },
         )
     }

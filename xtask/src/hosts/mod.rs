@@ -56,7 +56,7 @@ fn text(path: &Path) -> String {
 }
 
 /// The folder of upstream's Python package.
-fn upstream() -> PathBuf {
+pub fn upstream() -> PathBuf {
     python_package(&UPSTREAM).join("tvm_ffi")
 }
 

@@ -1,5 +1,7 @@
 //! Random choices that depend on earlier ones, which strategies can't make.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 /// SplitMix64.
 pub struct Dice(u64);
 
@@ -35,5 +37,13 @@ impl Dice {
             1 => self.pick(&[i64::MIN, -1, 1 << 31, 1 << 32, 1 << 62, i64::MAX]),
             _ => self.below(600) as i64 - 300,
         }
+    }
+}
+
+/// The seed that `TVM_FFI_CODEGEN_SEED` states, or a new one.
+pub fn seed() -> u64 {
+    match std::env::var("TVM_FFI_CODEGEN_SEED") {
+        Ok(seed) => seed.parse().unwrap(),
+        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64,
     }
 }
