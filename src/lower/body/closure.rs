@@ -10,9 +10,9 @@ use super::function::{BodyLowerer, Extra};
 use super::held::Held;
 use super::pack::{self, Packed};
 use super::param::ParamRef;
-use crate::ir::{IntCC, Linkage, MemFlags, Type, Value};
+use crate::ir::{Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::fields::pair;
-use crate::lower::abi::{ANY_SIZE, CELL_DATA, PAYLOAD, store_any, store_none};
+use crate::lower::abi::{ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, store_any, store_none};
 use crate::lower::value::Expected;
 use crate::lower::{capi, ffi_call};
 use crate::spec::{ParamType, Signature};
@@ -102,12 +102,30 @@ impl BodyLowerer<'_> {
     fn library(&mut self) -> Packed {
         let context = self.handles.context(self.b.module(), self.prefix);
         let variable = self.b.data_addr(context, 0);
-        let module = self.b.load_acquire(variable);
+        let context = self.b.load_acquire(variable);
+        let (look, join) = (self.b.block(), self.b.block());
+        let (word, handle) = (self.b.block_param(join, Type::I64), self.b.block_param(join, Type::Ptr));
         let order = self.b.module().endianness;
         let (none, some) = (self.b.i64(pair(order, 0, 0)), self.b.i64(pair(order, TypeIndex::MODULE.0 as u32, 0)));
-        let there = self.b.icmp_imm(IntCC::Ne, module, 0);
-        let word = self.b.select(there, some, none);
-        Packed::Words(word, module)
+        let null = self.b.ptr_const(0);
+        let there = self.b.icmp_imm(IntCC::Ne, context, 0);
+        self.b.branch_with(there, (look, &[]), (join, &[none, null]), Hint::Likely);
+        self.b.switch_to(look);
+        // The context is the module's handle on our runtime. On upstream's it is the address of a C++ object, whose header stands behind the pointer
+        // to its virtual functions. The type index tells which: where one has it, the other has a part of an address or a count of references.
+        let behind = self.b.ptr_add_imm(context, 8);
+        let is_module = |l: &mut Self, object: Value| {
+            let index = l.b.load(Type::I32, object, OBJECT_TYPE_INDEX, MemFlags::ALIGNED);
+            l.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::MODULE.0))
+        };
+        let (is_behind, is_here) = (is_module(self, behind), is_module(self, context));
+        let handle_here = self.b.select(is_here, context, null);
+        let found = self.b.select(is_behind, behind, handle_here);
+        let known = self.b.icmp_imm(IntCC::Ne, found, 0);
+        let word_found = self.b.select(known, some, none);
+        self.b.jump(join, &[word_found, found]);
+        self.b.switch_to(join);
+        Packed::Words(word, handle)
     }
 
     /// Makes a function object, which takes over the array at an address.
