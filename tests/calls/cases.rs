@@ -263,6 +263,41 @@ fn callee_kinds() -> Vec<Case> {
             },
         )
         .imports(),
+        case(
+            "too_large",
+            "(n: int64)",
+            || vec![(1i64 << 32).into()],
+            |b| {
+                let n = b.arg("n");
+                b.alloc_tensor([n, n], DLDataType::UINT8, DLDevice::CPU);
+            },
+        )
+        .fails(),
+        case(
+            "too_far",
+            "(n: int64)",
+            || vec![(1i64 << 32).into()],
+            |b| {
+                b.alloc_strided(
+                    [2, 2].map(|size| b.i64(size)),
+                    [b.arg("n") * b.arg("n") / 2, b.arg("n")],
+                    DLDataType::FLOAT64,
+                    DLDevice::CPU,
+                );
+            },
+        )
+        .fails(),
+        case(
+            "reshaped_too_large",
+            "(n: int64)",
+            || vec![(1i64 << 32).into()],
+            |b| {
+                // as many elements as in no tensor, if products wrap
+                let t = b.alloc_tensor([0], DLDataType::UINT8, DLDevice::CPU);
+                b.call_global("calls.text", (t.reshape([b.arg("n"), b.arg("n")]),)).run();
+            },
+        )
+        .fails(),
         case("by_import_that_fails", "()", Vec::new, |b| b.call_import("fail", ()).run()).imports().fails(),
         case("missing_import", "()", Vec::new, |b| b.call_import("calls.nowhere", ()).run()).imports().fails(),
         case("missing_context", "()", Vec::new, |b| b.call_import("echo", (1,)).run()).fails(),

@@ -133,6 +133,7 @@ impl Body<'_> {
         }
         let data = self.value(|l| {
             l.check_sizes(&shape, strides.as_deref());
+            l.check_memory(&shape, strides.as_deref(), dtype);
             let object = l.allocated(&shape, strides.as_deref(), dtype, on, owned.any);
             let descriptor = l.b.ptr_add_imm(object, i64::from(HEADER));
             let data = l.b.load(Type::Ptr, descriptor, DATA, MemFlags::ALIGNED);
@@ -162,6 +163,48 @@ impl BodyLowerer<'_> {
                 });
             }
         }
+    }
+
+    /// Raises where a tensor would need more bytes than 63 bits count. A tensor without elements needs none.
+    fn check_memory(&mut self, shape: &[Value], strides: Option<&[Value]>, dtype: DLDataType) {
+        let bytes = (i64::from(dtype.bits) * i64::from(dtype.lanes) + 7) / 8;
+        let mut all = Product { value: self.b.i64(bytes), fits: self.b.bconst(true) };
+        let mut empty = self.b.bconst(false);
+        match strides {
+            None => shape.iter().for_each(|size| all = self.times(all, *size)),
+            Some(strides) => {
+                let one = all;
+                for (size, stride) in shape.iter().zip(strides) {
+                    let last = self.b.binary_imm(BinaryOp::Sub, *size, 1);
+                    let far = self.times(one, last);
+                    let far = self.times(far, *stride);
+                    let value = self.b.binary(BinaryOp::Add, all.value, far.value);
+                    let positive = self.b.icmp_imm(IntCC::SGe, value, 0);
+                    let fits = self.b.binary(BinaryOp::And, all.fits, far.fits);
+                    all = Product { value, fits: self.b.binary(BinaryOp::And, fits, positive) };
+                }
+            }
+        }
+        for size in shape {
+            let none = self.b.icmp_imm(IntCC::Eq, *size, 0);
+            empty = self.b.binary(BinaryOp::Or, empty, none);
+        }
+        let fine = self.b.binary(BinaryOp::Or, empty, all.fits);
+        let text = format!("`{}` allocates a tensor of more bytes than 63 bits count", self.signature);
+        self.check(fine, |l| Failure {
+            template: l.pool.constants.template("ValueError", &[Piece::Text(&text)]),
+            values: Vec::new(),
+        });
+    }
+
+    /// A product of numbers that aren't negative, and whether it fits in 63 bits.
+    fn times(&mut self, product: Product, factor: Value) -> Product {
+        let value = self.b.binary(BinaryOp::Mul, product.value, factor);
+        let high = self.b.binary(BinaryOp::UMulHi, product.value, factor);
+        let no_more = self.b.icmp_imm(IntCC::Eq, high, 0);
+        let positive = self.b.icmp_imm(IntCC::SGe, value, 0);
+        let fits = self.b.binary(BinaryOp::And, no_more, positive);
+        Product { value, fits: self.b.binary(BinaryOp::And, product.fits, fits) }
     }
 
     /// The object of a new tensor, which the `TVMFFIAny` at `any` owns from now on.
@@ -279,6 +322,13 @@ impl BodyLowerer<'_> {
         strides.reverse();
         strides
     }
+}
+
+/// A product, an `I64`, and whether it fits in 63 bits.
+#[derive(Clone, Copy)]
+struct Product {
+    value: Value,
+    fits: Value,
 }
 
 /// The device of a tensor, an `I64` as a load of the `DLDevice` gives it; a mistake is noted where it isn't known.
@@ -437,11 +487,13 @@ impl<'b> TensorRef<'b> {
             shape.into_iter().map(|size| self.body.coerce(OPERATION, ScalarType::Int64, size.into()).value).collect();
         self.view(OPERATION, |l, _| {
             let product = |l: &mut BodyLowerer<'_>, sizes: &[Value]| {
-                let one = l.b.i64(1);
-                sizes.iter().fold(one, |all, size| l.b.binary(BinaryOp::Mul, all, *size))
+                let one = Product { value: l.b.i64(1), fits: l.b.bconst(true) };
+                sizes.iter().fold(one, |all, size| l.times(all, *size))
             };
-            let (before, after) = (product(l, &vars.shape), product(l, &shape));
-            let mut fine = l.b.icmp(IntCC::Eq, before, after);
+            let before = product(l, &vars.shape).value;
+            let Product { value: after, fits } = product(l, &shape);
+            let same = l.b.icmp(IntCC::Eq, before, after);
+            let mut fine = l.b.binary(BinaryOp::And, same, fits);
             for size in &shape {
                 let positive = l.b.icmp_imm(IntCC::SGe, *size, 0);
                 fine = l.b.binary(BinaryOp::And, fine, positive);
