@@ -3,7 +3,7 @@
 
 use super::abi::{ANY_SIZE, store_index, store_none};
 use super::capi;
-use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Type, Value};
+use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use tvm_ffi_runtime::abi::TypeIndex;
 
 /// The prototype of a TVM FFI function, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
@@ -47,4 +47,34 @@ pub(super) fn call(
 pub(super) fn release(b: &mut FunctionBuilder<'_>, object: Value) {
     let release = capi::import(b.module(), capi::OBJECT_DEC_REF);
     b.call(release, &[object]);
+}
+
+/// Takes the raised error, which is then owned; NULL if there is none.
+pub(super) fn take_raised(b: &mut FunctionBuilder<'_>) -> Value {
+    let slot = b.slot(8, 8);
+    let slot = b.stack_addr(slot);
+    let null = b.ptr_const(0);
+    b.store(null, slot, 0, MemFlags::ALIGNED);
+    let take = capi::import(b.module(), capi::ERROR_MOVE_FROM_RAISED);
+    b.call(take, &[slot]);
+    b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED)
+}
+
+/// Raises an error that is owned, and gives it up.
+pub(super) fn set_raised(b: &mut FunctionBuilder<'_>, error: Value) {
+    let set = capi::import(b.module(), capi::ERROR_SET_RAISED);
+    b.call(set, &[error]);
+    release(b, error);
+}
+
+/// Takes the raised error, if there is one, and releases it.
+pub(super) fn drop_raised(b: &mut FunctionBuilder<'_>) {
+    let error = take_raised(b);
+    let (there, next) = (b.block(), b.block());
+    let raised = b.icmp_imm(IntCC::Ne, error, 0);
+    b.branch(raised, there, next, Hint::None);
+    b.switch_to(there);
+    release(b, error);
+    b.jump(next, &[]);
+    b.switch_to(next);
 }

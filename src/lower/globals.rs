@@ -82,7 +82,7 @@ fn handle_of(b: &mut FunctionBuilder<'_>, function: capi::CFunction, args: &[Val
         b.branch_with(fine, (done, &[made]), (failed, &[]), Hint::Likely);
     }
     b.switch_to(failed);
-    drop_raised(b);
+    ffi_call::drop_raised(b);
     b.jump(done, &[null]);
     b.switch_to(done);
     handle
@@ -118,7 +118,7 @@ fn define_register(module: &mut Module) -> FuncRef {
     b.store(object, cell, 0, MemFlags::ALIGNED);
     b.jump(done, &[]);
     b.switch_to(refused);
-    drop_raised(&mut b);
+    ffi_call::drop_raised(&mut b);
     ffi_call::release(&mut b, object);
     b.jump(done, &[]);
     b.switch_to(done);
@@ -158,7 +158,7 @@ fn define_take_back(module: &mut Module) -> FuncRef {
         let fine = b.icmp_imm(IntCC::Eq, code, 0);
         b.branch(fine, other, failed, Hint::Likely);
         b.switch_to(failed);
-        drop_raised(&mut b);
+        ffi_call::drop_raised(&mut b);
         b.jump(other, &[]);
     }
     b.switch_to(other);
@@ -170,23 +170,4 @@ fn define_take_back(module: &mut Module) -> FuncRef {
     b.switch_to(done);
     b.ret(None);
     b.finish()
-}
-
-/// Takes the raised error, if there is one, and releases it.
-fn drop_raised(b: &mut FunctionBuilder<'_>) {
-    let slot = b.slot(8, 8);
-    let slot = b.stack_addr(slot);
-    let null = b.ptr_const(0);
-    b.store(null, slot, 0, MemFlags::ALIGNED);
-    let take = capi::import(b.module(), capi::ERROR_MOVE_FROM_RAISED);
-    b.call(take, &[slot]);
-    let error = b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED);
-    let (release, next) = (b.block(), b.block());
-    let there = b.icmp_imm(IntCC::Ne, error, 0);
-    b.branch(there, release, next, Hint::None);
-    b.switch_to(release);
-    let dec_ref = capi::import(b.module(), capi::OBJECT_DEC_REF);
-    b.call(dec_ref, &[error]);
-    b.jump(next, &[]);
-    b.switch_to(next);
 }

@@ -359,25 +359,12 @@ pub(super) fn load_global(
     template: u32,
     exit: Block,
 ) -> Value {
-    let cell = b.data_addr(handle.cell, 0);
-    let first = b.load_acquire(cell);
-    let (go_on, empty, done) = (b.block(), b.cold_block(), b.cold_block());
-    let function = b.block_param(go_on, Type::Ptr);
-    let filled = b.icmp_imm(IntCC::Ne, first, 0);
-    b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
-    b.switch_to(empty);
-    let initialiser = b.func_addr(handle.initialiser);
-    let template = b.iconst(Type::I32, i64::from(template));
-    let find = find(b.module(), pool);
-    if let Some(code) = b.call(find, &[cell, initialiser, template]) {
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch_with(fine, (done, &[]), (exit, &[code]), Hint::Likely);
-    }
-    b.switch_to(done);
-    let filled = b.load_acquire(cell);
-    b.jump(go_on, &[filled]);
-    b.switch_to(go_on);
-    function
+    load_cell(b, handle.cell, exit, |b, cell| {
+        let initialiser = b.func_addr(handle.initialiser);
+        let template = b.iconst(Type::I32, i64::from(template));
+        let find = find(b.module(), pool);
+        b.call(find, &[cell, initialiser, template])
+    })
 }
 
 /// `int32_t look_up(void** result)`: a function of the imports. The module caches it and stays its owner, so that the cell gets a reference of
@@ -414,33 +401,20 @@ fn look_up_import(b: &mut FunctionBuilder<'_>, name: DataRef, context: DataRef) 
     b.ret(code);
 }
 
-/// The address of a handle's function, once it is filled: the fast path of a load, and the way to the initialiser. Where that fails, `failed`
-/// is called with its code in a cold block, which it ends.
+/// The address of a handle's function, once it is filled. Where the initialiser fails, `failed` is called with its code in a cold block, which
+/// it ends.
 pub(super) fn load(
     b: &mut FunctionBuilder<'_>,
     handle: Handle,
     failed: impl FnOnce(&mut FunctionBuilder<'_>, Value),
 ) -> Value {
-    let cell = b.data_addr(handle.cell, 0);
-    let first = b.load_acquire(cell);
-    let (go_on, empty) = (b.block(), b.cold_block());
-    let function = b.block_param(go_on, Type::Ptr);
-    let filled = b.icmp_imm(IntCC::Ne, first, 0);
-    b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
-    b.switch_to(empty);
-    let initialiser = b.func_addr(handle.initialiser);
-    let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
-    let (done, refused) = (b.cold_block(), b.cold_block());
-    if let Some(code) = b.call(init, &[cell, initialiser]) {
-        let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, done, refused, Hint::Likely);
-        b.switch_to(refused);
-        failed(b, code);
-    }
-    b.switch_to(done);
-    let filled = b.load_acquire(cell);
-    b.jump(go_on, &[filled]);
-    b.switch_to(go_on);
+    let (exit, code) = code_block(b);
+    let function = load_cell(b, handle.cell, exit, |b, cell| {
+        let initialiser = b.func_addr(handle.initialiser);
+        let init = capi::import(b.module(), capi::HANDLE_INIT_ONCE);
+        b.call(init, &[cell, initialiser])
+    });
+    aside(b, exit, code, failed);
     function
 }
 
@@ -452,23 +426,51 @@ pub(super) fn load_state(
     caller: impl FnOnce(&mut FunctionBuilder<'_>) -> Value,
     failed: impl FnOnce(&mut FunctionBuilder<'_>, Value),
 ) -> Value {
-    let cell = b.data_addr(state.cell, 0);
+    let (exit, code) = code_block(b);
+    let pointer = load_cell(b, state.cell, exit, |b, _| {
+        let caller = caller(b);
+        b.call(state.fetch, &[caller])
+    });
+    aside(b, exit, code, failed);
+    pointer
+}
+
+/// The pointer in a cell: the fast path is a load. Where it is NULL, `fill` calls what fills the cell, and a code that is not 0 goes to the
+/// block `exit`.
+fn load_cell(
+    b: &mut FunctionBuilder<'_>,
+    cell: DataRef,
+    exit: Block,
+    fill: impl FnOnce(&mut FunctionBuilder<'_>, Value) -> Option<Value>,
+) -> Value {
+    let cell = b.data_addr(cell, 0);
     let first = b.load_acquire(cell);
-    let (go_on, empty, done, refused) = (b.block(), b.cold_block(), b.cold_block(), b.cold_block());
+    let (go_on, empty, done) = (b.block(), b.cold_block(), b.cold_block());
     let pointer = b.block_param(go_on, Type::Ptr);
     let filled = b.icmp_imm(IntCC::Ne, first, 0);
     b.branch_with(filled, (go_on, &[first]), (empty, &[]), Hint::Likely);
     b.switch_to(empty);
-    let caller = caller(b);
-    if let Some(code) = b.call(state.fetch, &[caller]) {
+    if let Some(code) = fill(b, cell) {
         let fine = b.icmp_imm(IntCC::Eq, code, 0);
-        b.branch(fine, done, refused, Hint::Likely);
-        b.switch_to(refused);
-        failed(b, code);
+        b.branch_with(fine, (done, &[]), (exit, &[code]), Hint::Likely);
     }
     b.switch_to(done);
     let filled = b.load_acquire(cell);
     b.jump(go_on, &[filled]);
     b.switch_to(go_on);
     pointer
+}
+
+/// A cold block that takes a code.
+fn code_block(b: &mut FunctionBuilder<'_>) -> (Block, Value) {
+    let block = b.cold_block();
+    (block, b.block_param(block, Type::I32))
+}
+
+/// Writes a block that takes a code, apart from the present one.
+fn aside(b: &mut FunctionBuilder<'_>, block: Block, code: Value, write: impl FnOnce(&mut FunctionBuilder<'_>, Value)) {
+    let here = b.current();
+    b.switch_to(block);
+    write(b, code);
+    b.switch_to(here);
 }

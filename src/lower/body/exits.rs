@@ -11,7 +11,7 @@ use crate::ir::{
 };
 use crate::lower::abi::error::{APPEND, BACKTRACE, UPDATE_BACKTRACE};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
-use crate::lower::{capi, ffi_call};
+use crate::lower::ffi_call;
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 
@@ -253,7 +253,7 @@ fn tracer(b: &mut FunctionBuilder<'_>) -> FuncRef {
     let environments = b.icmp_imm(IntCC::Eq, code, ENVIRONMENT_ERROR);
     b.branch(environments, done, take, Hint::None);
     b.switch_to(take);
-    let error = take_raised(&mut b);
+    let error = ffi_call::take_raised(&mut b);
     let there = b.icmp_imm(IntCC::Ne, error, 0);
     b.branch(there, look, done, Hint::None);
     b.switch_to(look);
@@ -283,7 +283,7 @@ fn tracer(b: &mut FunctionBuilder<'_>) -> FuncRef {
     b.call_indirect(sig, update, &[error, array, mode]);
     b.jump(back, &[]);
     b.switch_to(back);
-    set_raised(&mut b, error);
+    ffi_call::set_raised(&mut b, error);
     b.jump(done, &[]);
     b.switch_to(done);
     b.ret(None);
@@ -328,22 +328,4 @@ fn holds_text(module: &mut Module) -> FuncRef {
         b.ret(Some(result));
     }
     b.finish()
-}
-
-/// Takes the raised error, which is then owned; NULL if there is none.
-pub(super) fn take_raised(b: &mut FunctionBuilder<'_>) -> Value {
-    let slot = b.slot(8, 8);
-    let slot = b.stack_addr(slot);
-    let null = b.ptr_const(0);
-    b.store(null, slot, 0, MemFlags::ALIGNED);
-    let take = capi::import(b.module(), capi::ERROR_MOVE_FROM_RAISED);
-    b.call(take, &[slot]);
-    b.load(Type::Ptr, slot, 0, MemFlags::ALIGNED)
-}
-
-/// Raises an error that is owned, and gives it up.
-pub(super) fn set_raised(b: &mut FunctionBuilder<'_>, error: Value) {
-    let set = capi::import(b.module(), capi::ERROR_SET_RAISED);
-    b.call(set, &[error]);
-    ffi_call::release(b, error);
 }

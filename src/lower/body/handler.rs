@@ -5,13 +5,12 @@ use std::fmt;
 use super::builder::Body;
 use super::calls::{KnownOwned, Owned};
 use super::control::unreachable;
-use super::exits::{set_raised, take_raised};
 use super::expr::Expr;
 use super::held::{ENVIRONMENT_ERROR, Held};
 use crate::ir::{BinaryOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::error::{CAUSE_CHAIN, KIND};
 use crate::lower::abi::{PAYLOAD, store_any};
-use crate::lower::capi;
+use crate::lower::{capi, ffi_call};
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
@@ -47,7 +46,7 @@ impl<'a> Body<'a> {
             let environments = l.b.icmp_imm(IntCC::Eq, code, ENVIRONMENT_ERROR);
             l.b.branch(environments, pass, look, Hint::None);
             l.b.switch_to(look);
-            let error = take_raised(&mut l.b);
+            let error = ffi_call::take_raised(&mut l.b);
             let there = l.b.icmp_imm(IntCC::Ne, error, 0);
             let handle = l.b.block();
             l.b.branch(there, handle, pass, Hint::Likely);
@@ -109,7 +108,7 @@ impl<'b> Caught<'b, '_> {
         self.body.emit(|l| {
             let error = l.b.load(Type::Ptr, self.owned.any, PAYLOAD, MemFlags::ALIGNED);
             crate::lower::abi::store_none(&mut l.b, self.owned.any);
-            set_raised(&mut l.b, error);
+            ffi_call::set_raised(&mut l.b, error);
             let location = l.b.location();
             // the error has the lines that it has passed
             l.b.set_location(None);

@@ -1,6 +1,5 @@
 //! The functions that a body calls: found once, at each call, by a symbol, or in a value.
 
-use super::exits::take_raised;
 use super::function::{BodyLowerer, Failure};
 use super::held::Held;
 use crate::ir::{FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
@@ -77,7 +76,7 @@ impl BodyLowerer<'_> {
         let raised = self.b.icmp_imm(IntCC::Eq, code, -1);
         self.b.branch(raised, take, next, Hint::None);
         self.b.switch_to(take);
-        let error = take_raised(&mut self.b);
+        let error = ffi_call::take_raised(&mut self.b);
         let there = self.b.icmp_imm(IntCC::Ne, error, 0);
         self.b.branch(there, known, next, Hint::None);
         self.b.switch_to(known);
