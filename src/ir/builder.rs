@@ -156,11 +156,14 @@ impl<'m> FunctionBuilder<'m> {
         data.size = data.size.max(size);
     }
 
-    /// Writes code at the end of the entry block, which the rest of the function may already stand behind: the code has no branches.
+    /// Writes code at the end of the entry block, which the rest of the function may already stand behind: the code has no branches, and
+    /// no source location.
     pub fn at_entry<R>(&mut self, write: impl FnOnce(&mut Self) -> R) -> R {
         let here = std::mem::replace(&mut self.current, Block::from_u32(0));
+        let location = self.location.take();
         let result = write(self);
         self.current = here;
+        self.location = location;
         result
     }
 

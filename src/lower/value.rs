@@ -79,7 +79,8 @@ impl ValueChecks {
     }
 
     /// Checks the `TVMFFIAny`s at `values`, as many as are expected, and goes on with what is inside of them. Where one is refused, the
-    /// error is raised, and `refused` gets the code in a cold block that it has to end.
+    /// error is raised, and `refused` gets the code in a cold block that it has to end, and an address of the refused values: a copy
+    /// where nothing else needs their own address there.
     ///
     /// The values are borrowed: whoever owns the `TVMFFIAny`s keeps them as long as the taken values are used, and at the same place, as
     /// `Any`, `str` and `bytes` may point there. Values may also point to scratch memory in the function's frame: what `bind` makes of a
@@ -94,7 +95,7 @@ impl ValueChecks {
         pool: &mut Pool,
         expected: &Expected<'_>,
         values: Value,
-        refused: impl FnOnce(&mut FunctionBuilder<'_>, Value),
+        refused: impl FnOnce(&mut FunctionBuilder<'_>, Value, Value),
     ) -> Result<Taken, String> {
         let known = expected.mentioned();
         let signature = signature(expected, &known)?;
@@ -224,7 +225,7 @@ impl Bind<'_> {
         values: Value,
         scratch: StackSlot,
         rarely: bool,
-        refused: impl FnOnce(&mut FunctionBuilder<'_>, Value),
+        refused: impl FnOnce(&mut FunctionBuilder<'_>, Value, Value),
     ) -> Value {
         let args = self.args(b, values, rarely);
         let table = b.data_addr(pool.data, 0);
@@ -246,7 +247,8 @@ impl Bind<'_> {
             let ok = b.icmp_imm(IntCC::Eq, code, 0);
             b.branch(ok, accepted, bad, Hint::Likely);
             b.switch_to(bad);
-            refused(b, code);
+            let values = b.ptr_add_imm(args, self.known.len() as i64 * i64::from(ANY_SIZE));
+            refused(b, code, values);
             b.switch_to(accepted);
         }
         scratch

@@ -99,7 +99,13 @@ pub(super) fn store_index(b: &mut FunctionBuilder<'_>, to: Value, index: TypeInd
 
 /// Writes a scalar as the result.
 pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: ScalarType, value: Value) {
-    let (index, payload) = match ty {
+    let (index, payload) = scalar_parts(b, ty, value);
+    store_any(b, result, index, payload);
+}
+
+/// The type index and the payload of a scalar.
+pub(super) fn scalar_parts(b: &mut FunctionBuilder<'_>, ty: ScalarType, value: Value) -> (TypeIndex, Value) {
+    match ty {
         ScalarType::Bool => (TypeIndex::BOOL, b.convert(ConvertOp::ZExt, Type::I64, value)),
         ScalarType::Float64 => (TypeIndex::FLOAT, value),
         ScalarType::Float32 => (TypeIndex::FLOAT, b.convert(ConvertOp::FPromote, Type::F64, value)),
@@ -107,6 +113,5 @@ pub(super) fn store_result(b: &mut FunctionBuilder<'_>, result: Value, ty: Scala
         _ if ty.bits() == 64 => (TypeIndex::INT, value),
         _ if ty.is_signed_int() => (TypeIndex::INT, b.convert(ConvertOp::SExt, Type::I64, value)),
         _ => (TypeIndex::INT, b.convert(ConvertOp::ZExt, Type::I64, value)),
-    };
-    store_any(b, result, index, payload);
+    }
 }

@@ -57,6 +57,20 @@ impl BodyLowerer<'_> {
         }
     }
 
+    /// [`exit`](Self::exit) where the frame has a copy of a value, by which the value is released if it is what is held last: then no
+    /// register keeps the value's own address on the way that doesn't leave.
+    pub(super) fn exit_with_copy(&mut self, any: Value, copy: Value, code: Value) {
+        let depth = self.exits.depth();
+        match self.exits.stack.last_mut() {
+            Some(entry) if entry.held == Held::Value(any) => {
+                let own = std::mem::replace(entry, Entry { held: Held::Value(copy), on_error: None, on_return: None });
+                self.exit(code);
+                self.exits.stack[depth - 1] = own;
+            }
+            _ => self.exit(code),
+        }
+    }
+
     /// The block of [`exit`](Self::exit), which takes the code; `None` where a return is all.
     pub(super) fn exit_block(&mut self) -> Option<Block> {
         let untraced = self.on_error(self.exits.depth());

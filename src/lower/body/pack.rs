@@ -9,7 +9,7 @@ use super::param::ParamRef;
 use super::views;
 use crate::ir::{DataRef, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{before_zeros, dtype_word, pair};
-use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX, store_any, store_result};
+use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX, scalar_parts, store_any, store_index, store_result};
 use crate::lower::{capi, ffi_call};
 use crate::spec::{ParamType, ScalarType};
 use std::mem::offset_of;
@@ -101,7 +101,7 @@ impl BodyLowerer<'_> {
         any
     }
 
-    /// Stores arguments one behind the other, and calls a function object. The argument array is one for all calls.
+    /// Stores arguments one behind the other, and calls a function object.
     pub(super) fn call_function(&mut self, function: Value, args: &[Packed], result: Value) -> Value {
         let array = self.store(args);
         let call = ffi_call::call(&mut self.b, function, array, args.len() as i32, result);
@@ -109,14 +109,31 @@ impl BodyLowerer<'_> {
         call.unwrap_or(function)
     }
 
+    /// Stores arguments one behind the other; gives the address of the first. The array is one for all calls, but in a loop each call has
+    /// its own: no callee writes to it (tvm/ffi/c_api.h, `TVMFFISafeCallType`), so type indices are stored once, ahead of the loop.
     pub(super) fn store(&mut self, args: &[Packed]) -> Value {
         let size = ANY_SIZE as u32 * args.len().max(1) as u32;
-        let slot = *self.packed.get_or_insert_with(|| self.b.slot(size, 8));
+        let own = self.exits.loops() > 0;
+        let slot = if own { self.b.slot(size, 8) } else { *self.packed.get_or_insert_with(|| self.b.slot(size, 8)) };
         self.b.grow_slot(slot, size);
         let array = self.b.stack_addr(slot);
         for (i, arg) in (0i64..).zip(args) {
-            let to = self.b.ptr_add_imm(array, i * i64::from(ANY_SIZE));
-            self.store_packed(arg, to);
+            let offset = i * i64::from(ANY_SIZE);
+            let to = self.b.ptr_add_imm(array, offset);
+            let (index, payload) = match *arg {
+                Packed::Scalar(ty, value) if own => scalar_parts(&mut self.b, ty, value),
+                Packed::Of(index, payload) if own => (index, payload),
+                _ => {
+                    self.store_packed(arg, to);
+                    continue;
+                }
+            };
+            self.b.at_entry(|b| {
+                let array = b.stack_addr(slot);
+                let to = b.ptr_add_imm(array, offset);
+                store_index(b, to, index);
+            });
+            self.b.store(payload, to, PAYLOAD, MemFlags::ALIGNED);
         }
         array
     }

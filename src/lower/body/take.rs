@@ -45,13 +45,13 @@ impl BodyLowerer<'_> {
         let known = known.iter().map(|(name, origin, value)| Known { name, origin, value: *value });
         let expected = expected.knowing(known);
         let mut refused = None;
-        let checked = self.checks.check(&mut self.b, self.pool, &expected, any, |b, code| {
-            refused = Some((b.current(), code));
+        let checked = self.checks.check(&mut self.b, self.pool, &expected, any, |b, code, copy| {
+            refused = Some((b.current(), code, copy));
         })?;
-        if let Some((block, code)) = refused {
+        if let Some((block, code, copy)) = refused {
             let here = self.b.current();
             self.b.switch_to(block);
-            self.exit(code);
+            self.exit_with_copy(any, copy, code);
             self.b.switch_to(here);
         }
         let bound = checked.symbols.into_iter().map(|bound| (bound.name, bound.value)).collect();

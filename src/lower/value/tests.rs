@@ -155,7 +155,7 @@ fn module(types: &[ParamType]) -> Result<VerifiedModule, String> {
     let expected = expected(types.to_vec()).knowing(known);
     let values = b.param(0);
     let mut checks = ValueChecks::default();
-    let taken = checks.check(&mut b, pool, &expected, values, |b, code| {
+    let taken = checks.check(&mut b, pool, &expected, values, |b, code, _| {
         let refused = b.iconst(Type::I32, REFUSED);
         let code = b.binary(crate::ir::BinaryOp::Add, code, refused);
         b.ret(Some(code));
@@ -409,7 +409,7 @@ fn scratch_memory_is_shared_where_it_can_be() {
         let (values, expected) = (b.param(0), expected(types(text)));
         let mut checks = ValueChecks::default();
         for _ in 0..times {
-            checks.check(&mut b, &mut unit.pool, &expected, values, |b, code| b.ret(Some(code)))?;
+            checks.check(&mut b, &mut unit.pool, &expected, values, |b, code, _| b.ret(Some(code)))?;
         }
         let zero = b.iconst(Type::I32, 0);
         b.ret(Some(zero));
