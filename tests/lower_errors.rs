@@ -179,8 +179,11 @@ fn kernels_have_to_fit_the_return() {
     let symbol = || Kernel::symbol("k");
     let cases = [
         (&nothing, symbol().returning(KernelReturn::Value), "returns a value, and the signature returns nothing"),
-        (&value, symbol().returning(KernelReturn::Nothing), "has to return float32, as the signature does"),
-        (&value, symbol().returning(KernelReturn::Status), "has to return float32, as the signature does"),
+        (
+            &value,
+            symbol().returning(KernelReturn::Nothing),
+            "has to return float32, as the signature does, or a status and write it",
+        ),
         (&value, Kernel::check_only(), "is missing: the signature returns float32, which only a kernel can make"),
         (&nothing, Kernel::address(std::ptr::null()), "the kernel of function `f` is at address NULL"),
         (&nothing, Kernel::symbol(""), "kernel symbol \"\" of function `f` is empty or holds a NUL byte"),

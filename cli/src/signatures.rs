@@ -24,7 +24,7 @@ pub struct Functions {
     /// How kernels are called, unless their lines say it: flat, dltensor, memref or packed
     #[arg(long, default_value_t)]
     convention: Convention,
-    /// Kernels return a status, an int32_t that is 0 for success, unless the signature names a value
+    /// Kernels return a status, an int32_t that is 0 for success. A scalar that the signature returns they write through a last parameter
     #[arg(long)]
     status: bool,
     /// The function's documentation
@@ -59,7 +59,7 @@ impl Functions {
         };
         let signature = parse(text.trim_end(), place)?;
         let kernel = self.kernel.as_deref().map(|symbol| (symbol, self.convention, self.status));
-        Ok(vec![Function { kernel: kernel_of(&signature, kernel), signature, doc: self.doc.clone() }])
+        Ok(vec![Function { kernel: kernel_of(kernel), signature, doc: self.doc.clone() }])
     }
 
     fn of_file(&self, text: &str, path: &str) -> Result<Vec<Function>, CliError> {
@@ -76,7 +76,7 @@ impl Functions {
                 let signature = parse(text, &format!("{path}:{number}"))?;
                 let lines = std::mem::take(&mut doc);
                 let doc = (!lines.is_empty()).then(|| lines.join("\n"));
-                functions.push(Function { kernel: kernel_of(&signature, kernel), signature, doc });
+                functions.push(Function { kernel: kernel_of(kernel), signature, doc });
             }
         }
         Ok(functions)
@@ -111,10 +111,10 @@ fn parse(text: &str, place: &str) -> Result<Signature, CliError> {
     text.parse().map_err(|error| CliError::at(place, error))
 }
 
-fn kernel_of(signature: &Signature, kernel: Option<(&str, Convention, bool)>) -> Kernel {
+fn kernel_of(kernel: Option<(&str, Convention, bool)>) -> Kernel {
     let Some((symbol, convention, status)) = kernel else { return Kernel::check_only() };
     let kernel = Kernel::symbol(symbol).convention(convention);
-    match status && signature.ret().is_none() {
+    match status {
         true => kernel.returning(KernelReturn::Status),
         false => kernel,
     }

@@ -6,6 +6,9 @@ use super::capi;
 use crate::ir::{AbiParam, FuncSig, FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 use tvm_ffi_runtime::abi::TypeIndex;
 
+/// The code that says that the environment, such as Python, has an error set already (tvm/ffi/c_api.h).
+pub(super) const ENVIRONMENT_ERROR: i64 = -2;
+
 /// The prototype of a TVM FFI function, `TVMFFISafeCallType` (tvm/ffi/c_api.h).
 pub(super) fn safe_call_signature() -> FuncSig {
     FuncSig {

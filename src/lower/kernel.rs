@@ -207,10 +207,8 @@ impl Kernel {
             (_, Some(KernelReturn::Nothing)) if self.stated_convention() == Convention::Packed => {
                 Some("has to return a status, as its convention says".to_owned())
             }
-            (_, Some(KernelReturn::Nothing | KernelReturn::Status))
-                if returns_value(ty) && self.stated_convention() != Convention::Packed =>
-            {
-                Some(format!("has to return {ty}, as the signature does"))
+            (_, Some(KernelReturn::Nothing)) if returns_value(ty) => {
+                Some(format!("has to return {ty}, as the signature does, or a status and write it"))
             }
             (_, Some(KernelReturn::Nothing | KernelReturn::Value)) if writes_result(ty) => {
                 Some(format!("has to return a status, as it writes its {ty}"))

@@ -117,10 +117,10 @@ impl Kernel {
 }
 
 /// The parameters between the parentheses. Each has a name of its own that C has no other meaning for.
-fn params(signature: &Signature, convention: Convention) -> String {
+fn params(signature: &Signature, convention: Convention, returns: KernelReturn) -> String {
     let mut taken = HashSet::new();
     let mut params = Vec::new();
-    convention::for_each_param(signature, convention, &mut |name, c_type, _| {
+    convention::for_each_param(signature, convention, returns, &mut |name, c_type, _| {
         let mut name = name.to_string();
         if !c_names::is_free_for_parameter(&name) {
             name.insert_str(0, "p_");
@@ -155,7 +155,7 @@ impl Names {
             KernelReturn::Status => CType::Value("int32_t"),
             KernelReturn::Value => signature.ret().and_then(convention::returned).map_or(nothing, |(c_type, _)| c_type),
         };
-        let params = params(signature, convention);
+        let params = params(signature, convention, returns);
         if c_names::is_free_for_function(symbol) {
             return Ok(format!("{returned}{symbol}({params});"));
         }

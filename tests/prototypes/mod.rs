@@ -66,8 +66,8 @@ impl Kernels {
         let returns = match gives(&case.signature) {
             _ if convention == Convention::Packed => KernelReturn::Status,
             Gives::Written => KernelReturn::Status,
+            Gives::Nothing | Gives::Tensor | Gives::Value if status => KernelReturn::Status,
             Gives::Value => KernelReturn::Value,
-            Gives::Nothing | Gives::Tensor if status => KernelReturn::Status,
             Gives::Nothing | Gives::Tensor => KernelReturn::Nothing,
         };
         Kernels { convention, returns, symbol, case, value, any: (index, payload) }
@@ -102,6 +102,10 @@ impl Kernels {
         let returned = match self.returns {
             KernelReturn::Nothing => "void",
             KernelReturn::Status => {
+                if !packed && gives(signature) == Gives::Value {
+                    params.push(format!("{}* result", returned(signature).unwrap()));
+                    writeln!(body, "  *result = {};", self.value).unwrap();
+                }
                 body.push_str("  return 0;\n");
                 "int32_t"
             }

@@ -236,6 +236,16 @@ pub const NATIVE: &[NativeKernel] = &[
     ("native_float64", || float64 as *const u8),
     ("native_bool", || bool_ as *const u8),
     ("native_handle", || handle as *const u8),
+    ("native_int8_status", || beside_status::int8 as *const u8),
+    ("native_uint16_status", || beside_status::uint16 as *const u8),
+    ("native_int32_status", || beside_status::int32 as *const u8),
+    ("native_int64_status", || beside_status::int64 as *const u8),
+    ("native_float32_status", || beside_status::float32 as *const u8),
+    ("native_float64_status", || beside_status::float64 as *const u8),
+    ("native_bool_status", || beside_status::bool_ as *const u8),
+    ("native_handle_status", || beside_status::handle as *const u8),
+    ("native_dtype_status", || beside_status::dtype as *const u8),
+    ("native_device_status", || beside_status::device as *const u8),
     ("native_receive2", || receive2 as *const u8),
     ("native_receive3", || receive3 as *const u8),
     ("native_receive4", || receive4 as *const u8),
@@ -298,6 +308,38 @@ macro_rules! returning {
         )*
     };
 }
+/// The same kernels with a status: (a: int64, status: int32)
+mod beside_status {
+    use std::ffi::c_void;
+
+    macro_rules! writing {
+        ($($name:ident -> $ty:ty;)*) => {
+            $(
+                pub unsafe extern "C" fn $name(a: i64, status: i32, result: *mut $ty) -> i32 {
+                    // a status of 100 says that nothing was written, and that all is well
+                    if status != 100 {
+                        // SAFETY: the wrapper gives a place for a value of this type.
+                        unsafe { result.write(a as $ty) };
+                    }
+                    status % 100
+                }
+            )*
+        };
+    }
+    writing! {
+        int8 -> i8;
+        uint16 -> u16;
+        int32 -> i32;
+        int64 -> i64;
+        float32 -> f32;
+        float64 -> f64;
+        bool_ -> u8;
+        handle -> *mut c_void;
+        dtype -> u32;
+        device -> u64;
+    }
+}
+
 returning! {
     int8 -> i8;
     int16 -> i16;

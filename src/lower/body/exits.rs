@@ -5,13 +5,13 @@
 //! An error ends at the innermost handler, or in a return of its code.
 
 use super::function::BodyLowerer;
-use super::held::{ENVIRONMENT_ERROR, Entry, Held};
+use super::held::{Entry, Held};
 use crate::ir::{
     BinaryOp, Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
 };
 use crate::lower::abi::error::{APPEND, BACKTRACE, UPDATE_BACKTRACE};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
-use crate::lower::ffi_call;
+use crate::lower::ffi_call::{self, ENVIRONMENT_ERROR};
 use std::mem::offset_of;
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
 

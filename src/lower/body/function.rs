@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use crate::ir::{
-    AbiParam, BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
-    PointerFacts, StackSlot, Type, Value,
+    BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts,
+    StackSlot, Type, Value,
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
@@ -107,7 +107,7 @@ pub(super) fn symbol(place: Place<'_>) -> String {
 
 /// Declares the function. It gives a status, and takes the result's address last if there is a result.
 fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> FuncRef {
-    let mut sig = flat_signature(signature, KernelReturn::Status);
+    let sig = flat_signature(signature, KernelReturn::Status);
     let mut facts = Vec::new();
     // only of what comes first, one C parameter for each: facts of others would need their places
     for param in signature.params() {
@@ -121,12 +121,10 @@ fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> Func
         }
     }
     facts.resize(sig.params.len(), PointerFacts::NONE);
-    if returns_scalar(signature) {
-        sig.params.push(AbiParam::new(Type::Ptr));
-        facts.push(abi::result_facts());
-    } else if signature.ret().is_some_and(writes_result) {
-        facts.pop();
-        facts.push(abi::result_facts());
+    if let Some(last) =
+        facts.last_mut().filter(|_| returns_scalar(signature) || signature.ret().is_some_and(writes_result))
+    {
+        *last = abi::result_facts();
     }
     let func = module.declare(symbol(place), sig, Linkage::Local);
     module.functions[func].param_facts = facts;

@@ -6,7 +6,7 @@ use super::builder::Body;
 use super::calls::{KnownOwned, Owned};
 use super::control::unreachable;
 use super::expr::Expr;
-use super::held::{ENVIRONMENT_ERROR, Held};
+use super::held::Held;
 use crate::ir::{BinaryOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::error::{CAUSE_CHAIN, KIND};
 use crate::lower::abi::{PAYLOAD, store_any};
@@ -43,7 +43,7 @@ impl<'a> Body<'a> {
             let location = l.b.location();
             l.b.set_location(None);
             let (look, pass) = (l.b.cold_block(), l.b.cold_block());
-            let environments = l.b.icmp_imm(IntCC::Eq, code, ENVIRONMENT_ERROR);
+            let environments = l.b.icmp_imm(IntCC::Eq, code, ffi_call::ENVIRONMENT_ERROR);
             l.b.branch(environments, pass, look, Hint::None);
             l.b.switch_to(look);
             let error = ffi_call::take_raised(&mut l.b);

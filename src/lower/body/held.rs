@@ -43,9 +43,6 @@ pub(super) struct LoopExit {
     pub depth: usize,
 }
 
-/// The code that says that the environment, such as Python, has an error set already (tvm/ffi/c_api.h).
-pub(super) const ENVIRONMENT_ERROR: i64 = -2;
-
 impl Exits {
     /// How many things are held.
     pub(super) fn depth(&self) -> usize {

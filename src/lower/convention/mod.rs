@@ -16,7 +16,8 @@ use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDL
 pub enum KernelReturn {
     /// `void`: it can't fail.
     Nothing,
-    /// `int32_t`: 0 for success; anything else is passed up as it is, with whatever error the kernel raised.
+    /// `int32_t`: 0 for success; anything else fails the call, with the error that the kernel raised. A scalar, dtype or device that the
+    /// signature names is written through a pointer, the last parameter.
     Status,
     /// The value that the signature names.
     Value,
@@ -173,10 +174,21 @@ const DTYPE: AbiParam = AbiParam::aggregate(Type::I32);
 /// A `DLDevice` by value.
 const DEVICE: AbiParam = AbiParam::aggregate(Type::I64);
 
+/// The value that a kernel of a signature writes beside its status; `None` where it returns none, or writes a `TVMFFIAny`.
+pub(in crate::lower) fn beside_status(
+    signature: &Signature,
+    convention: Convention,
+    returns: KernelReturn,
+) -> Option<(CType, AbiParam)> {
+    let beside = returns == KernelReturn::Status && convention != Convention::Packed;
+    signature.ret().filter(|_| beside).and_then(returned)
+}
+
 /// Calls `each` with the C parameters of a kernel, in order.
 pub(in crate::lower) fn for_each_param(
     signature: &Signature,
     convention: Convention,
+    returns: KernelReturn,
     each: &mut dyn FnMut(&Name<'_>, CType, AbiParam),
 ) {
     let mut walk = Walk { convention, each };
@@ -202,12 +214,15 @@ pub(in crate::lower) fn for_each_param(
     if signature.ret().is_some_and(writes_result) {
         walk.pointer(&whole("result"), "TVMFFIAny");
     }
+    if let Some((CType::Value(c_type), _)) = beside_status(signature, convention, returns) {
+        walk.pointer(&whole("result"), c_type);
+    }
 }
 
 /// The prototype of a kernel.
 pub(in crate::lower) fn func_sig(signature: &Signature, convention: Convention, returns: KernelReturn) -> FuncSig {
     let mut params = Vec::new();
-    for_each_param(signature, convention, &mut |_, _, abi| params.push(abi));
+    for_each_param(signature, convention, returns, &mut |_, _, abi| params.push(abi));
     let ret = match returns {
         KernelReturn::Nothing => None,
         KernelReturn::Status => Some(AbiParam::signed(Type::I32)),

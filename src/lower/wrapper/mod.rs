@@ -1,6 +1,6 @@
 //! The wrapper of one function: the fast path, the way to the slow path, the call of the kernel, and the result.
 //!
-//! The files stand on one another: `call` ← `result`; `slow_path` stands apart; this file puts them together, with the
+//! The files stand on one another: `call`, `status` ← `result`; `slow_path` stands apart; this file puts them together, with the
 //! [fast path](super::fast_path).
 
 mod call;
@@ -8,9 +8,10 @@ mod env_state;
 mod originals;
 mod result;
 mod slow_path;
+mod status;
 
 use super::body::{self, Closure, Code, Extra, Place};
-use super::convention::{Convention, KernelReturn, writes_result};
+use super::convention::{Convention, KernelReturn, beside_status, writes_result};
 use super::encode::{self, Encoded, Options, Scratch};
 use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
@@ -19,12 +20,12 @@ use super::kernel::{Kernel, KernelCode};
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
-use crate::ir::{FuncRef, FunctionBuilder, Type, Value};
+use crate::ir::{FuncRef, FunctionBuilder, MemFlags, Type, Value};
 use crate::spec::{ParamType, Signature};
 
 use env_state::States;
 use originals::Originals;
-use result::{BoundScratch, Owned};
+use result::{BoundScratch, Failure, Owned};
 use slow_path::{Prologue, Route, SlowPath};
 
 /// Lowers a wrapper into the unit, and the closures that its body makes.
@@ -195,10 +196,24 @@ fn call_native(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, m
     let written = ret.filter(|ret| packed || writes_result(ret));
     let written = written.map(|ret| (ret, result::owned_slot(c)));
     args.extend(written.map(|(_, slot)| slot));
+    let returns = call::returns(signature, kernel);
+    let beside = beside_status(signature, kernel.stated_convention(), returns);
+    let beside = beside.map(|(_, abi)| result::plain_slot(c, abi.ty));
+    args.extend(beside.map(|(_, slot)| slot));
     let owned = Owned { written, ..owned };
     let result = call::native(c, signature, kernel, &args);
-    match (call::returns(signature, kernel), result) {
-        (KernelReturn::Status, Some(code)) => result::status(c, pool, signature, code, owned),
+    match (returns, result) {
+        (KernelReturn::Status, Some(status)) => {
+            let failure = Failure { kernel: Some(kernel), status };
+            result::unless_failed(c, pool, signature, failure, &owned);
+            match beside {
+                Some((ty, slot)) => {
+                    let value = c.b.load(ty, slot, 0, MemFlags::ALIGNED);
+                    result::value(c, signature, value);
+                }
+                None => result::written(c, pool, signature, owned),
+            }
+        }
         (KernelReturn::Value, Some(value)) => result::value(c, signature, value),
         _ => result::success(c, owned.allocated),
     }
@@ -245,6 +260,9 @@ fn call_body(
     let Some(code) = call::body(c, body.code, &args) else { return };
     match (&owned.allocated, &owned.written) {
         (None, None) => c.b.ret(Some(code)),
-        _ => result::status(c, pool, signature, code, owned),
+        _ => {
+            result::unless_failed(c, pool, signature, Failure { kernel: None, status: code }, &owned);
+            result::written(c, pool, signature, owned);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Results: scalars, a tensor that the wrapper allocates, and what a kernel writes.
 
+use super::status;
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields::{self, dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -10,6 +11,7 @@ use crate::lower::devices::SharedId;
 use crate::lower::encode;
 use crate::lower::fast_path::{Checks, Context};
 use crate::lower::ffi_call;
+use crate::lower::kernel::Kernel;
 use crate::lower::protocol::{self, Binding, helpers, offset};
 use crate::lower::unit::Pool;
 use crate::spec::{DType, Device, ParamType, ScalarType, Signature, TensorType};
@@ -190,24 +192,48 @@ pub(super) fn owned_slot(c: &mut Checks<'_, '_>) -> Value {
     slot
 }
 
-/// Returns a status. A status that is not 0 goes up untouched, and everything that is owned is released.
-pub(super) fn status(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signature, code: Value, owned: Owned<'_>) {
-    let Owned { allocated, written } = owned;
-    if written.is_none() && allocated.is_none() {
-        return c.b.ret(Some(code));
-    }
+/// The place for a plain value that a kernel writes beside its status, 0 at first; with its type.
+pub(super) fn plain_slot(c: &mut Checks<'_, '_>, ty: Type) -> (Type, Value) {
+    let slot = c.b.slot(8, 8);
+    let slot = c.b.stack_addr(slot);
+    let zero = c.b.i64(0);
+    c.b.store(zero, slot, 0, MemFlags::ALIGNED);
+    (ty, slot)
+}
+
+/// A status, and the native kernel that it is from; a body raises the errors of its codes itself.
+pub(super) struct Failure<'a> {
+    pub kernel: Option<&'a Kernel>,
+    pub status: Value,
+}
+
+/// Goes on where a status is 0. Otherwise everything that is owned is released, and the [code](status::code) returned.
+pub(super) fn unless_failed(
+    c: &mut Checks<'_, '_>,
+    pool: &mut Pool,
+    signature: &Signature,
+    failure: Failure<'_>,
+    owned: &Owned<'_>,
+) {
+    let Failure { kernel, status } = failure;
     let (ok, failed) = (c.b.block(), c.b.cold_block());
-    let fine = c.b.icmp_imm(IntCC::Eq, code, 0);
+    let fine = c.b.icmp_imm(IntCC::Eq, status, 0);
     c.b.branch(fine, ok, failed, Hint::Likely);
     c.b.switch_to(failed);
-    if let Some(allocated) = &allocated {
+    let code = kernel.map_or(status, |kernel| status::code(c, pool, signature, kernel, status));
+    if let Some(allocated) = &owned.allocated {
         ffi_call::release(c.b, allocated.object);
     }
-    if let Some((_, slot)) = written {
+    if let Some((_, slot)) = owned.written {
         release_written(c, slot);
     }
     c.b.ret(Some(code));
     c.b.switch_to(ok);
+}
+
+/// Returns 0, and what the kernel has written or filled.
+pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signature, owned: Owned<'_>) {
+    let Owned { allocated, written } = owned;
     match written {
         Some((ret, slot)) => {
             let descriptor = encode::encode_result(&mut pool.constants, signature, ret);

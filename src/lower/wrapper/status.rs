@@ -1,0 +1,65 @@
+//! The status of a native kernel: 0, or a failure whose error the kernel has raised.
+
+use crate::ir::{ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value};
+use crate::lower::fast_path::Checks;
+use crate::lower::ffi_call;
+use crate::lower::kernel::{Kernel, Target};
+use crate::lower::protocol::{Directive, Piece, helpers};
+use crate::lower::unit::Pool;
+use crate::spec::Signature;
+
+/// The code for a status that is not 0: the status itself where the kernel has raised an error or says that the environment has, else that of a
+/// `RuntimeError` that names the kernel and its status. Hosts take the raised error without looking whether there is any.
+pub(super) fn code(
+    c: &mut Checks<'_, '_>,
+    pool: &mut Pool,
+    signature: &Signature,
+    kernel: &Kernel,
+    status: Value,
+) -> Value {
+    let name = match kernel.target() {
+        Some(Target::Symbol(name)) => format!("kernel `{name}`"),
+        _ => "the kernel".to_owned(),
+    };
+    let before = format!("{name} of `{signature}` returned status ");
+    let pieces = [Piece::Text(&before), Piece::Value(Directive::Number, 0), Piece::Text(" and raised no error")];
+    let template = pool.constants.template("RuntimeError", &pieces);
+    let (table, template) = (c.b.data_addr(pool.data, 0), c.b.iconst(Type::I32, i64::from(template)));
+    let failed = failed(c.b.module());
+    // the function has a result
+    c.b.call(failed, &[table, template, status]).unwrap_or(status)
+}
+
+/// `int32_t failed(const void* table, uint32_t template, int32_t status)`
+fn failed(module: &mut Module) -> FuncRef {
+    const NAME: &str = "__tvm_ffi_codegen_failed";
+    if let Some((known, _)) = module.function_named(NAME) {
+        return known;
+    }
+    let report = helpers::report(module);
+    let sig = FuncSig::new([Type::Ptr, Type::I32, Type::I32], Some(Type::I32));
+    let func = module.declare(NAME, sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut b = FunctionBuilder::new(module, func);
+    let [table, template, status] = [0, 1, 2].map(|i| b.param(i));
+    let (look, raised, raise, untouched) = (b.block(), b.block(), b.block(), b.block());
+    let environments = b.icmp_imm(IntCC::Eq, status, ffi_call::ENVIRONMENT_ERROR);
+    b.branch(environments, untouched, look, Hint::None);
+    b.switch_to(look);
+    let error = ffi_call::take_raised(&mut b);
+    let there = b.icmp_imm(IntCC::Ne, error, 0);
+    b.branch(there, raised, raise, Hint::None);
+    b.switch_to(raised);
+    ffi_call::set_raised(&mut b, error);
+    b.jump(untouched, &[]);
+    b.switch_to(raise);
+    let context = b.slot(8, 8);
+    let context = b.stack_addr(context);
+    let number = b.convert(ConvertOp::SExt, Type::I64, status);
+    b.store(number, context, 0, MemFlags::ALIGNED);
+    let code = b.call(report, &[table, template, context]);
+    b.ret(code);
+    b.switch_to(untouched);
+    b.ret(Some(status));
+    b.finish()
+}
