@@ -93,16 +93,23 @@ struct Memory {
 unsafe extern "C" fn allocate_tensor(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
-    _: *mut c_void,
-    _: Option<DLPackSetError>,
+    context: *mut c_void,
+    set_error: Option<DLPackSetError>,
 ) -> c_int {
-    // SAFETY: a prototype has its sizes, and the result has a place.
+    // SAFETY: a prototype has its sizes, the result has a place, and an error goes where the caller says.
     unsafe {
         let prototype = &*prototype;
         let shape = std::slice::from_raw_parts(prototype.shape, prototype.ndim as usize);
         let strides = (0..shape.len()).map(|i| shape[i + 1..].iter().product());
         let mut dims: Vec<i64> = shape.iter().copied().chain(strides).collect();
-        let mut elements = vec![u64::MAX; shape.iter().product::<i64>() as usize];
+        let (mut elements, length) = (Vec::new(), shape.iter().product::<i64>() as usize);
+        if elements.try_reserve_exact(length).is_err() {
+            if let Some(set_error) = set_error {
+                set_error(context, c"MemoryError".as_ptr(), c"no memory for so many elements".as_ptr());
+            }
+            return -1;
+        }
+        elements.resize(length, u64::MAX);
         let dl_tensor = DLTensor {
             data: elements.as_mut_ptr().cast(),
             shape: dims.as_mut_ptr(),
