@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use region::Protection;
+
 use super::*;
 use crate::backend::Backend;
 use crate::ir::interp::{Datum, Host, InterpError, Interpreter};
@@ -84,25 +86,18 @@ fn a_function_is_found_by_its_name_and_nothing_else_is(backend: Backend) {
 
 fn code_that_is_loaded_is_never_writable(backend: Backend) {
     let code = Jit::builder().backend(backend).build().unwrap().load(&adds(5)).unwrap();
-    assert!(protection_is(code.function("f").unwrap(), "r-xp"));
+    assert_eq!(protection(code.function("f").unwrap()), Protection::READ_EXECUTE);
     // what code writes is elsewhere
     let mut module = adds(5).into_inner();
     module.data[DataRef::from_u32(0)].kind = DataKind::Variable;
     let code = Jit::builder().backend(backend).build().unwrap().load(&verify(module).unwrap()).unwrap();
     assert_eq!(call(&code, 37), 42);
-    assert!(protection_is(code.function("f").unwrap(), "r-xp"));
-    assert!(protection_is(code.variable("n").unwrap(), "rw-p"));
+    assert_eq!(protection(code.function("f").unwrap()), Protection::READ_EXECUTE);
+    assert_eq!(protection(code.variable("n").unwrap()), Protection::READ_WRITE);
 }
 
-/// Whether the memory at an address has that protection; true where the system doesn't tell.
-fn protection_is(address: *const u8, expected: &str) -> bool {
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return true };
-    let mut lines = maps.lines().map(|line| line.split([' ', '-']).collect::<Vec<_>>());
-    let found = lines.find(|words| {
-        let [start, end] = [words[0], words[1]].map(|word| usize::from_str_radix(word, 16).unwrap());
-        (start..end).contains(&address.addr())
-    });
-    found.unwrap()[2..].join("-").starts_with(expected)
+fn protection(address: *const u8) -> Protection {
+    region::query(address).unwrap().protection()
 }
 
 fn missing_symbols_are_all_named_at_once(backend: Backend) {
