@@ -32,6 +32,8 @@ mod objects;
 #[cfg(not(feature = "external-runtime"))]
 mod pack;
 #[cfg(not(feature = "external-runtime"))]
+mod places;
+#[cfg(not(feature = "external-runtime"))]
 mod property;
 #[cfg(not(feature = "external-runtime"))]
 mod prototypes;

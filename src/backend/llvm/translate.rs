@@ -14,7 +14,7 @@ use super::debug::DebugInfo;
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
-use crate::backend::{CACHE_LINE, OptLevel};
+use crate::backend::{CACHE_LINE, LEFT_OUT, OptLevel};
 use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Function, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
@@ -39,6 +39,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     coff: bool,
     /// Whether it becomes an object file that is linked, and not code of this process.
     for_linker: bool,
+    /// Whether symbols may come into a file: not where all of it becomes code of this process.
+    in_file: bool,
     /// The symbols of the functions that run when the code goes, where whoever loads the code has to call them.
     pub(super) destructors: Vec<String>,
     /// Globals that LLVM must not drop.
@@ -74,6 +76,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             elf: false,
             coff: false,
             for_linker: false,
+            in_file: true,
             destructors: Vec::new(),
             kept: Vec::new(),
             added: Vec::new(),
@@ -86,6 +89,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         ModuleTranslator {
             exports: for_linker && coff,
             for_linker,
+            in_file: for_linker,
             elf,
             coff,
             facts: self.facts.for_format(format),
@@ -219,7 +223,10 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         let ty = self.types.function(&decl.signature);
         let function = match decl.linkage {
             // A name that is taken gets a number behind it.
-            Linkage::Local => self.module.add_function(&decl.name, ty, Some(LlvmLinkage::Internal)),
+            Linkage::Local => {
+                let name = if self.in_file { format!("{LEFT_OUT}{}", decl.name) } else { decl.name.clone() };
+                self.module.add_function(&name, ty, Some(LlvmLinkage::Internal))
+            }
             // A declaration of the same type may be there already: then this is its body.
             _ => self.module.get_function(&decl.name).unwrap_or_else(|| self.module.add_function(&decl.name, ty, None)),
         };

@@ -11,7 +11,6 @@ use crate::lower::protocol::{
     SignatureDescriptor, SignatureExtension, TermDescriptor, field, offset,
 };
 
-const CALLING: Piece<'static> = Piece::Value(Directive::String, Field::Calling as u32);
 const BINDINGS: Piece<'static> = Piece::Value(Directive::Bindings, Field::Expr as u32);
 const UNKNOWN: Piece<'static> = Piece::Value(Directive::Unknown, Field::Expr as u32);
 
@@ -83,10 +82,12 @@ fn look_at(r: &mut Binder<'_, '_>, expr: Value, no_value: &[Piece<'_>]) {
 fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
     let count = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
     let first = r.pool_text(signature, field!(SignatureExtension, first_constraint).of_ending::<SignatureExtension>());
+    let calling = r.calling();
     r.for_up(count, |r, index| {
+        r.set_subject(signature, index);
         let constraint = r.nth_descriptor::<ConstraintDescriptor>(first, index);
         let expr = r.pool_text(constraint, field!(ConstraintDescriptor, expr));
-        let mismatch = [Piece::Text("Mismatched constraint"), CALLING, EXPECTED_TEXT];
+        let mismatch = [Piece::Text("Mismatched constraint"), calling, EXPECTED_TEXT];
         look_at(r, expr, &[&mismatch[..], &[Piece::Text(", got no value of "), UNKNOWN]].concat());
         let zero = r.b.i64(0);
         let (left, has_left) = r.value_of(expr, field!(ExprDescriptor, code), zero);
@@ -109,12 +110,16 @@ fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
 fn result(r: &mut Binder<'_, '_>, signature: Value) {
     let rank = r.read(signature, field!(SignatureExtension, result_dims).of_ending::<SignatureExtension>());
     let first = r.pool_text(signature, field!(SignatureExtension, first_result_dim).of_ending::<SignatureExtension>());
+    if r.tells_subjects() {
+        let constraints = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
+        r.set_subject(signature, constraints);
+    }
     let size_of = |r: &mut Binder<'_, '_>, d: Value| {
         let at = r.b.element(first, d, Type::I32);
         r.pool_text(at, field!(ResultDimDescriptor, expr))
     };
-    let dim = Piece::Value(Directive::Number, Field::Expected as u32);
-    let mismatch = [Piece::Text("Mismatched result.shape["), dim, Piece::Text("]"), CALLING];
+    let (dim, calling) = (Piece::Value(Directive::Number, Field::Expected as u32), r.calling());
+    let mismatch = [Piece::Text("Mismatched result.shape["), dim, Piece::Text("]"), calling];
     let with = |more: &[Piece<'static>]| [&mismatch[..], more].concat();
     r.for_up(rank, |r, d| {
         r.set_field(Field::Expected, d);
@@ -165,5 +170,5 @@ fn result(r: &mut Binder<'_, '_>, signature: Value) {
     let fits = r.get(fits);
     let ok = r.is_not(fits, 0);
     let text = Piece::Text("sizes whose product fits in 64 bits, got an overflow");
-    r.require(ok, VALUE_ERROR, &[Piece::Text("Mismatched result.shape"), CALLING, text]);
+    r.require(ok, VALUE_ERROR, &[Piece::Text("Mismatched result.shape"), calling, text]);
 }

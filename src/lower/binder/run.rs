@@ -22,6 +22,10 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
     r.state = r.base(scratch, args_size);
     r.set_field(Field::Pool, pool);
+    if r.tells_subjects() {
+        // of the call itself
+        r.set_number(Field::Arg, -1);
+    }
     arity(r, signature, args, num_args, count);
     lay_out(r, signature);
 
@@ -74,7 +78,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
 fn arity(r: &mut Binder<'_, '_>, signature: Value, args: Value, num_args: Value, count: Value) {
     let calling = r.pool_text(signature, field!(SignatureDescriptor, calling));
     r.set_field(Field::Calling, calling);
-    let calling = piece(Directive::String, Field::Calling);
+    let calling = r.calling();
     let least = r.read(signature, field!(SignatureDescriptor, least));
     let enough = r.b.icmp(IntCC::SGe, num_args, least);
     let not_more = r.b.icmp(IntCC::SLe, num_args, count);
@@ -91,6 +95,22 @@ fn arity(r: &mut Binder<'_, '_>, signature: Value, args: Value, num_args: Value,
     let there = Condition::Any(vec![there, none]);
     let text = Piece::Text("a non-NULL pointer, got NULL");
     r.require(there, TYPE_ERROR, &[Piece::Text("Mismatched argument array"), calling, text]);
+}
+
+impl Binder<'_, '_> {
+    /// Whether anything depends on the subject of a message: the place that its error ends in, or the text of a long signature.
+    pub(super) fn tells_subjects(&self) -> bool {
+        self.has(Capability::Places) || self.has(Directive::Stated)
+    }
+
+    /// Sets the number of the subject whose check comes next, of so many behind the arguments.
+    pub(super) fn set_subject(&mut self, signature: Value, behind: Value) {
+        if self.tells_subjects() {
+            let count = self.read(signature, field!(SignatureDescriptor, params));
+            let number = self.b.binary(BinaryOp::Add, count, behind);
+            self.set_field(Field::Arg, number);
+        }
+    }
 }
 
 /// Finds room for bindings and what else is needed behind the state, and clears the bindings.

@@ -14,6 +14,7 @@ use crate::spec::{ParamType, Signature};
 use encoder::Encoder;
 pub(in crate::lower) use encoder::Options;
 use expr::Symbols;
+pub(in crate::lower) use texts::{Subject, shown};
 use texts::{calling, expected};
 
 /// The memory in the function's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
@@ -86,11 +87,11 @@ impl Wording<'_> {
         }
     }
 
-    /// The text between the subject of a message and the expected value.
-    fn place_in(&self, signature: &Signature) -> String {
+    /// The offset of the text between the subject of a message and the expected value.
+    fn place_in(&self, pool: &mut ConstantPool, signature: &Signature) -> u32 {
         match self {
-            Wording::Arguments => calling(signature),
-            Wording::Values { place, .. } => format!(" {place}, expected "),
+            Wording::Arguments => calling(pool, signature),
+            Wording::Values { place, .. } => pool.text(&format!(" {place}, expected ")),
         }
     }
 }
@@ -182,7 +183,7 @@ fn encode_signature(
         binding_size: binding_size(e.deepest) as u8,
         forward_args: u8::from(options.forward_args),
         has_extension: u8::from(has_extension),
-        calling: e.pool.text(&wording.place_in(signature)),
+        calling: wording.place_in(e.pool, signature),
         arity: match wording {
             Wording::Arguments => e.pool.text(&arity),
             Wording::Values { .. } => 0,
@@ -200,9 +201,11 @@ fn encode_signature(
     Ok(Encoded { offset: e.pool.signature(&bytes, start)?, scratch, binding_size })
 }
 
-/// The capability that no descriptor tells: the wrapper itself may read the binding of a returned tensor's device.
+/// The capabilities that no descriptor tells: the wrapper itself may read the binding of a returned tensor's device, and the number of the
+/// subject whose check has failed.
 fn of_wrapper(signature: &Signature, devices: &Devices) -> Capabilities {
     let mut asked = Capabilities::default();
+    asked.add_if(signature.has_places(), Capability::Places);
     if let Some(ParamType::Tensor(tensor)) = signature.ret() {
         asked.add_if(devices.place(&tensor.device).1 == SharedId::OfSlot, Capability::SameDevice);
     }

@@ -41,7 +41,7 @@ pub(in crate::lower) fn of_template(template: &[u8]) -> Capabilities {
         if let Some(directive) = directive {
             found.add(directive);
         }
-        let has_text = TEXT.contains(&code) || directive == Some(Directive::Text);
+        let has_text = TEXT.contains(&code) || matches!(directive, Some(Directive::Text | Directive::Stated));
         let text = if has_text { behind.iter().position(|byte| *byte == 0) } else { None };
         rest = text.and_then(|end| behind.get(end + 1..)).unwrap_or(behind);
     }

@@ -40,7 +40,7 @@ descriptors! {
         forward_args: u8,
         /// Not 0 where there is a [`SignatureExtension`].
         has_extension: u8,
-        /// The text `` when calling: `...`, expected ``; of values that aren't arguments the text that says in its place where they are.
+        /// The text `` when calling: `...`, expected ``, or the template of a long signature ([`Directive::Calling`](super::Directive::Calling)); of values that aren't arguments the text that says in its place where they are.
         calling: u32,
         /// How many arguments there may be, as text. 0 for values that aren't arguments, which are always as many as there are types.
         arity: u32,

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
 use tvm_ffi_codegen::runtime::type_table::key_to_index;
-use tvm_ffi_codegen::{ParamType, Signature};
+use tvm_ffi_codegen::{Param, ParamType, Signature};
 
 use super::args::register_types;
 use super::kernels::Noted;
@@ -137,9 +137,40 @@ impl<'a> Model<'a> {
     }
 
     fn refuse<T>(&self, kind: &'static str, what: &str, expected: &str, got: &str) -> Checked<T> {
-        let signature = self.signature;
-        let text = format!("Mismatched {what} when calling: `{signature}`, expected {expected}, got {got}");
+        let shown = self.shown(what);
+        let text = format!("Mismatched {what} when calling: `{shown}`, expected {expected}, got {got}");
         Err(Stop::Refused(kind, text))
+    }
+
+    /// The signature in a message (C7.8).
+    fn shown(&self, what: &str) -> String {
+        let argument = what.split(" on argument #").nth(1).and_then(|number| number.parse().ok());
+        let param = match argument {
+            Some(number) => self.signature.passed().nth(number),
+            None => self.signature.params().iter().find(|param| param.name == what),
+        };
+        self.shown_with(param, what.starts_with("result."))
+    }
+
+    /// The same with the subject: a parameter, or the result.
+    fn shown_with(&self, subject: Option<&Param>, of_result: bool) -> String {
+        let signature = self.signature;
+        let full = signature.to_string();
+        if full.len() <= 200 {
+            return full;
+        }
+        let mut shown = Vec::new();
+        for (i, param) in signature.params().iter().enumerate() {
+            let is_subject = subject.is_some_and(|subject| std::ptr::eq(subject, param));
+            shown.extend((is_subject && i >= 100).then(|| "...".to_owned()));
+            match is_subject {
+                true => shown.push(param.to_string()),
+                false => shown.extend((i < 100).then(|| param.name.clone())),
+            }
+        }
+        shown.extend((signature.params().len() > 100).then(|| "...".to_owned()));
+        let result = signature.ret().filter(|_| of_result).map(|ret| format!(" -> {ret}")).unwrap_or_default();
+        format!("{}({}){result}", signature.name(), shown.join(", "))
     }
 
     fn call(&mut self, call: &Call) -> Checked<Accepted> {
@@ -177,7 +208,7 @@ impl<'a> Model<'a> {
                 // a kernel that takes the argument array gets no state
                 ParamType::EnvState(_) if self.convention == Convention::Packed => continue,
                 ParamType::EnvState(name) => {
-                    let signature = self.signature.to_string();
+                    let signature = self.shown_with(Some(param), false);
                     state_of(name, &signature).map_err(|(kind, text)| Stop::Refused(kind, text))?
                 }
                 _ => {
