@@ -182,6 +182,7 @@ impl Kernel {
     }
 
     /// The symbol by which a kernel is linked; `None` for an address, a body, or no kernel.
+    #[cfg(feature = "_engine")] // without a backend there are no modules to look into
     pub(crate) fn linked_symbol(&self) -> Option<&str> {
         match self.target() {
             Some(Target::Symbol(name)) => Some(name),
