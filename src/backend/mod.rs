@@ -35,6 +35,17 @@ const LEFT_OUT: &str = "ffi_call_";
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
 const CACHE_LINE: u32 = 64;
 
+/// The reason why targets that are GPUs are refused.
+#[cfg(feature = "_engine")]
+pub(crate) const ON_GPU: &str = "a GPU runs no wrappers; make them for the host, where a kernel launches the GPU's";
+
+/// Whether a target that Rust has a name for is a GPU.
+#[cfg(feature = "_engine")]
+fn is_gpu(triple: &target_lexicon::Triple) -> bool {
+    use target_lexicon::Architecture;
+    matches!(triple.architecture, Architecture::Nvptx64 | Architecture::AmdGcn)
+}
+
 #[cfg(feature = "_engine")]
 /// Code of one source location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

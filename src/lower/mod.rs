@@ -47,7 +47,7 @@ pub use body::{
 };
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::c_type::CType;
-pub use convention::params::{KernelParam, ParamSource, Part};
+pub use convention::param::{KernelParam, ParamSource, Part};
 pub use convention::{Convention, KernelReturn};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::Kernel;

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use super::convention::c_type::CType;
-use super::convention::params::{self, KernelParam};
+use super::convention::param::KernelParam;
+use super::convention::params;
 use super::convention::{Convention, KernelReturn, c_names};
 use super::error::LowerError;
 use super::kernel::{Kernel, Target};

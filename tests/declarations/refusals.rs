@@ -4,7 +4,8 @@ use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature as ClifSignatur
 use cranelift_codegen::isa::CallConv;
 use cranelift_module::{Linkage, Module};
 
-use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
+use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::{Backend, Kernel, KernelReturn, Signature, embed};
 
 use super::cranelift::own_module;
 use crate::support::sig;
@@ -136,6 +137,19 @@ fn names_that_mean_something_else_are_refused() {
     );
 }
 
+/// Objects are refused for machines that no wrapper runs on.
+#[test]
+fn objects_for_a_gpu_are_refused() {
+    for &backend in Backend::ALL {
+        for triple in ["nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa"] {
+            let library = LibraryBuilder::new().backend(backend).target(triple.parse().unwrap());
+            let error = library.function(&store(), &Kernel::symbol("k")).emit().unwrap_err();
+            let problem = "a GPU runs no wrappers; make them for the host, where a kernel launches the GPU's";
+            assert_eq!(error.to_string(), format!("can't generate code for target `{triple}`: {problem}"));
+        }
+    }
+}
+
 #[cfg(feature = "_llvm")]
 mod llvm {
     use inkwell::AddressSpace;
@@ -147,8 +161,7 @@ mod llvm {
 
     use super::*;
 
-    const GPU: &str =
-        "a GPU runs no wrappers; add them to a module for the host, with a kernel there that launches the GPU's";
+    const GPU: &str = "a GPU runs no wrappers; make them for the host, where a kernel launches the GPU's";
     const NARROW: &str = "its pointers have 32 bits, and wrappers need pointers of 64";
     const BIG: &str = "it is big-endian, and LLVM is used for little-endian machines";
     const OTHER: &str = "wrappers are for x86-64, AArch64 and 64-bit RISC-V";

@@ -8,7 +8,7 @@ use cranelift_codegen::settings::{self, Configurable, SetError};
 use target_lexicon::{PointerWidth, Triple};
 
 use super::Error;
-use crate::backend::OptLevel;
+use crate::backend::{ON_GPU, OptLevel, is_gpu};
 
 /// Settings of a target.
 #[derive(Clone, Debug)]
@@ -93,6 +93,9 @@ pub fn host_isa(options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
 
 /// Any other machine; `options.features` says what its CPU has.
 pub fn isa_for(triple: &Triple, options: &IsaOptions) -> Result<OwnedTargetIsa, Error> {
+    if is_gpu(triple) {
+        return Err(unsupported(triple, ON_GPU));
+    }
     let builder = isa::lookup(triple.clone()).map_err(|e| unsupported(triple, e))?;
     finish(builder, triple, options)
 }

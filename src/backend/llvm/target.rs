@@ -9,7 +9,7 @@ use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as Llv
 use target_lexicon::{Architecture, BinaryFormat, OperatingSystem, PointerWidth, Triple};
 
 use super::{ENDIANNESS, Error};
-use crate::backend::OptLevel;
+use crate::backend::{ON_GPU, OptLevel, is_gpu};
 
 const NO_MACHINE: &str = "LLVM can't make a code generator for it";
 
@@ -100,6 +100,9 @@ impl Target {
         opt_level: OptLevel,
     ) -> Result<Self, Error> {
         let unsupported = |reason: &str| Error::UnsupportedTarget { target: triple.clone(), reason: reason.to_owned() };
+        if is_gpu(&known) {
+            return Err(unsupported(ON_GPU));
+        }
         // The IR has 64-bit pointers.
         if known.pointer_width() != Ok(PointerWidth::U64) {
             return Err(unsupported("only targets with 64-bit pointers are supported"));

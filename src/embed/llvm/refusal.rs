@@ -7,6 +7,7 @@ use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
 use inkwell::values::{AsValueRef, FunctionValue};
 use target_lexicon::Architecture;
 
+use crate::backend::ON_GPU;
 use crate::backend::llvm::function_type;
 use crate::embed::EmbedError;
 use crate::embed::refusal::{self, Expected};
@@ -47,10 +48,7 @@ pub(super) fn check_machine(module: &Module<'_>) -> Result<(), EmbedError> {
 fn machine_problem(triple: &str) -> Option<String> {
     let name = triple.split('-').next().unwrap_or_default();
     if GPUS.iter().any(|gpu| name.starts_with(gpu)) {
-        return Some(
-            "a GPU runs no wrappers; add them to a module for the host, with a kernel there that launches the GPU's"
-                .to_owned(),
-        );
+        return Some(ON_GPU.to_owned());
     }
     match name.parse::<Architecture>() {
         _ if triple.is_empty() => None,

@@ -2,6 +2,7 @@
 
 pub(super) mod c_names;
 pub(super) mod c_type;
+pub(super) mod param;
 pub(super) mod params;
 
 use std::fmt;

@@ -1,122 +1,13 @@
 //! The C parameters of a kernel: one walk over a signature, of which prototypes in C and in IR and lists for callers are made.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use super::c_names;
 use super::c_type::CType;
+use super::param::{ARGS, HANDLE, KernelParam, NUM_ARGS, ParamSource, Part, RESULT};
 use super::{Convention, KernelReturn, TensorForm, has_null, writes_result};
 use crate::ir::FuncSig;
 use crate::spec::{Dim, ParamType, ScalarType, Signature, TensorType};
-
-/// One C parameter of a kernel. Shown, it is as the prototype has it: `float* x`.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub struct KernelParam {
-    /// The name in the C prototype. No other parameter has it, and C has no other meaning for it.
-    pub name: String,
-    /// The type in C.
-    pub c_type: CType,
-    /// The value that the wrapper passes.
-    pub source: ParamSource,
-}
-
-impl fmt::Display for KernelParam {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.c_type, self.name)
-    }
-}
-
-/// The value that a kernel gets for a C parameter. Shown, it is a short text for messages: `x.data`, `n, from x.shape[0]`.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum ParamSource {
-    /// A part of an argument, by its path: `x`, and `pair[1]` for an item of a tuple.
-    Argument(String, Part),
-    /// A part of the tensor that the wrapper has allocated for the result; or, as [`Part::Value`], the place that the kernel writes its
-    /// result to.
-    Result(Part),
-    /// A symbol of dimensions.
-    Symbol {
-        /// The symbol's name in the signature.
-        name: String,
-        /// The first place that states it by itself, or else in an expression: `x.shape[0]`. `None` where only elements of containers do.
-        from: Option<String>,
-    },
-    /// The function's handle, of convention `packed`.
-    Handle,
-    /// The address of the arguments, of convention `packed`.
-    Args,
-    /// The number of arguments, of convention `packed`.
-    NumArgs,
-}
-
-impl fmt::Display for ParamSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ParamSource::Argument(path, part) => part.show(path, f),
-            ParamSource::Result(part) => part.show(RESULT, f),
-            ParamSource::Symbol { name, from: Some(from) } => write!(f, "{name}, from {from}"),
-            ParamSource::Symbol { name, from: None } => f.write_str(name),
-            ParamSource::Handle => f.write_str(HANDLE),
-            ParamSource::Args => f.write_str(ARGS),
-            ParamSource::NumArgs => f.write_str(NUM_ARGS),
-        }
-    }
-}
-
-/// A part of an argument, or of the result.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Part {
-    /// All of it: a scalar, `dtype` or `device` by value, the handle of an object, the address of a value of any type.
-    Value,
-    /// Whether an optional value is given: 0 or 1. Without it, a pointer that is NULL says that the value isn't.
-    Given,
-    /// The address of the first element of a tensor, extent of a shape, byte of a text, or value of an array.
-    Data,
-    /// The number of extents of a shape, bytes of a text, or values of an array.
-    Size,
-    /// The byte offset behind the opaque handle that is a tensor's data.
-    ByteOffset,
-    /// The address of a tensor's `DLTensor`.
-    Descriptor,
-    /// A memref's first pointer, which is [`Aligned`](Self::Aligned) too.
-    Allocated,
-    /// A memref's second pointer: the address of the first element.
-    Aligned,
-    /// A memref's offset, which is 0.
-    Offset,
-    /// The size of a memref's dimension.
-    Extent(u32),
-    /// The stride of a memref's dimension, in elements.
-    Stride(u32),
-    /// The stream of an `EnvStream`.
-    Stream,
-    /// The state of an `EnvState`.
-    State,
-}
-
-impl Part {
-    /// The part behind the path of the whole: `x.data`.
-    fn show(self, path: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Part::Value | Part::Descriptor | Part::Stream | Part::State => f.write_str(path),
-            Part::Given => write!(f, "whether {path} is given"),
-            Part::Data | Part::Allocated | Part::Aligned => write!(f, "{path}.data"),
-            Part::Size => write!(f, "{path}.size"),
-            Part::ByteOffset => write!(f, "{path}.byte_offset"),
-            Part::Offset => write!(f, "{path}.offset"),
-            Part::Extent(d) => write!(f, "{path}.shape[{d}]"),
-            Part::Stride(d) => write!(f, "{path}.strides[{d}]"),
-        }
-    }
-}
-
-const RESULT: &str = "result";
-const HANDLE: &str = "handle";
-const ARGS: &str = "args";
-const NUM_ARGS: &str = "num_args";
 
 /// The value that is passed: a parameter of the signature, an item of one, or the result. Text only when it is shown.
 enum Place<'a> {
