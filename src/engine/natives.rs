@@ -108,7 +108,7 @@ fn label(code: &NativeCode, kernels: &[String]) -> String {
 }
 
 /// The code as a relocatable object or an archive. LLVM's IR has to have the kernels by the prototypes that wrappers call them by.
-#[cfg_attr(not(feature = "_llvm"), expect(unused_variables, clippy::unnecessary_wraps, reason = "LLVM compiles"))]
+#[cfg_attr(not(feature = "_llvm"), allow(unused_variables))] // LLVM compiles
 fn object<'c>(
     jit: &Jit,
     code: &'c NativeCode,
