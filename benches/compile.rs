@@ -2,7 +2,12 @@
 //!
 //! `cargo bench --bench compile` prints criterion's figures and then a table of medians.
 
+#[path = "../tests/support/compiler.rs"]
+#[allow(dead_code)] // there is one for C++, too
+mod compiler;
 mod support;
+
+use std::sync::Arc;
 
 use criterion::Criterion;
 use support::{
@@ -12,7 +17,7 @@ use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
 use tvm_ffi_codegen::engine::LoadOptions;
 use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, RuntimeHelpers, lower};
-use tvm_ffi_codegen::{Engine, Kernel, ParamType, ir};
+use tvm_ffi_codegen::{Backend, Engine, Kernel, ParamType, ir};
 
 /// What other generators take for the same signature with an empty body, in milliseconds. Measured elsewhere on a
 /// comparable machine (2 cores of an AMD EPYC, Debian 12), not in this run.
@@ -38,6 +43,7 @@ fn main() -> Result<()> {
     for shared in [true, false] {
         growth(&mut criterion, &samples, shared)?;
     }
+    native_code(&mut criterion, &samples)?;
     criterion.final_summary();
     if !support::is_smoke() {
         table(&samples);
@@ -67,6 +73,52 @@ fn whole(criterion: &mut Criterion, samples: &Samples, name: &str, kernel: &Kern
     };
     compile()?;
     samples.each(criterion, &format!("{name}/whole"), compile);
+    Ok(())
+}
+
+/// The kernels whose code comes along in different forms.
+const FORMS: [&str; 3] = ["address", "object", "LLVM IR"];
+
+fn form_name(backend: Backend, form: &str) -> String {
+    format!("{backend}/{form}")
+}
+
+/// The object of a C compiler for the signature, with a table and a call of libm.
+fn c_object() -> Result<Arc<[u8]>> {
+    const SOURCE: &str = "#include <math.h>\n#include <stdint.h>\n\
+        static const float table[8] = {1, 2, 3, 4, 5, 6, 7, 8};\n\
+        void add_one(const float* x, float* y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = expf(x[i]) + table[i & 7]; }";
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("kernel.c"), SOURCE)?;
+    let mut cc = compiler::c();
+    let done = cc.args(["-O2", "-fPIC", "-c", "kernel.c", "-o", "kernel.o"]).current_dir(folder.path()).status()?;
+    if !done.success() {
+        return Err("the C compiler failed".into());
+    }
+    Ok(std::fs::read(folder.path().join("kernel.o"))?.into())
+}
+
+/// The whole for a native kernel: one that is there, and one whose code is loaded with it.
+fn native_code(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
+    let object = c_object()?;
+    for &backend in Backend::ALL {
+        let engine = Engine::builder().backend(backend).build()?;
+        let kernels = [
+            native_kernel(),
+            Kernel::object(Arc::clone(&object), "add_one"),
+            #[cfg(feature = "_llvm")]
+            Kernel::llvm_ir("define void @add_one(ptr %x, ptr %y, i64 %n) {\n ret void\n}\n", "add_one"),
+        ];
+        for (form, kernel) in FORMS.iter().zip(&kernels) {
+            let compile = || -> Result<_> {
+                let signature = add_one_signature()?;
+                // SAFETY: nobody calls it.
+                Ok(unsafe { engine.compile(&signature, kernel)? })
+            };
+            compile()?;
+            samples.each(criterion, &form_name(backend, form), compile);
+        }
+    }
     Ok(())
 }
 
@@ -151,6 +203,15 @@ fn table(samples: &Samples) {
     for name in CALLS {
         if let Some(whole) = samples.median(&format!("{name}/whole")) {
             println!("\nthe same signature, a body of {name}: {:.1} microseconds", whole / 1e3);
+        }
+    }
+    println!("\nthe same signature, a native kernel, microseconds beside the wrapper's own compilation:");
+    for &backend in Backend::ALL {
+        let Some(own) = samples.median(&form_name(backend, FORMS[0])) else { continue };
+        for form in &FORMS[1..] {
+            if let Some(whole) = samples.median(&form_name(backend, form)) {
+                println!("{backend}, {form}: {:.0} beside {:.0}", (whole - own) / 1e3, own / 1e3);
+            }
         }
     }
     println!("\nthe same for each of several tensors of four dimensions, with a native kernel\n");

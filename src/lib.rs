@@ -99,6 +99,7 @@ pub mod explain;
 pub mod ir;
 pub mod lower;
 mod names;
+mod object_symbols;
 #[cfg(feature = "cranelift")]
 mod parallel;
 pub mod spec;

@@ -84,6 +84,74 @@ fn wrappers_link_with_the_runtime_left_open() {
     }
 }
 
+/// What neither an input nor a library defines that is loaded with the output is named before anything is written, with whoever refers to it.
+#[test]
+#[cfg(target_os = "linux")]
+fn undefined_symbols_are_named_with_who_refers_to_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let code = "#include <math.h>\n#include <string.h>\nlong missing(long); extern int nobody(void) __attribute__((weak));\n\
+                static long local(long n) { return missing(n); }\n\
+                long one(long n) { return local(n) + (long)expf(n) + (nobody ? 1 : 0); }\n\
+                long two(long n) { char text[64]; memset(text, 'x', n); text[n] = 0; return strlen(text); }";
+    compile(folder.path(), "kernels.o", code);
+    let wrapper = |signature: &str, kernel: &str| {
+        let signature: Signature = signature.parse().unwrap();
+        LibraryBuilder::new().function(&signature, &Kernel::symbol(kernel)).emit().unwrap().into_bytes()
+    };
+    for link in LINKS {
+        let output = path("out.so");
+        fs::write(&output, "before").unwrap();
+        let linker = host_linker().object(wrapper("one(n: int64) -> int64", "one")).file(path("kernels.o"));
+        let error = link(&linker.object(wrapper("f()", "absent")), &output).unwrap_err();
+        let LinkError::Undefined { symbols } = &error else { panic!("{error}") };
+        let names: Vec<&str> = symbols.iter().map(|symbol| symbol.name.as_str()).collect();
+        assert_eq!(names, ["absent", "missing"]);
+        assert_eq!(symbols[0].references, ["`__tvm_ffi_f` of object 2 in memory"]);
+        let text = error.to_string();
+        // the compiler may have put `local` into `one`
+        let expected = "undefined symbols: `absent` (referred to by `__tvm_ffi_f` of object 2 in memory), `missing` (referred to by `";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains(&format!("` of {})", path("kernels.o").display())), "{text}");
+        assert_eq!(fs::read(&output).unwrap(), b"before");
+
+        // whoever loads the library may define them
+        for allowed in [&["absent", "missing"][..], &["ab*", "missing"], &["*"]] {
+            let linker = host_linker().object(wrapper("f()", "absent")).file(path("kernels.o"));
+            link(&allowed.iter().fold(linker, |linker, name| linker.allow_undefined(*name)), &output).unwrap();
+        }
+        let linker = host_linker().object(wrapper("f()", "absent")).file(path("kernels.o")).allow_undefined("absen");
+        assert!(matches!(link(&linker, &output), Err(LinkError::Undefined { symbols }) if symbols.len() == 2));
+    }
+}
+
+/// A library that is loaded with the output defines what the output needs, wherever the linker has found it.
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(all(target_env = "musl", target_feature = "crt-static"), ignore = "a static executable loads no library")]
+fn libraries_that_are_linked_define_symbols() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    compile(folder.path(), "two.o", "long two(long n) { return 2 * n; }");
+    compile(folder.path(), "kernel.o", "long two(long); long kernel(long n) { return two(n) + 2; }");
+    let signature: Signature = "f(n: int64) -> int64".parse().unwrap();
+    let object = LibraryBuilder::new().function(&signature, &Kernel::symbol("kernel")).emit().unwrap().into_bytes();
+    for soname in ["", "-Wl,-soname,libtwo.so.1"] {
+        let library = if soname.is_empty() { "libtwo.so" } else { "libtwo.so.1" };
+        let linker = host_linker().file(path("two.o"));
+        let linker = if soname.is_empty() { linker } else { linker.arg(soname) };
+        linker.link(path(library)).unwrap();
+        let linker = || host_linker().object(object.clone()).file(path("kernel.o"));
+        linker().file(path(library)).link(path("out.so")).unwrap();
+        assert!(inspect(path("out.so")).unwrap().needed_libraries.iter().any(|name| name.ends_with(library)));
+        assert!(matches!(linker().link(path("out.so")), Err(LinkError::Undefined { .. })));
+    }
+    let linker = || host_linker().object(object.clone()).file(path("kernel.o"));
+    linker().library_folder(folder.path()).library("two").link(path("out.so")).unwrap();
+    let args = linker().arg(format!("-L{}", folder.path().display())).arg("-ltwo");
+    args.link(path("out.so")).unwrap();
+}
+
 fn global(name: &str, arg: i64) -> Option<i64> {
     Some(registry::get_global(name)?.call((arg,)).unwrap().cast().unwrap())
 }

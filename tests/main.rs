@@ -29,6 +29,8 @@ mod live;
 mod lower_errors;
 #[cfg(not(feature = "external-runtime"))]
 mod native;
+#[cfg(not(feature = "external-runtime"))]
+mod native_code;
 #[cfg(not(any(debug_assertions, feature = "external-runtime")))]
 mod objects;
 #[cfg(not(feature = "external-runtime"))]

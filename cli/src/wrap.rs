@@ -42,6 +42,9 @@ pub struct Wrap {
     /// define, or on Windows are those of tvm_ffi.dll
     #[arg(long, value_name = "FILE")]
     runtime: Option<PathBuf>,
+    /// A symbol that may stay undefined in a shared library, as the program that loads it defines it; with `*` at its end, all that begin so
+    #[arg(long, value_name = "SYMBOL")]
+    allow_undefined: Vec<String>,
     /// What links a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own
     #[arg(long, value_enum, default_value_t)]
     linker: LinkerName,
@@ -158,6 +161,9 @@ impl Wrap {
         let mut linker = Linker::new(self.target.clone()).object(object.into_bytes());
         for path in &self.link {
             linker = linker.file(path);
+        }
+        for symbol in &self.allow_undefined {
+            linker = linker.allow_undefined(symbol);
         }
         if let Some(runtime) = &self.runtime {
             linker = linker.runtime(runtime);

@@ -192,6 +192,24 @@ fn a_library_has_wrappers_kernels_and_modules() {
     );
 }
 
+/// A kernel that nobody has linked is told of when the library is made, and not when it is loaded.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_undefined_kernel_is_an_error_unless_it_is_allowed() {
+    let place = Place::new();
+    let wrap = ["wrap", "--signature", "f(n: int64)", "--kernel", "absent", "-o", "f.so"];
+    let (code, error) = place.err(&wrap);
+    assert_eq!(code, 1);
+    let expected = "undefined symbol: `absent` (referred to by `__tvm_ffi_f` of the object in memory); link what defines it, or allow it \
+                    (`Linker::allow_undefined`, `--allow-undefined`)";
+    assert!(error.contains(expected), "{error}");
+    assert!(place.files().is_empty(), "{:?}", place.files());
+    for allowed in ["absent", "ab*", "*"] {
+        place.ok(&[&wrap[..], &["--allow-undefined", allowed]].concat());
+        assert!(place.inspect("f.so")["needed_symbols"].as_array().unwrap().contains(&"absent".into()));
+    }
+}
+
 #[test]
 fn a_system_library_registers_the_modules_that_are_there() {
     const BIN: &str = "s___tvm_ffi__library_bin";

@@ -30,7 +30,7 @@ pub use error::EmitError;
 pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_symbol, inspect};
 #[cfg(feature = "_engine")]
 pub use library::LibraryBuilder;
-pub use link::{LinkError, Linker};
+pub use link::{LinkError, Linker, UndefinedSymbol};
 pub use output::{NoUnfinishedOutputs, remove_unfinished_outputs};
 pub use pack::{LibraryBinBuilder, NodeId, PackError, Payload};
 pub use target_lexicon::Triple;

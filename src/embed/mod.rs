@@ -100,6 +100,7 @@ impl Wrappers {
     }
 
     fn add(&mut self, signature: &Signature, kernel: &Kernel) -> Result<(), LowerError> {
+        kernel.check_linked_elsewhere(signature)?;
         self.lowering.add(signature, kernel)?;
         self.symbols.push(signature.symbol());
         self.signatures.push(signature.clone());

@@ -17,8 +17,9 @@ use super::helpers::{Helpers, Linked, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
 #[cfg(not(feature = "external-runtime"))]
 use super::jit_module;
+use super::natives::{LinkedNatives, Natives};
 use crate::backend::{Backend, CodegenError, OptLevel};
-use crate::ir::{self, Data, DataKind, VerifiedModule};
+use crate::ir::{self, Data, DataKind, FuncDecl, VerifiedModule};
 use crate::lower::{Capabilities, Kernel, Lowering, RuntimeHelpers};
 use crate::spec::Signature;
 
@@ -322,8 +323,10 @@ impl Engine {
     ) -> Result<Wrappers, EngineError> {
         let mut lowering = Lowering::new(RuntimeHelpers::Import);
         let mut signatures = Vec::new();
+        let mut natives = Natives::default();
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
+            natives.add(kernel);
             signatures.push(signature);
         }
         if let Some(mistake) = lowering.check_calls(signatures).into_iter().next() {
@@ -332,8 +335,10 @@ impl Engine {
         let called = lowering.called_symbols();
         let needs = Needs { capabilities: lowering.capabilities(), always_binds: lowering.always_binds() };
         let module = verified(lowering.finish(), self.verifier)?;
-        let code = self.load_needing(&module, needs).map_err(|error| match error {
-            EngineError::Unresolved { names, .. } => EngineError::Unresolved { names, callers: called },
+        let code = self.load_needing(&module, needs, natives).map_err(|error| match error {
+            EngineError::Unresolved { names, references, .. } => {
+                EngineError::Unresolved { names, callers: called, references }
+            }
             other => other,
         })?;
         // SAFETY: lowering makes them so that they only release what the module's functions have got from the runtime, and nothing is got
@@ -359,11 +364,19 @@ impl Engine {
     /// # Errors
     /// Symbols are missing, or the system gives no memory.
     pub fn load(&self, module: &VerifiedModule) -> Result<Arc<Code>, EngineError> {
-        self.load_needing(module, Needs { capabilities: Capabilities::ALL, always_binds: false })
+        let needs = Needs { capabilities: Capabilities::ALL, always_binds: false };
+        self.load_needing(module, needs, Natives::default())
     }
 
-    fn load_needing(&self, module: &VerifiedModule, needs: Needs) -> Result<Arc<Code>, EngineError> {
+    fn load_needing(&self, module: &VerifiedModule, needs: Needs, natives: Natives) -> Result<Arc<Code>, EngineError> {
         let Linked { mut symbols, mut keep_alive } = self.helpers.link(&self.jit, module, needs)?;
+        let helpers: Vec<&str> = symbols.iter().map(|(name, _)| *name).collect();
+        let imports = module.imports().map(|(_, import)| import);
+        let imports: Vec<&FuncDecl> = imports.filter(|import| !helpers.contains(&import.name.as_str())).collect();
+        let compiled = |name: &str| name.starts_with(FUNCTION).then(|| self.compiled.find(name)).flatten();
+        let LinkedNatives { symbols: kernels, keep_alive: owners } = natives.link(&self.jit, &imports, &compiled)?;
+        symbols.extend(kernels.iter().map(|(name, address)| (name.as_str(), *address)));
+        keep_alive.extend(owners);
         for (_, import) in module.imports() {
             if import.name.starts_with(FUNCTION)
                 && !symbols.iter().any(|(known, _)| *known == import.name)

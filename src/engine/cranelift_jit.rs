@@ -14,6 +14,9 @@ use super::debug::{Debugging, Described, Frames, Told, Wanted, placed};
 use super::error::EngineError;
 use super::jit::{Loader, Resolve};
 use super::memory::Arena;
+#[cfg(unix)]
+use super::objects;
+use super::objects::{LoadedObjects, Unit};
 use super::pool::Pool;
 use crate::backend::cranelift::{Bindings, ByLoops, CompiledModule, Compiler, IsaOptions, Options, host_isa, isa_for};
 use crate::backend::{CodegenError, OptLevel};
@@ -215,5 +218,17 @@ impl Loader for CraneliftJit {
         let options = Options { threads: self.threads, unwind: wanted.frames, ..Options::default() };
         let compiled = self.compile(module, options)?;
         self.link(&compiled, resolve, keep_alive, wanted)
+    }
+
+    #[cfg(unix)]
+    fn load_objects(&self, unit: &Unit<'_>, addresses: &[usize]) -> Result<LoadedObjects, EngineError> {
+        objects::load(unit, addresses)
+    }
+
+    #[cfg(not(unix))]
+    fn load_objects(&self, unit: &Unit<'_>, _: &[usize]) -> Result<LoadedObjects, EngineError> {
+        let object = unit.objects.first().map_or_else(|| "an object".to_owned(), |object| object.label.clone());
+        let problem = "the backend Cranelift links objects of ELF alone; the backend LLVM links others".to_owned();
+        Err(EngineError::Object { object, problem })
     }
 }

@@ -11,14 +11,19 @@ const SEARCH: &str = if cfg!(all(target_env = "musl", target_feature = "crt-stat
     ", or let `search_process()` find what this process exports"
 };
 
-/// A missing symbol, with the functions that call it.
-fn with_callers(name: &str, callers: &BTreeMap<String, BTreeSet<String>>) -> String {
-    match callers.get(name) {
-        None => format!("`{name}`"),
-        Some(callers) => {
+/// Those who refer to each symbol.
+type Referrers = BTreeMap<String, BTreeSet<String>>;
+
+/// A missing symbol, with the functions that call it, or the places of objects that refer to it.
+fn with_referrers(name: &str, callers: &Referrers, references: &Referrers) -> String {
+    let list = |all: &BTreeSet<String>| all.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    match (callers.get(name), references.get(name)) {
+        (Some(callers), _) => {
             let callers: Vec<_> = callers.iter().map(|caller| format!("`{caller}`")).collect();
             format!("`{name}` (called by {})", callers.join(", "))
         }
+        (None, Some(places)) => format!("`{name}` (referred to by {})", list(places)),
+        (None, None) => format!("`{name}`"),
     }
 }
 
@@ -31,13 +36,35 @@ pub enum EngineError {
         "unresolved symbol{s}: {list}; give each an address with `symbol(name, address)`, add the runtime's table \
          with `symbols(...)`{SEARCH}",
         s = if names.len() == 1 { "" } else { "s" },
-        list = names.iter().map(|name| with_callers(name, callers)).collect::<Vec<_>>().join(", ")
+        list = names.iter().map(|name| with_referrers(name, callers, references)).collect::<Vec<_>>().join(", ")
     )]
     Unresolved {
         /// The names, in the order of the module's imports.
         names: Vec<String>,
         /// Of the names that bodies call as functions by their symbols: the functions whose bodies do.
         callers: BTreeMap<String, BTreeSet<String>>,
+        /// Of the names that kernels' objects refer to: the functions and variables of the objects that do, in words.
+        references: BTreeMap<String, BTreeSet<String>>,
+    },
+    /// An object, an archive, or a module of LLVM's that a kernel comes with can't be loaded.
+    #[error("can't load {object}: {problem}")]
+    Object {
+        /// The object in words: whose kernel's it is, or which member of an archive.
+        object: String,
+        /// The reason.
+        problem: String,
+    },
+    /// Two objects that kernels of one compilation come with define the same symbol.
+    #[error(
+        "`{symbol}` is defined twice: by {first}, and by {second}; compile the kernels apart, or make the symbol local"
+    )]
+    DuplicateSymbol {
+        /// The symbol.
+        symbol: String,
+        /// The one object, in words.
+        first: String,
+        /// The other object, in words.
+        second: String,
     },
     /// The kernel doesn't fit the signature, or a body has mistakes.
     #[error(transparent)]

@@ -142,6 +142,7 @@ impl Helpers {
             return Err(EngineError::Unresolved {
                 names: names().map(|(name, _)| (*name).to_owned()).collect(),
                 callers: BTreeMap::new(),
+                references: BTreeMap::new(),
             });
         }
         let addresses = found.map(|address| address.map_or(0, <*const u8>::expose_provenance));

@@ -11,9 +11,12 @@ use super::cranelift_jit::CraneliftJit;
 use super::debug::{Debugging, Perf};
 use super::error::EngineError;
 #[cfg(feature = "_llvm")]
-use super::llvm_jit::LlvmJit;
+use super::llvm_jit::{IrCompiler, LlvmJit};
+use super::objects::{LoadedObjects, Unit};
 use super::symbols::SymbolResolver;
 use crate::backend::{Backend, OptLevel};
+#[cfg(feature = "_llvm")]
+use crate::ir::FuncDecl;
 use crate::ir::VerifiedModule;
 
 /// Compiles modules for this machine and loads them. Cheap to clone; clones share everything.
@@ -48,6 +51,9 @@ struct Inner {
     backend: Backend,
     symbols: SymbolResolver,
     keep_alive: Vec<KeepAlive>,
+    /// Compiles LLVM's IR of somebody else, whatever the backend.
+    #[cfg(feature = "_llvm")]
+    llvm_ir: IrCompiler,
 }
 
 impl fmt::Debug for Jit {
@@ -68,6 +74,9 @@ pub(super) trait Loader: Send + Sync {
         resolve: Resolve<'_>,
         keep_alive: Vec<KeepAlive>,
     ) -> Result<Code, EngineError>;
+
+    /// Links objects into this process. `addresses` are those of the unit's imports; a weak import that nobody defines has address 0.
+    fn load_objects(&self, unit: &Unit<'_>, addresses: &[usize]) -> Result<LoadedObjects, EngineError>;
 }
 
 /// Gives the addresses of names, in their order, or says which are missing.
@@ -181,8 +190,18 @@ impl JitBuilder {
             #[cfg(feature = "_llvm")]
             Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline, debugging)?),
         };
+        #[cfg(feature = "_llvm")]
+        let llvm_ir = IrCompiler::new(self.opt_level, self.baseline);
         let JitBuilder { backend, symbols, keep_alive, .. } = self;
-        Ok(Jit { inner: Arc::new(Inner { loader, backend, symbols, keep_alive }) })
+        let inner = Inner {
+            loader,
+            backend,
+            symbols,
+            keep_alive,
+            #[cfg(feature = "_llvm")]
+            llvm_ir,
+        };
+        Ok(Jit { inner: Arc::new(inner) })
     }
 }
 
@@ -224,6 +243,22 @@ impl Jit {
         Ok(Arc::new(self.inner.loader.load(module, &resolve, keep_alive)?))
     }
 
+    /// Links objects that kernels come with. `addresses` are those of the unit's imports.
+    pub(super) fn load_objects(&self, unit: &Unit<'_>, addresses: &[usize]) -> Result<LoadedObjects, EngineError> {
+        self.inner.loader.load_objects(unit, addresses)
+    }
+
+    /// Compiles a module in LLVM's IR, text or bitcode, to an object; `label` is the module in words, and `kernels` are functions of it.
+    #[cfg(feature = "_llvm")]
+    pub(super) fn compile_llvm(
+        &self,
+        module: &[u8],
+        kernels: &[&FuncDecl],
+        label: &str,
+    ) -> Result<Vec<u8>, EngineError> {
+        self.inner.llvm_ir.compile(module, kernels, label)
+    }
+
     /// The addresses of all that code refers to, or the names of all that is missing.
     fn resolve(&self, names: &[String], extra: &[(&str, *const u8)]) -> Result<Vec<*const u8>, EngineError> {
         let mut found = Vec::with_capacity(names.len());
@@ -238,7 +273,7 @@ impl Jit {
         if missing.is_empty() {
             Ok(found)
         } else {
-            Err(EngineError::Unresolved { names: missing, callers: BTreeMap::new() })
+            Err(EngineError::Unresolved { names: missing, callers: BTreeMap::new(), references: BTreeMap::new() })
         }
     }
 }

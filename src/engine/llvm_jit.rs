@@ -1,6 +1,7 @@
 //! Loading what LLVM made: the object goes through ORC's LLJIT, with every address that it needs given beforehand.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
@@ -12,11 +13,13 @@ use super::debug::{self, placed};
 use super::debug::{Debugging, Told, Wanted};
 use super::error::EngineError;
 use super::jit::{Loader, Resolve};
+use super::objects::{LoadedObjects, Unit};
 use super::orc::Session;
 use super::pool::Pool;
 use crate::backend::llvm::{CompiledModule, Compiler, Options, Target, TargetOptions};
 use crate::backend::{CodegenError, OptLevel};
-use crate::ir::{DataKind, Linkage, VerifiedModule};
+use crate::ir::{DataKind, FuncDecl, Linkage, VerifiedModule};
+use crate::object_symbols::c_name;
 
 /// Compiles with LLVM and loads.
 pub(super) struct LlvmJit {
@@ -29,10 +32,12 @@ pub(super) struct LlvmJit {
 impl LlvmJit {
     /// `baseline`: for any CPU of the architecture.
     pub(super) fn new(opt_level: OptLevel, baseline: bool, debugging: Debugging) -> Result<Self, EngineError> {
-        let options = TargetOptions { opt_level, ..TargetOptions::default() };
-        let target = if baseline { Target::new(&Triple::host(), &options) } else { Target::host(&options) };
-        let target = target.map_err(CodegenError::from)?;
-        Ok(LlvmJit { target, pool: Pool::default(), session: Session::of_process()?, debugging })
+        Ok(LlvmJit {
+            target: target(opt_level, baseline)?,
+            pool: Pool::default(),
+            session: Session::of_process()?,
+            debugging,
+        })
     }
 }
 
@@ -59,7 +64,7 @@ impl Loader for LlvmJit {
         exports.extend(module.data.values().filter(|d| d.kind == DataKind::Variable).map(|d| d.name.as_str()));
         let variables = exports.len();
         exports.extend(destructors.iter().map(String::as_str));
-        let loaded = self.session.load(&object, &symbols, &exports)?;
+        let loaded = self.session.load(&[&object], &symbols, &exports)?;
         let named = |range: Range<usize>| {
             let found = exports[range.clone()].iter().zip(&loaded.addresses[range]);
             found.map(|(name, &address)| (Box::from(*name), address)).collect::<Vec<_>>()
@@ -73,6 +78,50 @@ impl Loader for LlvmJit {
         let memory = loaded.memory(contents.sections_of(&symbols.functions));
         Ok(Code::new(symbols, (contents.code_size, contents.data_size), Box::new(memory), told, keep_alive))
     }
+
+    fn load_objects(&self, unit: &Unit<'_>, addresses: &[usize]) -> Result<LoadedObjects, EngineError> {
+        unit.check_reach()?;
+        // a weak symbol that nobody defines stays 0 by itself
+        let imports = unit.imports.iter().zip(addresses).filter(|(_, address)| **address != 0);
+        let imports: Vec<(&str, usize)> = imports.map(|(import, &address)| (import.name, address)).collect();
+        let objects: Vec<&[u8]> = unit.objects.iter().map(|object| object.bytes).collect();
+        let loaded = self.session.load(&objects, &imports, &unit.kernels).map_err(|error| unit.blame(error))?;
+        let names = unit.kernels.iter().map(|name| (*name).to_owned());
+        let symbols = names.zip(loaded.addresses.iter().copied()).collect();
+        Ok(LoadedObjects { symbols, owner: Arc::new(loaded) })
+    }
+}
+
+/// A compiler of LLVM's IR of somebody else, for this machine.
+pub(super) struct IrCompiler {
+    opt_level: OptLevel,
+    baseline: bool,
+    pool: Pool<Compiler>,
+}
+
+impl IrCompiler {
+    /// Nothing of LLVM is made before it is needed.
+    pub(super) fn new(opt_level: OptLevel, baseline: bool) -> Self {
+        IrCompiler { opt_level, baseline, pool: Pool::default() }
+    }
+
+    /// Compiles a module, text or bitcode, to an object; `label` is the module in words, and `kernels` are functions of it.
+    pub(super) fn compile(&self, module: &[u8], kernels: &[&FuncDecl], label: &str) -> Result<Vec<u8>, EngineError> {
+        let mut compiler = match self.pool.take() {
+            Some(compiler) => compiler,
+            None => Compiler::new(target(self.opt_level, self.baseline)?),
+        };
+        let object = compiler.compile_source(module, kernels);
+        self.pool.give(compiler);
+        object.map_err(|error| EngineError::Object { object: label.to_owned(), problem: error.to_string() })
+    }
+}
+
+/// This machine.
+fn target(opt_level: OptLevel, baseline: bool) -> Result<Target, EngineError> {
+    let options = TargetOptions { opt_level, ..TargetOptions::default() };
+    let target = if baseline { Target::new(&Triple::host(), &options) } else { Target::host(&options) };
+    Ok(target.map_err(CodegenError::from)?)
 }
 
 /// Tells of code that ORC has linked. ORC has told the unwinder itself.
@@ -112,9 +161,7 @@ impl Contents {
         let malformed =
             |e: object::Error| EngineError::internal(format!("LLVM made an object that can't be read: {e}"));
         let file = object::File::parse(bytes).map_err(malformed)?;
-        // Mach-O names begin with an underscore that C names don't have.
-        let prefix = if file.format() == object::BinaryFormat::MachO { "_" } else { "" };
-        let plain = |name: &str| name.strip_prefix(prefix).unwrap_or(name).to_owned();
+        let plain = |name: &str| c_name(file.format(), name).to_owned();
         let mut out = Contents { undefined: Vec::new(), defined: Vec::new(), code_size: 0, data_size: 0 };
         for symbol in file.symbols() {
             let name = symbol.name().map_err(malformed)?;

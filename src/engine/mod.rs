@@ -25,6 +25,10 @@ mod llvm_jit;
 mod memory;
 #[cfg(all(feature = "_engine", feature = "interpreter"))]
 mod native_host;
+#[cfg(feature = "_engine")]
+mod natives;
+#[cfg(feature = "_engine")]
+mod objects;
 #[cfg(feature = "_llvm")]
 mod orc;
 #[cfg(feature = "_engine")]

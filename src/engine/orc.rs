@@ -160,22 +160,24 @@ impl Session {
         Ok(Session(Arc::new(Inner { jit, free, libraries, loads, reports })))
     }
 
-    /// Loads an object. `symbols` are all that it refers to, and `exports` functions that it defines.
+    /// Loads objects that are linked together. `symbols` are all that they refer to besides, and `exports` functions that they define.
     pub(super) fn load(
         &self,
-        object: &[u8],
+        objects: &[&[u8]],
         symbols: &[(&str, usize)],
         exports: &[&str],
     ) -> Result<LoadedObject, EngineError> {
         let inner = &*self.0;
         let loaded = Loaded { session: self.clone(), library: self.library()? };
         self.define(loaded.library, symbols)?;
-        // SAFETY: the buffer is a copy, which ORC takes over whether it succeeds or not.
-        check(unsafe {
-            let buffer =
-                LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"tvm_ffi".as_ptr());
-            LLVMOrcLLJITAddObjectFile(inner.jit, loaded.library.0, buffer)
-        })?;
+        for object in objects {
+            // SAFETY: the buffer is a copy, which ORC takes over whether it succeeds or not.
+            check(unsafe {
+                let (start, len) = (object.as_ptr().cast(), object.len());
+                let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(start, len, c"tvm_ffi".as_ptr());
+                LLVMOrcLLJITAddObjectFile(inner.jit, loaded.library.0, buffer)
+            })?;
+        }
         let addresses = self.lookup(loaded.library, exports)?;
         if inner.loads.fetch_add(1, Ordering::Relaxed) % SWEEP == SWEEP - 1 {
             // SAFETY: the session is alive; entries that anything refers to stay.
@@ -249,7 +251,8 @@ impl Session {
         let order: Vec<usize> = wanted.iter().map(|w| w.Name.addr()).collect();
         let mut libraries = [LLVMOrcCJITDylibSearchOrderElement {
             JD: library.0,
-            JDLookupFlags: LLVMOrcJITDylibLookupFlags::LLVMOrcJITDylibLookupFlagsMatchExportedSymbolsOnly,
+            // a kernel may be hidden (`-fvisibility=hidden`)
+            JDLookupFlags: LLVMOrcJITDylibLookupFlags::LLVMOrcJITDylibLookupFlagsMatchAllSymbols,
         }];
         let (sender, receiver) = channel::<Found>();
         // SAFETY: the arrays are as long as stated, ORC takes over the names, and the sender is what `found` takes.

@@ -158,6 +158,13 @@ c_functions! {
     #[cfg(unix)]
     bcmp: fn(*const c_void, *const c_void, usize) -> c_int;
     strlen: fn(*const c_void) -> usize;
+    // What GCC makes of `sin` and `cos` of one angle, and of functions with arrays where a distribution protects the stack.
+    #[cfg(target_os = "linux")]
+    sincosf: fn(f32, *mut f32, *mut f32) -> ();
+    #[cfg(target_os = "linux")]
+    sincos: fn(f64, *mut f64, *mut f64) -> ();
+    #[cfg(target_os = "linux")]
+    __stack_chk_fail: fn() -> ();
 }
 
 /// What the dynamic linker finds under a name, starting at the executable.

@@ -87,6 +87,19 @@ pub enum LowerError {
         /// The function.
         function: String,
     },
+    /// Code that a kernel comes with can't be put into an object, or into a module of the caller's.
+    #[error(
+        "the kernel of function `{function}` comes with its {code}, which only an engine links in; name the kernel by \
+         `Kernel::symbol({symbol:?})`, and give the {code} to the linker"
+    )]
+    CodeForTheLinker {
+        /// The function.
+        function: String,
+        /// The kind of code: an object, an archive, LLVM's IR or bitcode.
+        code: &'static str,
+        /// The kernel's symbol.
+        symbol: String,
+    },
     /// The prefix of a system library can't begin symbols.
     #[error("expected a prefix of letters, digits, `_`, `.` and `$` that doesn't begin with a digit, got {prefix:?}")]
     Prefix {

@@ -1,5 +1,6 @@
 //! The kernel behind a wrapper: its code, how control gets to it, its convention and its C result.
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use super::body::{Body, BodyFn};
 use super::convention::{Convention, KernelReturn, params, returns_value, writes_result};
 use super::error::LowerError;
+use super::native::NativeCode;
 use super::unit::{self, import_conflict};
 use crate::ir::{self, FuncSig};
 use crate::spec::{ParamType, Signature, TensorType};
@@ -23,6 +25,10 @@ use tvm_ffi_runtime::abi::symbol;
 #[derive(Clone)]
 pub struct Kernel {
     pub(super) code: KernelCode,
+    /// The compiled code that has the symbol of a native kernel, where the kernel comes with it.
+    native: Option<NativeCode>,
+    /// Values that live as long as code that calls the kernel.
+    owners: Vec<Arc<dyn Any + Send + Sync>>,
     /// A method that only native kernels have a use for, called on another kernel.
     misused: Option<&'static str>,
 }
@@ -53,7 +59,7 @@ pub(super) struct CallSpec {
 
 impl Kernel {
     const fn new(code: KernelCode) -> Self {
-        Kernel { code, misused: None }
+        Kernel { code, native: None, owners: Vec::new(), misused: None }
     }
 
     fn native(target: Target) -> Self {
@@ -83,9 +89,51 @@ impl Kernel {
         Self::native(Target::Symbol(name.into()))
     }
 
+    /// A C function of a relocatable object, or of an archive of such objects, by its symbol. The bytes are those of an ELF, Mach-O or COFF file for
+    /// this machine, as a compiler writes it; of an archive the members are taken that the symbol needs.
+    ///
+    /// An [`Engine`](crate::Engine) links the object into memory, beside the wrapper, and the two go together. Kernels of one compilation are linked
+    /// together too: equal bytes are linked once, and objects may refer to each other. Other symbols that an object refers to are those of the engine.
+    /// Objects of a library that is made [ahead of time](crate::artifact) are given to the linker, and the kernel is named by [`symbol`](Self::symbol).
+    ///
+    /// Nothing runs when the object is loaded: an object with constructors or destructors (`.init_array` and the like) is refused, as is one with
+    /// thread-local variables or indirect functions.
+    pub fn object(bytes: impl Into<Arc<[u8]>>, symbol: impl Into<String>) -> Self {
+        Self::symbol(symbol).with(NativeCode::Object(bytes.into()))
+    }
+
+    /// A C function of a module in LLVM's textual IR, by its symbol. An [`Engine`](crate::Engine) has LLVM compile the module for this machine at the
+    /// engine's level of optimisation, whatever the engine's backend is, and goes on as with an [object](Self::object).
+    ///
+    /// The module's target triple and data layout are this machine's, or not stated.
+    #[cfg(feature = "_llvm")]
+    pub fn llvm_ir(text: impl Into<Arc<str>>, symbol: impl Into<String>) -> Self {
+        Self::symbol(symbol).with(NativeCode::LlvmIr(text.into()))
+    }
+
+    /// A C function of a module in LLVM's bitcode, by its symbol; otherwise as [`llvm_ir`](Self::llvm_ir).
+    #[cfg(feature = "_llvm")]
+    pub fn bitcode(bytes: impl Into<Arc<[u8]>>, symbol: impl Into<String>) -> Self {
+        Self::symbol(symbol).with(NativeCode::Bitcode(bytes.into()))
+    }
+
+    fn with(mut self, native: NativeCode) -> Self {
+        self.native = Some(native);
+        self
+    }
+
     /// A C function at an address of this process. Such a wrapper runs only in this process.
+    /// [`keep_alive`](Self::keep_alive) takes the owner of the code at the address.
     pub fn address(address: *const c_void) -> Self {
         Self::native(Target::Address(address as u64))
+    }
+
+    /// Keeps a value alive for as long as code that an [`Engine`](crate::Engine) compiles of the kernel: the owner of the code at an
+    /// [address](Self::address), such as a JIT's module or a loaded library. The value is dropped with the last function of the compilation, after its
+    /// code, on whatever thread that happens. The kernel itself, and each clone of it, keeps the value too.
+    pub fn keep_alive(mut self, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        self.owners.push(owner);
+        self
     }
 
     /// States the C result of a native kernel. Unless stated, it is the signature's value; a status where the kernel writes its result, or
@@ -115,6 +163,28 @@ impl Kernel {
             KernelCode::CheckOnly | KernelCode::Body(_) => None,
             KernelCode::Native { target, .. } => Some(target),
         }
+    }
+
+    /// The code that the kernel comes with, and its symbol there.
+    pub(crate) fn native_code(&self) -> Option<(&NativeCode, &str)> {
+        match (&self.native, self.target()) {
+            (Some(code), Some(Target::Symbol(symbol))) => Some((code, symbol)),
+            _ => None,
+        }
+    }
+
+    /// The values that live as long as code that calls the kernel.
+    #[cfg(feature = "_engine")]
+    pub(crate) fn owners(&self) -> &[Arc<dyn Any + Send + Sync>] {
+        &self.owners
+    }
+
+    /// Refuses a kernel that comes with its code, where that has to be put beside the wrapper by a linker.
+    pub(crate) fn check_linked_elsewhere(&self, signature: &Signature) -> Result<(), LowerError> {
+        self.native_code().map_or(Ok(()), |(code, symbol)| {
+            let (function, symbol) = (signature.name().to_owned(), symbol.to_owned());
+            Err(LowerError::CodeForTheLinker { function, code: code.name(), symbol })
+        })
     }
 
     /// The convention that lays the parameters out; `flat` for a body.
@@ -273,9 +343,10 @@ impl fmt::Debug for Kernel {
         match &self.code {
             KernelCode::CheckOnly => f.write_str("Kernel::CheckOnly"),
             KernelCode::Body(_) => f.write_str("Kernel::Body"),
-            KernelCode::Native { target: Target::Symbol(name), call } => {
-                write!(f, "Kernel::Symbol({name:?}, {call:?})")
-            }
+            KernelCode::Native { target: Target::Symbol(name), call } => match &self.native {
+                Some(code) => write!(f, "Kernel::Symbol({name:?} of {}, {call:?})", code.name()),
+                None => write!(f, "Kernel::Symbol({name:?}, {call:?})"),
+            },
             KernelCode::Native { target: Target::Address(address), call } => {
                 write!(f, "Kernel::Address({address:#x}, {call:?})")
             }

@@ -128,6 +128,7 @@ impl LibraryLowering {
         if let Some(Target::Address(_)) = kernel.target() {
             return Err(LowerError::AddressInFile { function: name.to_owned() });
         }
+        kernel.check_linked_elsewhere(signature)?;
         let wrapper = self.lowering.add(signature, kernel)?;
         self.exported.push(wrapper);
         if self.metadata {

@@ -28,6 +28,7 @@ mod kernel;
 mod library;
 mod metadata;
 mod module;
+mod native;
 mod once;
 mod plan;
 mod protocol;
@@ -54,6 +55,8 @@ pub use kernel::Kernel;
 pub use library::LibraryLowering;
 pub use metadata::{metadata, type_schema};
 pub use module::{Lowering, RuntimeHelpers, lower};
+#[cfg(feature = "_engine")]
+pub(crate) use native::{NativeCode, is_archive};
 pub use protocol::Capabilities;
 pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype, flat_signature};

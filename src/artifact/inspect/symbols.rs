@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::SymbolIterator;
 use object::read::pe::{ImageNtHeaders, ImageThunkData, PeFile};
-use object::{BinaryFormat, File, LittleEndian as LE, Object, ObjectKind, ObjectSymbol, SectionIndex};
+use object::{File, LittleEndian as LE, Object, ObjectKind, ObjectSymbol, SectionIndex};
 
 use tvm_ffi_runtime::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, LIBRARY_CTX, METADATA};
 
 use super::BinaryFunction;
 use super::names::Names;
 use super::texts::Named;
+use crate::object_symbols::c_name;
 
 /// The place of a symbol in a file.
 #[derive(Clone, Copy)]
@@ -55,7 +56,8 @@ impl Symbols {
             if symbol.is_undefined() && symbol.is_weak() {
                 continue;
             }
-            let name = plain(file, &names.text(symbol.name_bytes().map_err(text)?)?);
+            let name = names.text(symbol.name_bytes().map_err(text)?)?;
+            let name = c_name(file.format(), &name).to_owned();
             if symbol.is_undefined() {
                 self.undefined.insert(name);
             } else if !linked {
@@ -135,13 +137,6 @@ impl Symbols {
         let split = self.defined.keys().filter_map(|symbol| symbol.split_once(infix));
         split.map(|(prefix, name)| (format!("{prefix}{name}"), name)).collect()
     }
-}
-
-/// A symbol's C name.
-fn plain(file: &File<'_>, name: &str) -> String {
-    // C names begin with `_` in Mach-O
-    let stripped = if file.format() == BinaryFormat::MachO { name.strip_prefix('_') } else { None };
-    stripped.unwrap_or(name).to_owned()
 }
 
 fn text(error: object::Error) -> String {

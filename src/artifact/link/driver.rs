@@ -1,6 +1,6 @@
 //! Linking by a C compiler's driver, which knows where its linker and libraries are.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,6 +91,17 @@ fn driver(linker: &Linker) -> Result<Command, LinkError> {
     build.target(&linker.target.to_string()).host(&HOST.to_string()).opt_level(0).debug(false);
     let tool = build.try_get_compiler().map_err(|error| no_driver(linker, error.to_string()))?;
     Ok(tool.to_command())
+}
+
+/// The path of a library where the driver looks for libraries. GNU's and LLVM's drivers tell it.
+pub(super) fn find_library(linker: &Linker, name: &OsStr) -> Option<PathBuf> {
+    let mut option = OsString::from("-print-file-name=");
+    option.push(name);
+    let mut command = driver(linker).ok()?;
+    let done = command.arg(option).output().ok().filter(|done| done.status.success())?;
+    let path = PathBuf::from(String::from_utf8(done.stdout).ok()?.trim_end());
+    // the name alone says that there is none
+    Some(path).filter(|path| path.components().count() > 1)
 }
 
 fn run(mut command: Command) -> Result<Run, LinkError> {

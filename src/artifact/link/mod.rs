@@ -9,12 +9,17 @@ use std::path::{Path, PathBuf};
 use target_lexicon::{BinaryFormat, Triple};
 
 use super::output::OutputFolder;
+use undefined::FindLibrary;
 
+mod c_library;
 mod driver;
 mod imports;
+mod undefined;
 #[cfg(feature = "libwild")]
 mod wild;
 mod windows;
+
+pub use undefined::UndefinedSymbol;
 
 /// The error of [`Linker::link`] and `Linker::link_in_process`. A file that was at the library's path before is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +67,18 @@ pub enum LinkError {
         /// The text that the linker printed.
         output: String,
     },
+    /// The linked library needs symbols that nobody would define when it is loaded: all of them.
+    #[error(
+        "undefined symbol{s}: {list}; link what defines {them}, or allow {them} (`Linker::allow_undefined`, `--allow-undefined`) where the program that \
+         loads the library does",
+        s = if symbols.len() == 1 { "" } else { "s" },
+        them = if symbols.len() == 1 { "it" } else { "them" },
+        list = symbols.iter().map(with_references).collect::<Vec<_>>().join(", ")
+    )]
+    Undefined {
+        /// The symbols, by name.
+        symbols: Vec<UndefinedSymbol>,
+    },
     /// The linker reported success, and there is no library.
     #[error("the linker succeeded without writing a library: {command}{}{output}", if output.is_empty() { "" } else { "\n" })]
     NothingWritten {
@@ -70,6 +87,13 @@ pub enum LinkError {
         /// The text that the linker printed.
         output: String,
     },
+}
+
+fn with_references(symbol: &UndefinedSymbol) -> String {
+    match symbol.references.is_empty() {
+        true => format!("`{}`", symbol.name),
+        false => format!("`{}` (referred to by {})", symbol.name, symbol.references.join(", ")),
+    }
 }
 
 /// A linker's run that has succeeded.
@@ -90,7 +114,9 @@ enum Input {
 
 /// A link of objects, archives and libraries into a shared library (`.so`, `.dylib`, `.dll`).
 ///
-/// The runtime's symbols (`TVMFFI...`) stay undefined: the host's runtime defines them when it loads the library. On Windows, where no symbol can stay
+/// The runtime's symbols (`TVMFFI...`) stay undefined: the host's runtime defines them when it loads the library. So may those of the C library. Any
+/// other symbol that neither an input nor a library which is loaded with the output defines is an error, unless it is
+/// [allowed](Self::allow_undefined). On Windows, where no symbol can stay
 /// undefined, they come from upstream's runtime `tvm_ffi.dll`, unless [`runtime`](Self::runtime) names another. The shared library has no
 /// soname.
 /// ```no_run
@@ -107,6 +133,8 @@ pub struct Linker {
     folders: Vec<PathBuf>,
     runtime: Option<PathBuf>,
     args: Vec<OsString>,
+    /// Symbols that may stay undefined.
+    allowed: Vec<String>,
 }
 
 impl fmt::Debug for Linker {
@@ -117,6 +145,7 @@ impl fmt::Debug for Linker {
             .field("folders", &self.folders)
             .field("runtime", &self.runtime)
             .field("args", &self.args)
+            .field("allowed", &self.allowed)
             .finish_non_exhaustive()
     }
 }
@@ -124,8 +153,8 @@ impl fmt::Debug for Linker {
 impl Linker {
     /// A link for `target`, without inputs yet.
     pub fn new(target: Triple) -> Self {
-        let (inputs, objects, folders, args) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { target, inputs, objects, folders, runtime: None, args }
+        let (inputs, objects, folders, args, allowed) = Default::default();
+        Self { target, inputs, objects, folders, runtime: None, args, allowed }
     }
 
     /// Adds an object, a shared library, or an archive, of which the linker takes the members that are needed.
@@ -173,15 +202,22 @@ impl Linker {
         self
     }
 
+    /// Lets a symbol stay undefined, which the program that loads the library has to define then: a name in C, or with `*` at its end all names that
+    /// begin so. `*` alone allows every symbol. On Windows no symbol can stay undefined, and this changes nothing.
+    pub fn allow_undefined(mut self, symbol: impl Into<String>) -> Self {
+        self.allowed.push(symbol.into());
+        self
+    }
+
     /// Links with the C compiler's driver for the target, and writes the library to `path`.
     ///
     /// The driver is named by the variables `CC_<target>`, `TARGET_CC` or `CC`. Without them it is `cc`; for another machine than this one, a driver
     /// with the target's name before it, such as `aarch64-linux-gnu-gcc`; for Windows' MSVC targets always Visual Studio's `link.exe`.
     ///
     /// # Errors
-    /// There is no driver, it fails or writes nothing, or a file can't be read or written.
+    /// There is no driver, it fails or writes nothing, symbols are undefined, or a file can't be read or written.
     pub fn link(&self, path: impl AsRef<Path>) -> Result<(), LinkError> {
-        self.link_by(path.as_ref(), driver::link)
+        self.link_by(path.as_ref(), driver::link, &|name| driver::find_library(self, name))
     }
 
     /// Links a library for Linux in this process, without a toolchain, and writes it to `path`.
@@ -189,16 +225,17 @@ impl Linker {
     /// Libraries ([`library`](Self::library)) are looked for in [`library_folder`](Self::library_folder)s alone.
     ///
     /// # Errors
-    /// The target isn't Linux on x86-64, aarch64 or riscv64; the linker fails or writes nothing; a file can't be read or written, or its name isn't UTF-8.
+    /// The target isn't Linux on x86-64, aarch64 or riscv64; the linker fails or writes nothing; symbols are undefined; a file can't be read or written, or its name isn't UTF-8.
     #[cfg(feature = "libwild")]
     pub fn link_in_process(&self, path: impl AsRef<Path>) -> Result<(), LinkError> {
-        self.link_by(path.as_ref(), wild::link)
+        self.link_by(path.as_ref(), wild::link, &|_| None)
     }
 
     fn link_by(
         &self,
         path: &Path,
         link: impl FnOnce(&Self, &[PathBuf], &Path) -> Result<Run, LinkError>,
+        find: FindLibrary<'_>,
     ) -> Result<(), LinkError> {
         let failed = |source| LinkError::Io { path: path.to_owned(), source };
         let output = OutputFolder::create(path).map_err(failed)?;
@@ -212,6 +249,7 @@ impl Linker {
         if !output.is_written() {
             return Err(LinkError::NothingWritten { command, output: said });
         }
+        undefined::check(self, &objects, &output.file(), find)?;
         output.commit().map_err(failed)
     }
 

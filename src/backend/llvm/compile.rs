@@ -91,6 +91,15 @@ impl Compiler {
         Compiler { target, machines: [None, None, None] }
     }
 
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The code generator of a level.
+    pub(super) fn machine(&mut self, level: OptLevel) -> Result<&TargetMachine, Error> {
+        machine(&self.target, &mut self.machines, level)
+    }
+
     /// Compiles a module. All that LLVM makes on the way is gone when this returns, the object apart.
     ///
     /// # Errors
@@ -125,10 +134,7 @@ impl Compiler {
         check_endianness(&ir)?;
         let level = self.target.opt_level().for_module(&ir);
         let triple = TargetTriple::create(self.target.triple());
-        let machine = match &mut self.machines[level as usize] {
-            Some(machine) => &*machine,
-            none => none.insert(self.target.machine(level)?),
-        };
+        let machine = machine(&self.target, &mut self.machines, level)?;
         // what goes to a file is compiled once
         target::select_fast(machine, level == OptLevel::Speed && !options.for_linker);
 
@@ -182,6 +188,18 @@ impl Compiler {
     }
 }
 
+/// The code generator of a level, made when it is first needed.
+fn machine<'m>(
+    target: &Target,
+    machines: &'m mut [Option<TargetMachine>; 3],
+    level: OptLevel,
+) -> Result<&'m TargetMachine, Error> {
+    match &mut machines[level as usize] {
+        Some(machine) => Ok(machine),
+        none => Ok(none.insert(target.machine(level)?)),
+    }
+}
+
 fn emit(machine: &TargetMachine, module: &LlvmModule<'_>, kind: FileType) -> Result<Vec<u8>, Error> {
     let buffer = machine.write_to_memory_buffer(module, kind).map_err(|e| refused(&e.to_string(), module))?;
     // inkwell counts a NUL behind the contents for text, and none for what was emitted.
@@ -193,13 +211,13 @@ pub(super) fn refused(message: &str, module: &LlvmModule<'_>) -> Error {
 }
 
 /// Errors that LLVM reports beside its return values. Without a handler it prints them and ends the process.
-struct Diagnostics {
+pub(super) struct Diagnostics {
     errors: Box<std::cell::RefCell<Vec<String>>>,
 }
 
 impl Diagnostics {
     /// Collects what is reported in `context`, for as long as that lives: declare it later, and it is dropped before.
-    fn of(context: &Context) -> Self {
+    pub(super) fn of(context: &Context) -> Self {
         let errors = Box::<std::cell::RefCell<Vec<String>>>::default();
         // SAFETY: the handler gets the address of the cell, which stays where it is, on the thread that compiles. Nothing
         // is compiled in the context after this is dropped: both are locals of one function.
@@ -213,7 +231,7 @@ impl Diagnostics {
         Diagnostics { errors }
     }
 
-    fn first_error(&self) -> Option<String> {
+    pub(super) fn first_error(&self) -> Option<String> {
         self.errors.borrow().first().cloned()
     }
 }

@@ -99,7 +99,13 @@ fn named<'ctx>(module: &LlvmModule<'ctx>, name: &str) -> Result<Option<FunctionV
     }
 }
 
-fn check_type<'ctx>(known: FunctionValue<'ctx>, types: &Types<'ctx>, name: &str, sig: &FuncSig) -> Result<(), Error> {
+/// Whether a function is of the type that its callers take it for.
+pub(super) fn check_type<'ctx>(
+    known: FunctionValue<'ctx>,
+    types: &Types<'ctx>,
+    name: &str,
+    sig: &FuncSig,
+) -> Result<(), Error> {
     let expected = types.function(sig);
     if known.get_type() == expected {
         return Ok(());

@@ -13,6 +13,7 @@ mod facts;
 mod function;
 mod ops;
 mod pipeline;
+mod source;
 mod target;
 mod translate;
 mod types;

@@ -48,6 +48,15 @@ pub(super) fn run<'ctx>(
     }
 }
 
+/// Optimises a module of somebody else's as clang does at `-O2`, or `-O3`.
+pub(super) fn run_full(module: &LlvmModule<'_>, machine: &TargetMachine, level: OptLevel) -> Result<(), String> {
+    match level {
+        OptLevel::None => Ok(()),
+        OptLevel::Speed => passes(module, machine, "default<O2>"),
+        OptLevel::Full => passes(module, machine, FULL),
+    }
+}
+
 /// Runs passes over all functions but these: the pass manager leaves out what isn't to be optimised, and the inliner changes nothing in
 /// it. (Passes for a single function are in LLVM's C interface only from version 20 on.)
 fn leaving_out<'ctx, T>(

@@ -3,9 +3,9 @@
 /// A table that is registered; dropping it takes it back.
 #[cfg(all(unix, feature = "cranelift"))]
 pub(in crate::engine) struct Frames {
-    /// Aligned, since an unwinder may read words. Never moved nor changed.
-    table: Box<[u64]>,
-    /// The places in it that were registered.
+    /// A table that this value owns. Aligned, since an unwinder may read words; never moved nor changed.
+    _table: Box<[u64]>,
+    /// The addresses that were registered.
     registered: Vec<usize>,
 }
 
@@ -28,8 +28,29 @@ impl Frames {
             u64::from_ne_bytes(word)
         });
         let table: Box<[u64]> = words.collect();
-        let registered = if takes_entries() { entries(eh_frame) } else { vec![0] };
-        let frames = Frames { table, registered };
+        let start = table.as_ptr().expose_provenance();
+        // SAFETY: as the caller promises; the table lives until `drop` has taken it back.
+        unsafe { Self::register_table(table, start, eh_frame) }
+    }
+
+    /// Registers the `.eh_frame` of so many bytes at an address, with four zeros behind it, which refers to its code by distances.
+    ///
+    /// # Safety
+    /// The table is well-formed, and it and the code that it describes stay where they are until the `Frames` is dropped.
+    pub(in crate::engine) unsafe fn register_in_place(address: usize, len: usize) -> Self {
+        let start: *const u8 = std::ptr::with_exposed_provenance(address);
+        // SAFETY: the table stays there, unchanged.
+        let eh_frame = unsafe { std::slice::from_raw_parts(start, len) };
+        // SAFETY: as the caller promises.
+        unsafe { Self::register_table(Box::default(), address, eh_frame) }
+    }
+
+    /// # Safety
+    /// As [`register_in_place`](Self::register_in_place), of a table at `start` that `table` may own.
+    unsafe fn register_table(table: Box<[u64]>, start: usize, eh_frame: &[u8]) -> Self {
+        let offsets = if takes_entries() { entries(eh_frame) } else { vec![0] };
+        let registered = offsets.into_iter().map(|offset| start + offset).collect();
+        let frames = Frames { _table: table, registered };
         for place in frames.places() {
             // SAFETY: the table is well-formed, which the caller promises, and lives until `drop` has taken it back.
             unsafe { __register_frame(place) };
@@ -38,8 +59,7 @@ impl Frames {
     }
 
     fn places(&self) -> impl Iterator<Item = *const u8> {
-        let start = self.table.as_ptr().cast::<u8>();
-        self.registered.iter().map(move |&offset| start.wrapping_add(offset))
+        self.registered.iter().map(|&address| std::ptr::with_exposed_provenance(address))
     }
 }
 

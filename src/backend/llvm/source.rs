@@ -1,0 +1,92 @@
+//! LLVM's IR of somebody else, text or bitcode, to an object file.
+
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module as LlvmModule;
+use inkwell::targets::{FileType, TargetMachine, TargetTriple};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::compile::{Compiler, Diagnostics};
+use super::define::check_type;
+use super::types::Types;
+use super::{Error, pipeline};
+use crate::ir::FuncDecl;
+
+/// The name of the module in LLVM's messages, before line and column.
+const NAME: &str = "IR";
+
+impl Compiler {
+    /// Compiles a module in LLVM's IR, as text or as bitcode, to an object. Of `kernels`, which others call, those that the module defines have to be of
+    /// the types that their callers take them for.
+    ///
+    /// # Errors
+    /// LLVM can't read the module (with line and column, in a text), finds it malformed, it is for another target, or a kernel is of another type.
+    pub(crate) fn compile_source(&mut self, source: &[u8], kernels: &[&FuncDecl]) -> Result<Vec<u8>, Error> {
+        // inkwell checks some things by panicking. None of that may leave this library.
+        catch_unwind(AssertUnwindSafe(|| self.run_source(source, kernels)))
+            .unwrap_or_else(|_| Err(Error::Source { message: "a panic while LLVM compiled it".to_owned() }))
+    }
+
+    fn run_source(&mut self, source: &[u8], kernels: &[&FuncDecl]) -> Result<Vec<u8>, Error> {
+        let refused = |message: &str| Error::Source { message: message.trim_end().to_owned() };
+        let level = self.target().opt_level();
+        let triple = self.target().triple().to_owned();
+        let machine = self.machine(level)?;
+
+        let context = Context::create();
+        let diagnostics = Diagnostics::of(&context);
+        let buffer = MemoryBuffer::create_from_memory_range_copy(source, NAME);
+        let module = context.create_module_from_ir(buffer).map_err(|message| {
+            // LLVM's reader of bitcode may report to the context, and return no more than that it did
+            let reported = diagnostics.first_error().unwrap_or_default();
+            let message = message.to_string_lossy();
+            refused(if message.is_empty() { &reported } else { &message })
+        })?;
+        if let Some(message) = diagnostics.first_error() {
+            return Err(refused(&message));
+        }
+        adopt(&module, machine, &triple).map_err(|problem| refused(&problem))?;
+        // The passes take a malformed module for granted and crash on it.
+        module.verify().map_err(|message| refused(&message.to_string_lossy()))?;
+        let types = Types::new(module.get_context());
+        for kernel in kernels {
+            let known = module.get_function(&kernel.name);
+            known.map_or(Ok(()), |known| check_type(known, &types, &kernel.name, &kernel.signature))?;
+        }
+        pipeline::run_full(&module, machine, level).map_err(|message| refused(&message))?;
+        let object = machine.write_to_memory_buffer(&module, FileType::Object);
+        let object = object.map_err(|message| refused(&message.to_string_lossy()))?;
+        match diagnostics.first_error() {
+            Some(message) => Err(refused(&message)),
+            None => Ok(object.as_slice().to_vec()),
+        }
+    }
+}
+
+/// Makes a module one of the machine's, unless it says that it is another's.
+fn adopt(module: &LlvmModule<'_>, machine: &TargetMachine, triple: &str) -> Result<(), String> {
+    let stated = module.get_triple();
+    let stated = stated.as_str().to_string_lossy();
+    let system = |triple: &str| {
+        let normal = TargetMachine::normalize_triple(&TargetTriple::create(triple));
+        let normal = normal.as_str().to_string_lossy().into_owned();
+        let parts: Vec<String> = normal.split('-').map(str::to_owned).collect();
+        // the vendor says nothing of the code, and the environment little
+        (
+            parts.first().cloned(),
+            parts.get(2).map(|system| system.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned()),
+        )
+    };
+    if !stated.is_empty() && system(&stated) != system(triple) {
+        return Err(format!("expected a module for this machine, `{triple}`, got one for `{stated}`"));
+    }
+    let layout = machine.get_target_data().get_data_layout();
+    let (stated, own) = (module.get_data_layout().as_str().to_owned(), layout.as_str().to_owned());
+    if !stated.is_empty() && stated != own {
+        let (stated, own) = (stated.to_string_lossy(), own.to_string_lossy());
+        return Err(format!("expected this machine's data layout, `{own}`, got `{stated}`"));
+    }
+    module.set_triple(&TargetTriple::create(triple));
+    module.set_data_layout(&layout);
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Memory for objects: one region, in which everything is in reach of everything.
+//!
+//! It is writable while objects are put there. Then its first part, of code and constants, becomes executable and is never written again; the rest
+//! stays writable and is never executable.
+
+use std::ffi::c_int;
+use std::io;
+use std::ptr;
+
+use region::{Protection, page, protect};
+
+/// A mapping, which goes with this value.
+pub(super) struct Region {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the region belongs to its owner, as a `Box` of bytes would.
+unsafe impl Send for Region {}
+// SAFETY: as above; `&Region` gives no more than the address.
+unsafe impl Sync for Region {}
+
+/// Where code and data that are addressed by 32 bits have to be. Only Linux on x86-64 has a flag for it.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+const LOW: Option<c_int> = Some(libc::MAP_32BIT);
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+const LOW: Option<c_int> = None;
+
+impl Region {
+    /// Maps at least so many bytes, all 0. `low`: below 2 GiB.
+    pub(super) fn map(len: usize, low: bool) -> io::Result<Self> {
+        let len = len.max(1).checked_next_multiple_of(page::size());
+        let len = len.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let place = match (low, LOW) {
+            (false, _) => 0,
+            (true, Some(flag)) => flag,
+            (true, None) => {
+                return Err(io::Error::new(io::ErrorKind::Unsupported, "this system maps no memory below 2 GiB"));
+            }
+        };
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | place;
+        // SAFETY: a new mapping at an address of the system's choice takes nothing from anybody.
+        let start = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(Region { start: start.cast(), len })
+        }
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.start.expose_provenance()
+    }
+
+    /// The bytes, before any of them is protected.
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping has so many bytes, is writable until `protect_code`, which consumes the region's writer, and is borrowed by `&mut`.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+
+    /// Makes the first bytes, rounded up to pages, executable and read-only.
+    pub(super) fn protect_code(self, code: usize) -> io::Result<Executable> {
+        let other = |error: String| io::Error::other(error);
+        // The CPU may have old content of these addresses in its instruction cache (x86 takes care of that itself).
+        // SAFETY: the range is in the mapping, which is alive.
+        unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(self.start.cast(), code) }
+            .map_err(|error| other(error.to_string()))?;
+        // SAFETY: the range is of whole pages of the mapping, to which no Rust reference leads: `bytes` borrows the region.
+        unsafe { protect(self.start, code, Protection::READ_EXECUTE) }.map_err(|error| other(error.to_string()))?;
+        wasmtime_internal_jit_icache_coherence::pipeline_flush_mt().map_err(|error| other(error.to_string()))?;
+        Ok(Executable(self))
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's, and nobody uses it any more. That it can't be unmapped doesn't happen to whole mappings.
+        unsafe { libc::munmap(self.start.cast(), self.len) };
+    }
+}
+
+/// A region whose first part is executable.
+pub(super) struct Executable(Region);
+
+impl Executable {
+    pub(super) fn address(&self) -> usize {
+        self.0.address()
+    }
+}

@@ -1,0 +1,185 @@
+//! One relocatable object: whether it can be loaded here, and its symbols.
+
+use object::elf::{self, STT_GNU_IFUNC};
+use object::{
+    Architecture, BinaryFormat, File, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SectionKind,
+    SymbolFlags, SymbolIndex, SymbolKind,
+};
+
+use crate::engine::EngineError;
+use crate::object_symbols::c_name;
+
+/// A relocatable object for this machine, which runs nothing by itself.
+pub(in crate::engine) struct ObjectFile<'a> {
+    /// The object in words, for messages.
+    pub(in crate::engine) label: String,
+    #[cfg_attr(not(feature = "_llvm"), allow(dead_code))] // LLJIT takes them
+    pub(in crate::engine) bytes: &'a [u8],
+    pub(super) file: File<'a>,
+    pub(super) defined: Vec<Definition<'a>>,
+    pub(super) undefined: Vec<Undefined<'a>>,
+}
+
+/// A symbol that an object defines and others see.
+pub(super) struct Definition<'a> {
+    pub(super) name: &'a str,
+    pub(super) symbol: SymbolIndex,
+    pub(super) strength: Strength,
+    pub(super) is_function: bool,
+}
+
+/// Which of several definitions of one name counts: the greatest. Two that are strong are a mistake.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Strength {
+    Common,
+    Weak,
+    Strong,
+}
+
+/// A symbol that an object needs.
+pub(super) struct Undefined<'a> {
+    pub(super) name: &'a str,
+    /// Its address may be 0.
+    pub(super) weak: bool,
+}
+
+/// An error of an object.
+pub(super) fn refused(label: &str, problem: impl Into<String>) -> EngineError {
+    EngineError::Object { object: label.to_owned(), problem: problem.into() }
+}
+
+/// What this machine's objects are, and how this is said.
+pub(super) const FORMAT: BinaryFormat = if cfg!(windows) {
+    BinaryFormat::Coff
+} else if cfg!(target_vendor = "apple") {
+    BinaryFormat::MachO
+} else {
+    BinaryFormat::Elf
+};
+
+fn of_this_machine(file: &File<'_>) -> bool {
+    let architecture = match file.architecture() {
+        Architecture::X86_64 => cfg!(target_arch = "x86_64"),
+        Architecture::Aarch64 => cfg!(target_arch = "aarch64"),
+        Architecture::Riscv64 => cfg!(target_arch = "riscv64"),
+        Architecture::S390x => cfg!(target_arch = "s390x"),
+        _ => false,
+    };
+    architecture && file.format() == FORMAT && file.is_64() && file.is_little_endian() == cfg!(target_endian = "little")
+}
+
+/// The kind of a file that isn't a relocatable object.
+fn kind(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Dynamic => "a shared library or a program",
+        ObjectKind::Executable => "a program",
+        ObjectKind::Core => "a dump of memory",
+        _ => "a file of another kind",
+    }
+}
+
+impl<'a> ObjectFile<'a> {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// The bytes are no relocatable object of this machine, or the object has what can't be loaded.
+    pub(super) fn read(label: String, bytes: &'a [u8]) -> Result<Self, EngineError> {
+        if bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b") {
+            return Err(refused(&label, "expected a relocatable object, got LLVM's bitcode (see `Kernel::bitcode`)"));
+        }
+        let file = File::parse(bytes)
+            .map_err(|error| refused(&label, format!("expected a relocatable object or an archive: {error}")))?;
+        if !of_this_machine(&file) {
+            let shown = |format, architecture: &str, bits, little| {
+                format!(
+                    "{format:?} for {architecture} ({bits} bits, {} byte first)",
+                    if little { "low" } else { "high" }
+                )
+            };
+            let bits = if file.is_64() { 64 } else { 32 };
+            let architecture = format!("{:?}", file.architecture()).to_lowercase();
+            let got = shown(file.format(), &architecture, bits, file.is_little_endian());
+            let expected = shown(FORMAT, std::env::consts::ARCH, usize::BITS, cfg!(target_endian = "little"));
+            return Err(refused(
+                &label,
+                format!("expected a relocatable object of this machine, {expected}, got {got}"),
+            ));
+        }
+        if file.kind() != ObjectKind::Relocatable {
+            return Err(refused(&label, format!("expected a relocatable object, got {}", kind(file.kind()))));
+        }
+        check_sections(&label, &file)?;
+        let mut object = ObjectFile { label, bytes, file, defined: Vec::new(), undefined: Vec::new() };
+        object.read_symbols()?;
+        Ok(object)
+    }
+
+    fn read_symbols(&mut self) -> Result<(), EngineError> {
+        let malformed = |error: object::Error| refused(&self.label, error.to_string());
+        let format = self.file.format();
+        for symbol in self.file.symbols() {
+            let indirect = matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info & 0xf == STT_GNU_IFUNC);
+            if !symbol.is_global() && !indirect {
+                continue;
+            }
+            let name = c_name(format, symbol.name().map_err(malformed)?);
+            if indirect {
+                let problem =
+                    format!("`{name}` is an indirect function (IFUNC), whose code is chosen when it is loaded");
+                return Err(refused(&self.label, problem));
+            }
+            if symbol.kind() == SymbolKind::Tls {
+                return Err(refused(
+                    &self.label,
+                    format!("`{name}` is a thread-local variable, and kernels can't have any"),
+                ));
+            }
+            // an object with GCC's intermediate code and nothing else
+            if name == "__gnu_lto_slim" {
+                let problem = "it has no machine code, only GCC's intermediate code; compile it without `-flto`";
+                return Err(refused(&self.label, problem));
+            }
+            if name.is_empty() || symbol.is_undefined() && name == GOT {
+                continue;
+            }
+            if symbol.is_undefined() {
+                self.undefined.push(Undefined { name, weak: symbol.is_weak() });
+                continue;
+            }
+            let strength = match () {
+                () if symbol.is_common() => Strength::Common,
+                () if symbol.is_weak() => Strength::Weak,
+                () => Strength::Strong,
+            };
+            // an assembler's symbol may be of no kind
+            let is_function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown) && !symbol.is_common();
+            self.defined.push(Definition { name, symbol: symbol.index(), strength, is_function });
+        }
+        Ok(())
+    }
+}
+
+/// The table of addresses that linkers make. Assemblers note the symbol wherever code goes through the table, whether or not it is referred to.
+const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
+
+/// Whether an ELF section is loaded.
+pub(super) fn is_loaded(flags: SectionFlags) -> bool {
+    matches!(flags, SectionFlags::Elf { sh_flags } if sh_flags & u64::from(elf::SHF_ALLOC) != 0)
+}
+
+fn check_sections(label: &str, file: &File<'_>) -> Result<(), EngineError> {
+    const RUN_BY_LOADERS: [&str; 7] =
+        [".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors", "__mod_init_func", ".CRT$XC"];
+    for section in file.sections().filter(|section| section.size() > 0) {
+        let name = section.name().map_err(|error| refused(label, error.to_string()))?;
+        if RUN_BY_LOADERS.iter().any(|prefix| name.starts_with(prefix)) {
+            let problem = format!("section `{name}` has constructors or destructors, which nobody would run");
+            return Err(refused(label, problem));
+        }
+        if matches!(section.kind(), SectionKind::Tls | SectionKind::UninitializedTls | SectionKind::TlsVariables) {
+            let problem = format!("section `{name}` is of thread-local variables, and kernels can't have any");
+            return Err(refused(label, problem));
+        }
+    }
+    Ok(())
+}

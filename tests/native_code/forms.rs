@@ -1,0 +1,293 @@
+//! One kernel in every form that a compiler may have it in, on every backend.
+
+use std::backtrace::Backtrace;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Triple, write_archive};
+use tvm_ffi_codegen::runtime::{Function, Tensor};
+use tvm_ffi_codegen::{Backend, Convention, Engine, Kernel};
+
+use super::{compile, engines, floats, int, object, object_by};
+use crate::support::sig;
+
+/// A kernel with what real ones refer to: constants, memory that is 0 at first, a table of functions of its own and of others, texts, a jump table,
+/// a common symbol, a weak function, and one that nobody defines.
+const SOURCE: &str = r#"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static const float table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+static float scratch[64];
+static int64_t offset = 3;
+int calls;
+
+__attribute__((noinline)) static float twice(float x) { return 2 * x; }
+__attribute__((noinline)) static float half(float x) { return x / 2; }
+static float (*const operations[])(float) = {twice, half, expf};
+
+__attribute__((weak, noinline)) float bias(void) { return 0.5f; }
+extern int nobody(void) __attribute__((weak));
+
+__attribute__((noinline)) static const char* name(int64_t which) {
+    switch (which) {
+        case 0: return "twice";
+        case 1: return "half, which is shorter";
+        case 2: return "exponential";
+        case 3: return "?";
+        case 4: return "and so on, and so forth";
+        case 5: return "";
+        default: return "none of them";
+    }
+}
+
+void kernel(const float* x, float* y, int64_t which, int64_t n) {
+    float copy[64];
+    calls++;
+    for (int64_t i = 0; i < n; i++) scratch[i % 64] = x[i] + table[(i + which) & 7];
+    memcpy(copy, scratch, sizeof copy);
+    for (int64_t i = 0; i < n; i++) y[i] = operations[which % 3](copy[i % 64]) + bias() + (nobody ? 1000 : 0);
+    y[0] += strlen(name(which)) + offset + calls;
+}
+"#;
+
+const SIGNATURE: &str = "kernel(x: Tensor([n], float32), y: Tensor([n], float32), which: int64)";
+const CONSTANTS: [f32; 8] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+const LENGTHS: [usize; 7] = [5, 22, 11, 1, 23, 0, 12];
+
+fn check_kernel(engine: &Engine, kernel: &Kernel, what: &str) {
+    let function = compile(engine, SIGNATURE, kernel).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let x: Vec<f32> = (0..20).map(|i| i as f32 / 8.0).collect();
+    for which in 0..7usize {
+        let y = Tensor::from_slice(&[0f32; 20], &[20]).unwrap();
+        function.call((&Tensor::from_slice(&x, &[20]).unwrap(), &y, which as i64)).unwrap();
+        let operation = [|x: f32| 2.0 * x, |x| x / 2.0, f32::exp][which % 3];
+        let mut expected: Vec<f32> =
+            x.iter().enumerate().map(|(i, x)| operation(x + CONSTANTS[(i + which) % 8]) + 0.5).collect();
+        // the calls are counted
+        expected[0] += (LENGTHS[which] + 3 + which + 1) as f32;
+        for (got, expected) in floats(&y).iter().zip(&expected) {
+            assert!((got - expected).abs() <= expected.abs() * 1e-5, "{what}, {which}: got {got}, expected {expected}");
+        }
+    }
+    let error = function.call((1, 2, 3)).unwrap_err();
+    assert!(error.message().contains("expected Tensor, got int"), "{error}");
+}
+
+#[test]
+fn objects_of_a_c_compiler_by_any_model_of_code() {
+    let models: [&[&str]; 8] = [
+        &["-O2", "-fPIC"],
+        &["-O0", "-fPIC"],
+        &["-O3", "-fPIC", "-fcommon"],
+        &["-O2", "-fPIC", "-fno-plt"],
+        &["-O2", "-fPIC", "-ffunction-sections", "-fdata-sections", "-g"],
+        &["-O2", "-fPIE"],
+        &["-Os", "-fpic", "-fno-asynchronous-unwind-tables"],
+        // what a distribution adds
+        &["-O2", "-fPIC", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=0", "-fvisibility=hidden"],
+    ];
+    for flags in models {
+        let kernel = Kernel::object(object_by(SOURCE, flags), "kernel");
+        for engine in engines() {
+            check_kernel(&engine, &kernel, &format!("{flags:?}, {}", engine.jit().backend()));
+        }
+    }
+}
+
+/// Code that has its data below 2 GiB: memory there is for it, or the error says how to do without.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn code_for_low_memory_is_loaded_there_or_refused() {
+    let source = SOURCE.replace("twice, half, expf}", "twice, half, exponential}").replace(
+        "static float (*const",
+        "__attribute__((noinline)) static float exponential(float x) { return expf(x); }\nstatic float (*const",
+    );
+    for flags in [["-O2", "-fno-pic", "-fno-pie"], ["-O0", "-fno-pic", "-fno-pie"]] {
+        let kernel = Kernel::object(object_by(&source.replace("(nobody ? 1000 : 0)", "0"), &flags), "kernel");
+        for engine in engines() {
+            match engine.jit().backend() {
+                Backend::Cranelift => check_kernel(&engine, &kernel, &format!("{flags:?}")),
+                backend => {
+                    let error = compile(&engine, SIGNATURE, &kernel).unwrap_err().to_string();
+                    assert!(error.contains("the object of kernel `kernel`: section `.text`"), "{backend}: {error}");
+                    assert!(
+                        error.contains("R_X86_64_32") && error.ends_with("compile the kernel with `-fPIC`"),
+                        "{error}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Of an archive the members come that are needed: a strong definition in a member doesn't take the place of a weak one that nobody misses.
+#[test]
+fn members_of_archives_come_as_they_are_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let member = |name: &str, source: &str| ArchiveInput::Object { name: name.to_owned(), bytes: object(source) };
+    let members = [
+        member("unused.o", "int missing(void); int unused(void) { return missing(); }"),
+        member("deep.o", "long deeper(long); long deep(long n) { return deeper(n) + 1; }"),
+        member("kernel.o", &format!("{SOURCE}\nlong deep(long); long entry(long n) {{ return deep(n) * 2; }}")),
+        member("deeper.o", "long deeper(long n) { return n + 10; }"),
+    ];
+    let path = folder.path().join("kernels.a");
+    write_archive(&Triple::host(), &members, &path).unwrap();
+    let archive: Arc<[u8]> = std::fs::read(&path).unwrap().into();
+    for engine in engines() {
+        check_kernel(&engine, &Kernel::object(Arc::clone(&archive), "kernel"), "archive");
+        let entry =
+            compile(&engine, "entry(n: int64) -> int64", &Kernel::object(Arc::clone(&archive), "entry")).unwrap();
+        assert_eq!(int(&entry, &[5]), 32);
+        let unused =
+            compile(&engine, "unused() -> int32", &Kernel::object(Arc::clone(&archive), "unused")).unwrap_err();
+        let expected = "`missing` (referred to by `unused` of member `unused.o` of the archive of kernel `unused`)";
+        assert!(unused.to_string().contains(expected), "{unused}");
+    }
+}
+
+/// The objects of this library are objects like any other: a packed function of one is a kernel of another wrapper.
+#[test]
+fn objects_of_this_library_are_linked_too() {
+    let inner = sig("inner(n: int64) -> int64");
+    let body = Kernel::body(|b| b.ret(b.arg("n") * 3));
+    for &backend in Backend::ALL {
+        let object = LibraryBuilder::new().backend(backend).function(&inner, &body).emit().unwrap().into_bytes();
+        let kernel = Kernel::object(object, "__tvm_ffi_inner").convention(Convention::Packed);
+        for engine in engines() {
+            let outer = compile(&engine, "outer(n: int64) -> int64", &kernel).unwrap();
+            assert_eq!(int(&outer, &[14]), 42);
+        }
+    }
+}
+
+/// The stack as the kernel has seen it.
+static SEEN: Mutex<String> = Mutex::new(String::new());
+
+extern "C" fn looks_around(n: i64) -> i64 {
+    *SEEN.lock().unwrap() = format!("{:#}", Backtrace::force_capture());
+    n
+}
+
+#[inline(never)]
+fn calls_the_kernel(function: &Function) -> i64 {
+    // not a tail call
+    std::hint::black_box(int(function, &[20]))
+}
+
+/// Through functions with frames of every kind, too.
+#[test]
+fn an_unwinder_walks_through_kernels() {
+    let source = "long looks_around(long);\n\
+        __attribute__((noinline)) static long deep(long n) { volatile char room[300]; room[n] = 1; return looks_around(n) + room[n]; }\n\
+        long kernel(long n) { return deep(n) * 2; }";
+    for &backend in Backend::ALL {
+        for flags in [["-O2", "-fPIC"], ["-O0", "-fPIC"], ["-O2", "-fno-omit-frame-pointer"]] {
+            // SAFETY: the kernel calls it by its prototype.
+            let builder =
+                unsafe { Engine::builder().backend(backend).symbol("looks_around", looks_around as *const u8) };
+            let engine = builder.debug_info(true).build().unwrap();
+            let kernel = Kernel::object(object_by(source, &[flags[0], flags[1], "-fPIC"]), "kernel");
+            let function = compile(&engine, "kernel(n: int64) -> int64", &kernel).unwrap();
+            assert_eq!(calls_the_kernel(&function), 42);
+            let stack = SEEN.lock().unwrap().clone();
+            assert!(stack.contains("looks_around"), "{backend}, {flags:?}: {stack}");
+            assert!(stack.contains("calls_the_kernel"), "{backend}, {flags:?}: {stack}");
+        }
+    }
+}
+
+extern "C" fn seven_times(n: i64) -> i64 {
+    7 * n
+}
+
+#[test]
+fn an_address_needs_no_code() {
+    for engine in engines() {
+        let kernel = Kernel::address(seven_times as *const c_void).keep_alive(Arc::new("an owner"));
+        assert_eq!(int(&compile(&engine, "f(n: int64) -> int64", &kernel).unwrap(), &[6]), 42);
+    }
+}
+
+#[cfg(feature = "_llvm")]
+mod llvm {
+    use std::path::Path;
+
+    use tvm_ffi_codegen::runtime::Tensor;
+    use tvm_ffi_codegen::{Backend, Engine, Kernel, OptLevel};
+
+    use super::super::{compile, engines, floats};
+
+    /// `y[i] = exp(x[i]) * table[i % 4]`
+    pub const SOURCE: &str = r#"
+@table = private constant [4 x float] [float 1.0, float 2.0, float 4.0, float 8.0]
+declare float @llvm.exp.f32(float)
+
+define void @scale(ptr %x, ptr %y, i64 %n) {
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %from = getelementptr float, ptr %x, i64 %i
+  %value = load float, ptr %from
+  %exp = call float @llvm.exp.f32(float %value)
+  %column = and i64 %i, 3
+  %factor.at = getelementptr float, ptr @table, i64 %column
+  %factor = load float, ptr %factor.at
+  %product = fmul float %exp, %factor
+  %to = getelementptr float, ptr %y, i64 %i
+  store float %product, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"#;
+
+    const SIGNATURE: &str = "scale(x: Tensor([n], float32), y: Tensor([n], float32))";
+
+    fn check(engine: &Engine, kernel: &Kernel) {
+        let function = compile(engine, SIGNATURE, kernel).unwrap();
+        let x = [0.0f32, 1.0, 2.0, 3.0, -1.0];
+        let y = Tensor::from_slice(&[0f32; 5], &[5]).unwrap();
+        function.call((&Tensor::from_slice(&x, &[5]).unwrap(), &y)).unwrap();
+        let expected = x.iter().zip([1.0, 2.0, 4.0, 8.0, 1.0]).map(|(x, factor)| x.exp() * factor);
+        for (got, expected) in floats(&y).iter().zip(expected) {
+            assert!((got - expected).abs() <= expected * 1e-5, "got {got}, expected {expected}");
+        }
+    }
+
+    /// The same module as bitcode, by the library that LLVM users in Rust have.
+    fn bitcode() -> Vec<u8> {
+        let context = inkwell::context::Context::create();
+        let text = inkwell::memory_buffer::MemoryBuffer::create_from_memory_range_copy(SOURCE.as_bytes(), "scale");
+        let module = context.create_module_from_ir(text).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scale.bc");
+        assert!(module.write_bitcode_to_path(Path::new(&path)));
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn llvm_ir_and_bitcode_are_compiled_whatever_the_backend() {
+        let bitcode = bitcode();
+        for &backend in Backend::ALL {
+            for &level in OptLevel::ALL {
+                let engine = Engine::builder().backend(backend).opt_level(level).build().unwrap();
+                check(&engine, &Kernel::llvm_ir(SOURCE, "scale"));
+                check(&engine, &Kernel::bitcode(bitcode.clone(), "scale"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_module_for_this_machine_may_say_so() {
+        let triple = inkwell::targets::TargetMachine::get_default_triple();
+        let source = format!("target triple = \"{}\"\n{SOURCE}", triple.as_str().to_str().unwrap());
+        engines().for_each(|engine| check(&engine, &Kernel::llvm_ir(source.as_str(), "scale")));
+    }
+}
