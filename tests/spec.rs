@@ -3,7 +3,8 @@
 use tvm_ffi_codegen::explain::Stage;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{
-    CompareOp, DType, DTypePolicy, DefaultValue, DimOp, MAX_CONTAINER_DEPTH, MAX_TYPE_DEPTH, TensorShape,
+    CompareOp, DType, DTypePolicy, DefaultValue, DimOp, MAX_CONTAINER_DEPTH, MAX_TYPE_DEPTH, Part, Place, Step,
+    TensorShape,
 };
 use tvm_ffi_codegen::{
     Backend, Constraint, Convention, DLDataType, DLDeviceType, Device, Dim, OptLevel, ParamType, ParseError,
@@ -46,6 +47,90 @@ fn all_mistakes_come_at_once_with_their_paths() {
     ];
     let got = mistakes(error);
     assert_eq!(got, want);
+}
+
+/// Each mistake of a text tells its part by numbers, and the bytes of the text that it is in.
+#[test]
+fn mistakes_of_a_text_tell_their_part_and_its_bytes() {
+    use Part::{Constraint, Param, Result, Signature as Whole};
+    let text = "bad$name.é(x: int8)";
+    let ParseError::Syntax(error) = text.parse::<Signature>().unwrap_err() else { panic!("{text}") };
+    assert_eq!(&text[error.span], "é");
+    let ParseError::Syntax(error) = "f(x: Tensr([n], int8))".parse::<Signature>().unwrap_err() else { panic!() };
+    assert_eq!(error.span, 5..10);
+    let ParseError::Syntax(error) = "f(x: int8".parse::<Signature>().unwrap_err() else { panic!() };
+    assert_eq!(error.span, 9..9);
+
+    let text = "f(dtype_policy=\"sign\", x: Tensor([n, -1, 2 * q * q], int8, strides=[1, 2], align=3),\n  x: int8 = 300, \
+                t: Tuple[int8, Map[Shape([4, -2]), Optional[Any]]] = 1, o: Optional[Tensor([4], any, device=\"cuda:-4\")] = None, \
+                u: int8) -> Tuple[int8] where 1 < 2, zz % 2 == 0";
+    let ParseError::Mistakes(error) = text.parse::<Signature>().unwrap_err() else { panic!("{text}") };
+    let got: Vec<_> =
+        error.mistakes.iter().map(|m| (m.path().part(), m.path().steps(), &text[m.span().unwrap()])).collect();
+    let want: Vec<(Part, &[Step], &str)> = vec![
+        (Param(1), &[Step::Name], "x"),
+        (Param(0), &[Step::Size(1)], "-1"),
+        (Param(0), &[Step::Strides], "[1, 2]"),
+        (Param(0), &[Step::Align], "3"),
+        (Param(1), &[Step::Default], "300"),
+        (Param(2), &[Step::Item(1), Step::Keys, Step::Item(1)], "-2"),
+        (Param(2), &[Step::Item(1), Step::Values], "Optional[Any]"),
+        (Param(2), &[Step::Default], "1"),
+        (Param(3), &[Step::Device], "\"cuda:-4\""),
+        // there is no default to point at
+        (Param(4), &[Step::Default], "u: int8"),
+        (Result, &[], "Tuple[int8]"),
+        (Constraint(0), &[], "1 < 2"),
+        (Param(0), &[Step::Size(2)], "2 * q * q"),
+        (Constraint(1), &[], "zz % 2 == 0"),
+    ];
+    assert_eq!(got, want);
+    let names: Vec<_> = error.mistakes.iter().take(3).map(|m| m.path().param_name()).collect();
+    assert_eq!(names, [None, Some("x"), Some("x")]);
+
+    // the same signature without a text has the same paths, and no bytes
+    let built = Signature::builder("f").param("x", ScalarType::Int8).param_or("y", ScalarType::Int8, 300).build();
+    let mistakes = built.unwrap_err().mistakes;
+    assert_eq!((mistakes[0].path().part(), mistakes[0].path().steps()), (Param(1), &[Step::Default][..]));
+    assert_eq!((mistakes[0].path().to_string(), mistakes[0].span()), ("y.default".to_owned(), None));
+    let error = Signature::builder("1").build().unwrap_err();
+    assert_eq!((error.mistakes[0].path().part(), error.mistakes[0].path().steps()), (Whole, &[Step::Name][..]));
+}
+
+/// Places are beside a signature: they change neither its text nor what it is equal to.
+#[test]
+fn places_are_beside_a_signature() {
+    let built = Signature::builder("f")
+        .at("model.py", 3, "forward")
+        .param("x", TensorType::new(["n"], F32))
+        .at("model.py", 4, "forward")
+        .param("y", ScalarType::Int8)
+        .returns(TensorType::new(["n"], F32))
+        .at("other.py", 6, "<lambda>")
+        .constraint(dim("n"), CompareOp::Lt, 9)
+        .at("model.py", 5, "forward")
+        .build()
+        .unwrap();
+    let line = |part| built.place(part).map(|place| (place.file.as_str(), place.line));
+    assert_eq!(line(Part::Signature), Some(("model.py", 3)));
+    assert_eq!(line(Part::Param(0)), Some(("model.py", 4)));
+    assert_eq!(line(Part::Param(1)), Some(("model.py", 3)));
+    assert_eq!(line(Part::Result), Some(("other.py", 6)));
+    assert_eq!(line(Part::Constraint(0)), Some(("model.py", 5)));
+    assert_eq!(line(Part::Constraint(1)), Some(("model.py", 3)));
+    let text = "f(x: Tensor([n], float32), y: int8) -> Tensor([n], float32) where n < 9";
+    let plain: Signature = text.parse().unwrap();
+    assert_eq!((built.to_string().as_str(), &built), (text, &plain));
+    assert_eq!(plain.place(Part::Signature), None);
+
+    let placed = plain.clone().with_place(Part::Constraint(0), Place::new("a.py", 1, "f")).unwrap();
+    assert_eq!(placed.place(Part::Constraint(0)).unwrap().to_string(), "File \"a.py\", line 1, in f");
+    assert_eq!(placed.place(Part::Param(0)), None);
+    let problem = "the file or function is empty, or has a quote, a line's end or a NUL in it";
+    let refused = plain.with_place(Part::Param(1), Place::new("a\n.py", 1, "f")).unwrap_err();
+    assert_eq!(mistakes(refused), [format!("y.place: {problem}")]);
+    let refused = Signature::builder("f").at("a.py", 1, "").build().unwrap_err();
+    assert_eq!(mistakes(refused), [format!("place: {problem}")]);
 }
 
 #[test]
@@ -110,28 +195,31 @@ fn check_each(cases: &[(&str, &[&str])]) {
 #[test]
 fn defaults_fit_their_types_and_come_last() {
     check_each(&[
-        ("f(x: int8 = 128)", &["x: 128 is no default for int8"]),
-        ("f(x: uint8 = -1)", &["x: -1 is no default for uint8"]),
-        ("f(x: int64 = 1.0)", &["x: 1.0 is no default for int64"]),
-        ("f(x: int64 = True)", &["x: True is no default for int64"]),
-        ("f(x: bool = 1)", &["x: 1 is no default for bool"]),
-        ("f(x: float32 = None)", &["x: None is no default for float32"]),
-        ("f(x: handle = 0)", &["x: 0 is no default for handle"]),
-        ("f(x: str = None)", &["x: None is no default for str"]),
-        ("f(x: dtype = \"f33x0\")", &["x: \"f33x0\" is no default for dtype"]),
-        ("f(x: device = \"cuda:-1\")", &["x: \"cuda:-1\" is no default for device"]),
-        ("f(x: Int(3) = 4)", &["x: 4 is no default for Int(3)"]),
-        ("f(x: Bool(True) = False)", &["x: False is no default for Bool(True)"]),
-        ("f(x: Tensor([n], int8) = None)", &["x: None is no default for Tensor([n], int8)"]),
-        ("f(x: Optional[int8] = 300)", &["x: 300 is no default for int8"]),
-        ("f(x: Array[Any] = 1)", &["x: 1 is no default for Array[Any]"]),
+        ("f(x: int8 = 128)", &["x.default: 128 is no default for int8"]),
+        ("f(x: uint8 = -1)", &["x.default: -1 is no default for uint8"]),
+        ("f(x: int64 = 1.0)", &["x.default: 1.0 is no default for int64"]),
+        ("f(x: int64 = True)", &["x.default: True is no default for int64"]),
+        ("f(x: bool = 1)", &["x.default: 1 is no default for bool"]),
+        ("f(x: float32 = None)", &["x.default: None is no default for float32"]),
+        ("f(x: handle = 0)", &["x.default: 0 is no default for handle"]),
+        ("f(x: str = None)", &["x.default: None is no default for str"]),
+        ("f(x: dtype = \"f33x0\")", &["x.default: \"f33x0\" is no default for dtype"]),
+        ("f(x: device = \"cuda:-1\")", &["x.default: \"cuda:-1\" is no default for device"]),
+        ("f(x: Int(3) = 4)", &["x.default: 4 is no default for Int(3)"]),
+        ("f(x: Bool(True) = False)", &["x.default: False is no default for Bool(True)"]),
+        ("f(x: Tensor([n], int8) = None)", &["x.default: None is no default for Tensor([n], int8)"]),
+        ("f(x: Optional[int8] = 300)", &["x.default: 300 is no default for int8"]),
+        ("f(x: Array[Any] = 1)", &["x.default: 1 is no default for Array[Any]"]),
         (
             "f(a: int8 = 1, b: int8, c: int8)",
-            &["b: expected a default, as `a` before it has one", "c: expected a default, as `a` before it has one"],
+            &[
+                "b.default: expected a default, as `a` before it has one",
+                "c.default: expected a default, as `a` before it has one",
+            ],
         ),
     ]);
     let quoted = Signature::builder("f").param_or("x", ParamType::Str, "a\"b").build();
-    assert_eq!(mistakes(quoted.unwrap_err()), ["x: \"a\"b\" is no default for str"]);
+    assert_eq!(mistakes(quoted.unwrap_err()), ["x.default: \"a\"b\" is no default for str"]);
 
     let text = "f(x: Tensor([n], int8, device=\"cuda\"), a: float32 = 1, s: EnvStream, b: Any = None)";
     let signature: Signature = text.parse().unwrap();
@@ -173,7 +261,7 @@ fn a_state_is_that_of_a_global_function() {
         ("f(x: Optional[EnvState(\"g\")])", &[&format!("x: {nested}")]),
         ("f(x: Tuple[int8, EnvState(\"g\")])", &[&format!("x[1]: {nested}")]),
         ("f(x: Array[EnvState(\"g\")])", &[&format!("x[...]: {nested}")]),
-        ("f(s: EnvState(\"g\") = 1)", &["s: 1 is no default for EnvState(\"g\")"]),
+        ("f(s: EnvState(\"g\") = 1)", &["s.default: 1 is no default for EnvState(\"g\")"]),
         (
             "f() -> EnvState(\"g\")",
             &[
@@ -195,14 +283,21 @@ fn a_state_is_that_of_a_global_function() {
 
 #[test]
 fn every_symbol_is_determined() {
-    let nothing = "nothing says its value: expected a dimension that is it alone, or that can be solved for it";
-    let of = |name: &str| format!("{name}: {nothing}");
+    let of = |path: &str, name: &str| {
+        format!(
+            "{path}: nothing says the value of `{name}`: expected a dimension that is it alone, or that can be solved for it"
+        )
+    };
     check_each(&[
-        ("f() where n > 0", &[&of("n")]),
-        ("f() -> Tensor([n], int8)", &[&of("n")]),
-        ("f(x: Tensor([m + n], int8))", &[&of("m"), &of("n")]),
-        ("f(x: Tensor([n + n], int8))", &[&of("n")]),
-        ("f(x: Tensor([n // 2, n % 2], int8))", &[&of("n")]),
+        ("f() where n > 0", &[&of("where[0]", "n")]),
+        ("f(x: Tensor([k], int8)) where k > 0, 3 < 2 * n", &[&of("where[1]", "n")]),
+        ("f() -> Tensor([n], int8)", &[&of("result.shape[0]", "n")]),
+        ("f(x: Tensor([m + n], int8))", &[&of("x.shape[0]", "m"), &of("x.shape[0]", "n")]),
+        ("f(x: Tensor([4, n + n], int8))", &[&of("x.shape[1]", "n")]),
+        ("f(x: Tensor([n // 2, n % 2], int8))", &[&of("x.shape[0]", "n")]),
+        ("f(x: Tensor([4], int8, strides=[n * n]))", &[&of("x.strides[0]", "n")]),
+        ("f(t: Tuple[int8, Array[Shape([n * n])]])", &[&of("t[1][...][0]", "n")]),
+        ("f(m: Map[Shape([n * n]), Tensor([k * k], int8)])", &[&of("m.keys()[0]", "n"), &of("m[...].shape[0]", "k")]),
     ]);
     for text in [
         "f(x: Tensor([m + n, n], int8))",

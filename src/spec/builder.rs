@@ -1,56 +1,23 @@
-//! Building a signature; what is wrong with one.
-
-use std::fmt;
+//! Building a signature.
 
 use super::check::Checker;
 use super::dim::{CompareOp, Constraint, Dim};
+use super::mistake::SignatureError;
 use super::param::{DefaultValue, Param, ParamType};
+use super::path::Part;
+use super::place::{Origin, Place};
 use super::policy::DTypePolicy;
 use super::signature::Signature;
-
-/// One mistake in a signature.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Mistake {
-    /// The place of the mistake: `name`, `x`, `x.shape[1]`, `x.dtype`, ...
-    pub path: String,
-    /// The problem, and what would be right.
-    pub problem: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.problem)
-    }
-}
-
-/// The error of [`SignatureBuilder::build`]: all mistakes of one signature.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct SignatureError {
-    /// The signature's name, as given.
-    pub name: String,
-    /// At least one mistake, in order of appearance.
-    pub mistakes: Vec<Mistake>,
-}
-
-impl fmt::Display for SignatureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.mistakes.len() == 1 { "" } else { "s" };
-        write!(f, "signature `{}` has {} mistake{plural}", self.name.escape_debug(), self.mistakes.len())?;
-        for mistake in &self.mistakes {
-            write!(f, "\n  {mistake}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for SignatureError {}
+use super::span::Spans;
 
 /// The parts of a signature before they are checked, made by [`Signature::builder`].
 #[derive(Clone, Debug)]
 pub struct SignatureBuilder {
     signature: Signature,
+    /// The part that was stated last.
+    last: Part,
+    /// Where the parts are in the text that is read.
+    pub(super) spans: Spans,
 }
 
 impl SignatureBuilder {
@@ -61,37 +28,66 @@ impl SignatureBuilder {
             ret: None,
             constraints: Vec::new(),
             dtype_policy: DTypePolicy::EXACT,
+            origin: Origin::default(),
+            ret_origin: Origin::default(),
         };
-        SignatureBuilder { signature }
+        SignatureBuilder { signature, last: Part::Signature, spans: Spans::default() }
     }
 
     /// Adds a parameter.
-    pub fn param(mut self, name: impl Into<String>, ty: impl Into<ParamType>) -> Self {
-        self.signature.params.push(Param { name: name.into(), ty: ty.into(), default: None });
-        self
+    pub fn param(self, name: impl Into<String>, ty: impl Into<ParamType>) -> Self {
+        self.push(Param { name: name.into(), ty: ty.into(), default: None, origin: Origin::default() })
     }
 
     /// Adds a parameter that a call may leave out, if it leaves out all that follow.
-    pub fn param_or(
-        mut self,
-        name: impl Into<String>,
-        ty: impl Into<ParamType>,
-        default: impl Into<DefaultValue>,
-    ) -> Self {
+    pub fn param_or(self, name: impl Into<String>, ty: impl Into<ParamType>, default: impl Into<DefaultValue>) -> Self {
         let default = Some(default.into());
-        self.signature.params.push(Param { name: name.into(), ty: ty.into(), default });
+        self.push(Param { name: name.into(), ty: ty.into(), default, origin: Origin::default() })
+    }
+
+    fn push(mut self, param: Param) -> Self {
+        self.last = Part::Param(self.signature.params.len());
+        self.signature.params.push(param);
         self
     }
 
     /// States what the function returns; nothing, unless called.
     pub fn returns(mut self, ty: impl Into<ParamType>) -> Self {
         self.signature.ret = Some(ty.into()).filter(|ty| *ty != ParamType::None);
+        self.last = Part::Result;
         self
     }
 
     /// Adds a comparison that has to hold once all symbols are bound.
     pub fn constraint(mut self, left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
+        self.last = Part::Constraint(self.signature.constraints.len());
         self.signature.constraints.push(Constraint::new(left, op, right));
+        self
+    }
+
+    /// States the place of the part that was stated last, in the source of the compiler's user: of a parameter, the result or a constraint, or
+    /// of the signature itself where no part is stated yet. A part without a place has the signature's.
+    ///
+    /// An error that the wrapper raises for the part ends in the place, as a line of its backtrace: `File "model.py", line 7, in forward`. A Python
+    /// user sees that line in the traceback. Places are no part of the signature's text, and two signatures are equal wherever they are from.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::spec::{CompareOp, Part};
+    /// use tvm_ffi_codegen::{DLDataType, Signature, TensorType, dim};
+    ///
+    /// let sig = Signature::builder("forward")
+    ///     .at("model.py", 3, "forward")
+    ///     .param("x", TensorType::new(["n"], DLDataType::FLOAT32))
+    ///     .at("model.py", 4, "forward")
+    ///     .constraint(dim("n") % 16, CompareOp::Eq, 0)
+    ///     .build()?;
+    /// let shown = |part| sig.place(part).map(ToString::to_string);
+    /// assert_eq!(shown(Part::Param(0)).as_deref(), Some("File \"model.py\", line 4, in forward"));
+    /// assert_eq!(shown(Part::Constraint(0)).as_deref(), Some("File \"model.py\", line 3, in forward"));
+    /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
+    /// ```
+    pub fn at(mut self, file: impl Into<String>, line: u32, function: impl Into<String>) -> Self {
+        self.signature.set_place(self.last, Place::new(file, line, function));
         self
     }
 
@@ -109,7 +105,8 @@ impl SignatureBuilder {
         self.signature.params.iter_mut().for_each(Param::settle_default);
         let types = self.signature.params.iter_mut().map(|param| &mut param.ty).chain(&mut self.signature.ret);
         types.for_each(ParamType::fold_dims);
-        let mistakes = Checker::check(&self.signature);
+        let mut mistakes = Checker::check(&self.signature);
+        mistakes.iter_mut().for_each(|mistake| mistake.locate(&self.spans));
         match mistakes.is_empty() {
             true => Ok(self.signature),
             false => Err(SignatureError { name: self.signature.name, mistakes }),

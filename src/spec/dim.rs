@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops;
 
+use super::place::Origin;
+
 /// The size of a dimension, or a stride in elements: an integer expression over symbols.
 ///
 /// A symbol is a name of the signature's own, or an integer parameter. Its first occurrence binds it: alone, or in an
@@ -372,12 +374,14 @@ pub struct Constraint {
     pub op: CompareOp,
     /// The right side.
     pub right: Dim,
+    /// The place that it is from.
+    pub(super) origin: Origin,
 }
 
 impl Constraint {
     /// The comparison of two expressions.
     pub fn new(left: impl Into<Dim>, op: CompareOp, right: impl Into<Dim>) -> Self {
-        Constraint { left: left.into(), op, right: right.into() }
+        Constraint { left: left.into(), op, right: right.into(), origin: Origin::default() }
     }
 }
 

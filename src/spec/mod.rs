@@ -7,18 +7,25 @@
 mod builder;
 mod check;
 mod dim;
+mod mistake;
 mod param;
+mod path;
+mod place;
 mod policy;
 mod scalar;
 mod signature;
+mod span;
 mod tensor;
 mod text;
 mod token;
 
-pub use builder::{Mistake, SignatureBuilder, SignatureError};
+pub use builder::SignatureBuilder;
 pub use check::{MAX_CONTAINER_DEPTH, MAX_DIM_DEPTH, MAX_RANK, MAX_TYPE_DEPTH};
 pub use dim::{CompareOp, Constraint, Dim, DimOp, dim};
+pub use mistake::{Mistake, SignatureError};
 pub use param::{DefaultValue, Param, ParamType};
+pub use path::{Part, Path, Step};
+pub use place::Place;
 pub use policy::DTypePolicy;
 pub use scalar::ScalarType;
 pub use signature::Signature;

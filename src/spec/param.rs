@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice};
 
 use super::dim::Dim;
+use super::place::Origin;
 use super::scalar::ScalarType;
 use super::tensor::{Device, TensorType, write_dims};
 
@@ -324,6 +325,8 @@ pub struct Param {
     pub ty: ParamType,
     /// The value where the call leaves the parameter out; all parameters after it have one too.
     pub default: Option<DefaultValue>,
+    /// The place that it is from.
+    pub(super) origin: Origin,
 }
 
 impl Param {

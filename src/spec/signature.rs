@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::builder::{Mistake, SignatureBuilder};
+use super::builder::SignatureBuilder;
 use super::check::Checker;
 use super::dim::{Constraint, Dim};
+use super::mistake::{Mistake, SignatureError};
 use super::param::{Param, ParamType};
+use super::path::Part;
+use super::place::{Origin, Place};
 use super::policy::DTypePolicy;
 use super::scalar::ScalarType;
 use tvm_ffi_runtime::abi::symbol;
@@ -19,6 +22,9 @@ pub struct Signature {
     pub(super) ret: Option<ParamType>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) dtype_policy: DTypePolicy,
+    /// The places that the signature itself and its result are from.
+    pub(super) origin: Origin,
+    pub(super) ret_origin: Origin,
 }
 
 impl Signature {
@@ -53,7 +59,7 @@ impl Signature {
         let known = symbols.len();
         let params = symbols.into_iter().chain(values).map(|(name, mut ty)| {
             ty.fold_dims();
-            Param { name, ty, default: None }
+            Param { name, ty, default: None, origin: Origin::default() }
         });
         let signature = Signature {
             name: String::new(),
@@ -61,6 +67,8 @@ impl Signature {
             ret: None,
             constraints: Vec::new(),
             dtype_policy,
+            origin: Origin::default(),
+            ret_origin: Origin::default(),
         };
         let mistakes = Checker::check_values(&signature, known);
         if mistakes.is_empty() { Ok(signature) } else { Err(mistakes) }
@@ -105,6 +113,69 @@ impl Signature {
     /// The dtypes that tensors may have in place of the stated ones.
     pub fn dtype_policy(&self) -> DTypePolicy {
         self.dtype_policy
+    }
+
+    /// The place of a part, or else of the signature: where errors end that a wrapper raises for the part.
+    pub fn place(&self, part: Part) -> Option<&Place> {
+        self.origin(part).and_then(|origin| origin.0.as_deref()).or(self.origin.0.as_deref())
+    }
+
+    /// The signature with a place for a part; see [`SignatureBuilder::at`]. A part that the signature doesn't have is left out.
+    ///
+    /// # Errors
+    /// The file or the function is empty, or has a quote, a line's end or a NUL in it.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::Signature;
+    /// use tvm_ffi_codegen::spec::{Part, Place};
+    ///
+    /// let plain: Signature = "forward(x: Tensor([n], float32))".parse()?;
+    /// let placed = plain.clone().with_place(Part::Param(0), Place::new("model.py", 4, "forward"))?;
+    /// assert_eq!(placed.place(Part::Param(0)).map(|place| place.line), Some(4));
+    /// assert_eq!(placed, plain);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_place(mut self, part: Part, place: Place) -> Result<Self, SignatureError> {
+        self.set_place(part, place);
+        let mistakes = Checker::check_places(&self);
+        match mistakes.is_empty() {
+            true => Ok(self),
+            false => Err(SignatureError { name: self.name, mistakes }),
+        }
+    }
+
+    pub(super) fn set_place(&mut self, part: Part, place: Place) {
+        let origin = match part {
+            Part::Signature => Some(&mut self.origin),
+            Part::Param(number) => self.params.get_mut(number).map(|param| &mut param.origin),
+            Part::Result => Some(&mut self.ret_origin),
+            Part::Constraint(number) => self.constraints.get_mut(number).map(|constraint| &mut constraint.origin),
+        };
+        if let Some(origin) = origin {
+            *origin = place.into();
+        }
+    }
+
+    fn origin(&self, part: Part) -> Option<&Origin> {
+        match part {
+            Part::Signature => Some(&self.origin),
+            Part::Param(number) => self.params.get(number).map(|param| &param.origin),
+            Part::Result => Some(&self.ret_origin),
+            Part::Constraint(number) => self.constraints.get(number).map(|constraint| &constraint.origin),
+        }
+    }
+
+    /// The parts that have a place of their own, each with its place.
+    pub(crate) fn own_places(&self) -> impl Iterator<Item = (Part, &Place)> {
+        let params = (0..self.params.len()).map(Part::Param);
+        let constraints = (0..self.constraints.len()).map(Part::Constraint);
+        let parts = [Part::Signature].into_iter().chain(params).chain([Part::Result]).chain(constraints);
+        parts.filter_map(|part| Some((part, self.origin(part)?.0.as_deref()?)))
+    }
+
+    /// Whether any part has a place.
+    pub(crate) fn has_places(&self) -> bool {
+        self.own_places().next().is_some()
     }
 
     /// The names in dimensions, strides and constraints, in order of first appearance: symbols, and integer parameters that are used as

@@ -4,13 +4,17 @@
 //! a name that is used twice, comes back as the builder's list of mistakes.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
-use super::builder::{SignatureBuilder, SignatureError};
+use super::builder::SignatureBuilder;
 use super::dim::{Constraint, Dim, DimOp};
+use super::mistake::SignatureError;
 use super::param::{DefaultValue, ParamType};
+use super::path::{Part, Step};
 use super::policy::DTypePolicy;
 use super::signature::Signature;
+use super::span::{SpanOf, Spans};
 use super::tensor::{Device, TensorType};
 use super::token::{Pos, Token, Tokens};
 
@@ -31,6 +35,8 @@ pub struct SyntaxError {
     pub message: String,
     /// The line's text.
     pub text: String,
+    /// The bytes of the whole text that were found in place of what was expected; none at the text's end.
+    pub span: Range<usize>,
 }
 
 impl fmt::Display for SyntaxError {
@@ -73,8 +79,9 @@ impl FromStr for Signature {
     /// # Ok::<(), tvm_ffi_codegen::spec::ParseError>(())
     /// ```
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: false };
-        let signature = parser.signature()?;
+        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: false, spans: Spans::default() };
+        let mut signature = parser.signature()?;
+        signature.spans = parser.spans;
         Ok(signature.build()?)
     }
 }
@@ -127,7 +134,7 @@ impl FromStr for Device {
         if text == "any" {
             return Ok(Device::Any);
         }
-        let parser = Parser { tokens: Tokens::none(), text, in_result: false };
+        let parser = Parser { tokens: Tokens::none(), text, in_result: false, spans: Spans::default() };
         let (kind, id) = parser.kind_and_id(Pos::START, text)?;
         Ok(Device::Kind(kind, id))
     }
@@ -138,6 +145,8 @@ struct Parser<'a> {
     text: &'a str,
     /// Whether the result is being read, which may refer to parameters.
     in_result: bool,
+    /// Where the parts are that have been read.
+    spans: Spans,
 }
 
 type Parsed<T> = Result<T, SyntaxError>;
@@ -145,7 +154,7 @@ type Parsed<T> = Result<T, SyntaxError>;
 impl<'a> Parser<'a> {
     /// Reads a piece of a signature that stands alone, to the end of the text.
     fn read<T>(text: &'a str, piece: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: true };
+        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: true, spans: Spans::default() };
         let read = piece(&mut parser)?;
         match parser.tokens.peek() {
             (_, Token::End) => Ok(read),
@@ -153,20 +162,42 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Reads a part, whose parts are inside of its span.
+    fn spanned<T>(&mut self, of: impl Into<SpanOf>, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let open = self.spans.open(of, self.tokens.peek().0.offset());
+        let read = read(self)?;
+        self.spans.close(open, self.tokens.end_of_last());
+        Ok(read)
+    }
+
+    /// Reads a part, whose own parts stand beside it.
+    fn spanned_alone<T>(&mut self, of: impl Into<SpanOf>, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let start = self.tokens.peek().0.offset();
+        let read = read(self)?;
+        self.spans.add(of, start..self.tokens.end_of_last());
+        Ok(read)
+    }
+
     fn signature(&mut self) -> Parsed<SignatureBuilder> {
-        let name = self.name("the function's name")?;
+        let name = self.spanned_alone(Part::Signature, |parser| parser.name("the function's name"))?;
         let mut signature = Signature::builder(name);
         let mut policy = None;
         self.expect(Token::Open)?;
+        let mut count = 0;
         while !self.eat(Token::Close) {
-            let (pos, name) = (self.tokens.peek().0, self.name("a parameter's name or `)`")?);
+            let pos = self.tokens.peek().0;
+            let open = self.spans.open(Part::Param(count), pos.offset());
+            let name = self.spanned_alone(Step::Name, |parser| parser.name("a parameter's name or `)`"))?;
             if name == "dtype_policy" && self.eat(Token::Equals) {
                 if policy.is_some() {
                     return Err(self.error(pos, "`dtype_policy` is given twice".to_owned()));
                 }
                 policy = Some(self.dtype_policy()?);
+                self.spans.drop_open(open);
             } else {
                 signature = self.param(signature, name)?;
+                self.spans.close(open, self.tokens.end_of_last());
+                count += 1;
             }
             self.separator(Token::Close)?;
         }
@@ -176,7 +207,7 @@ impl<'a> Parser<'a> {
         let mut expected = "`->`, `where` or the end";
         if self.eat(Token::Arrow) {
             self.in_result = true;
-            signature = signature.returns(self.param_type()?);
+            signature = signature.returns(self.spanned(Part::Result, Self::param_type)?);
             expected = "`where` or the end";
         }
         if self.eat(Token::Name("where")) {
@@ -196,7 +227,7 @@ impl<'a> Parser<'a> {
         if !self.eat(Token::Equals) {
             return Ok(signature.param(name, ty));
         }
-        let default = self.default(&ty)?;
+        let default = self.spanned_alone(Step::Default, |parser| parser.default(&ty))?;
         Ok(signature.param_or(name, ty, default))
     }
 
@@ -327,7 +358,7 @@ impl<'a> Parser<'a> {
     }
 
     fn error(&self, pos: Pos, message: String) -> SyntaxError {
-        pos.error(self.text, message)
+        pos.error(self.text, self.tokens.len_at(pos), message)
     }
 }
 

@@ -13,8 +13,12 @@ impl Pos {
     /// The place before the first character.
     pub(super) const START: Pos = Pos(0);
 
-    /// The error at this place of the text.
-    pub(super) fn error(self, text: &str, message: String) -> SyntaxError {
+    pub(super) fn offset(self) -> usize {
+        self.0
+    }
+
+    /// The error at this place of the text, where a token of so many bytes is.
+    pub(super) fn error(self, text: &str, len: usize, message: String) -> SyntaxError {
         let (before, after) = text.split_at_checked(self.0).unwrap_or((text, ""));
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let rest = after.split('\n').next().unwrap_or_default();
@@ -23,6 +27,7 @@ impl Pos {
             column: before[start..].chars().count() + 1,
             message,
             text: format!("{}{}", &before[start..], rest.trim_end()),
+            span: self.0..self.0 + len,
         }
     }
 }
@@ -75,7 +80,8 @@ impl fmt::Display for Token<'_> {
 
 /// All tokens of a text, and which one is next.
 pub(super) struct Tokens<'a> {
-    tokens: Vec<(Pos, Token<'a>)>,
+    /// Each with its place and its bytes.
+    tokens: Vec<(Pos, Token<'a>, usize)>,
     next: usize,
     end: Pos,
 }
@@ -89,8 +95,8 @@ impl<'a> Tokens<'a> {
             at += rest.len() - rest.trim_start().len();
             let rest = &text[at..];
             let Some(first) = rest.chars().next() else { break };
-            let (token, len) = token(rest, first).map_err(|message| Pos(at).error(text, message))?;
-            tokens.push((Pos(at), token));
+            let (token, len) = token(rest, first).map_err(|message| Pos(at).error(text, first.len_utf8(), message))?;
+            tokens.push((Pos(at), token, len));
             at += len;
         }
         Ok(Tokens { tokens, next: 0, end: Pos(text.len()) })
@@ -103,7 +109,19 @@ impl<'a> Tokens<'a> {
 
     /// The next token and its place.
     pub(super) fn peek(&self) -> (Pos, Token<'a>) {
-        self.tokens.get(self.next).copied().unwrap_or((self.end, Token::End))
+        self.tokens.get(self.next).map_or((self.end, Token::End), |(pos, token, _)| (*pos, *token))
+    }
+
+    /// The byte behind the last token that was gone past.
+    pub(super) fn end_of_last(&self) -> usize {
+        let last = self.next.checked_sub(1).and_then(|last| self.tokens.get(last));
+        last.map_or(0, |(pos, _, len)| pos.0 + len)
+    }
+
+    /// The bytes of the token at a place; 0 where none begins.
+    pub(super) fn len_at(&self, pos: Pos) -> usize {
+        let at = self.tokens.binary_search_by_key(&pos.0, |(pos, _, _)| pos.0);
+        at.ok().and_then(|at| self.tokens.get(at)).map_or(0, |(_, _, len)| *len)
     }
 
     /// Goes past the next token.

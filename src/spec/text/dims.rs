@@ -4,6 +4,7 @@ use super::{Parsed, Parser};
 use crate::spec::builder::SignatureBuilder;
 use crate::spec::check::MAX_DIM_DEPTH;
 use crate::spec::dim::{Constraint, Dim, DimOp};
+use crate::spec::path::{Part, Step};
 use crate::spec::token::Token;
 
 pub(super) const OPERAND: &str = "an integer, a name or `(`";
@@ -11,13 +12,14 @@ pub(super) const OPERAND: &str = "an integer, a name or `(`";
 impl Parser<'_> {
     /// What follows `where`.
     pub(super) fn constraints(&mut self, mut signature: SignatureBuilder) -> Parsed<SignatureBuilder> {
-        loop {
-            let Constraint { left, op, right } = self.constraint()?;
-            signature = signature.constraint(left, op, right);
+        for number in 0.. {
+            let constraint = self.spanned_alone(Part::Constraint(number), Self::constraint)?;
+            signature = signature.constraint(constraint.left, constraint.op, constraint.right);
             if !self.eat(Token::Comma) {
-                return Ok(signature);
+                break;
             }
         }
+        Ok(signature)
     }
 
     pub(super) fn constraint(&mut self) -> Parsed<Constraint> {
@@ -29,18 +31,19 @@ impl Parser<'_> {
         Ok(Constraint::new(left, op, self.dim(OPERAND)?))
     }
 
-    pub(super) fn dims(&mut self, what: &str) -> Parsed<Vec<Dim>> {
+    pub(super) fn dims(&mut self, what: &str, step: fn(usize) -> Step) -> Parsed<Vec<Dim>> {
         if !self.eat(Token::OpenList) {
             return Err(self.expected(what));
         }
-        self.rest_of_dims()
+        self.rest_of_dims(step)
     }
 
     /// What follows the `[`.
-    pub(super) fn rest_of_dims(&mut self) -> Parsed<Vec<Dim>> {
+    pub(super) fn rest_of_dims(&mut self, step: fn(usize) -> Step) -> Parsed<Vec<Dim>> {
         let mut dims = Vec::new();
         while !self.eat(Token::CloseList) {
-            dims.push(self.dim("an integer, a name, `(` or `]`")?);
+            let step = step(dims.len());
+            dims.push(self.spanned_alone(step, |parser| parser.dim("an integer, a name, `(` or `]`"))?);
             self.separator(Token::CloseList)?;
         }
         Ok(dims)

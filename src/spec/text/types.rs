@@ -5,6 +5,7 @@ use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType};
 use super::{Parsed, Parser, SyntaxError};
 use crate::spec::check::MAX_TYPE_DEPTH;
 use crate::spec::param::ParamType;
+use crate::spec::path::Step;
 use crate::spec::scalar::ScalarType;
 use crate::spec::tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
 use crate::spec::token::{Pos, Token};
@@ -52,9 +53,9 @@ impl Parser<'_> {
             "Bool" => |parser, _| parser.in_parentheses(Self::truth).map(ParamType::Bool),
             "Object" => |parser, _| parser.in_parentheses(Self::type_key).map(ParamType::Object),
             "EnvState" => |parser, _| parser.in_parentheses(Self::global_name).map(ParamType::EnvState),
-            "Optional" => |parser, depth| parser.one_type(depth).map(ParamType::optional),
-            "Array" => |parser, depth| parser.one_type(depth).map(ParamType::array),
-            "List" => |parser, depth| parser.one_type(depth).map(ParamType::list),
+            "Optional" => |parser, depth| parser.one_type(|p| p.type_inside(depth)).map(ParamType::optional),
+            "Array" => |parser, depth| parser.elements(depth).map(ParamType::array),
+            "List" => |parser, depth| parser.elements(depth).map(ParamType::list),
             "Map" => |parser, depth| parser.two_types(depth).map(|(key, value)| ParamType::map(key, value)),
             "Dict" => |parser, depth| parser.two_types(depth).map(|(key, value)| ParamType::dict(key, value)),
             "Tuple" => |parser, depth| parser.types(depth).map(ParamType::Tuple),
@@ -71,18 +72,22 @@ impl Parser<'_> {
         self.error(pos, format!("expected a type, found {found}; types are {scalars}, {words}, {FORMS}"))
     }
 
-    fn one_type(&mut self, depth: usize) -> Parsed<ParamType> {
+    fn one_type(&mut self, read: impl FnOnce(&mut Self) -> Parsed<ParamType>) -> Parsed<ParamType> {
         self.expect(Token::OpenList)?;
-        let ty = self.type_inside(depth)?;
+        let ty = read(self)?;
         self.close(Token::CloseList)?;
         Ok(ty)
     }
 
+    fn elements(&mut self, depth: usize) -> Parsed<ParamType> {
+        self.one_type(|parser| parser.spanned(Step::Elements, |p| p.type_inside(depth)))
+    }
+
     fn two_types(&mut self, depth: usize) -> Parsed<(ParamType, ParamType)> {
         self.expect(Token::OpenList)?;
-        let key = self.type_inside(depth)?;
+        let key = self.spanned(Step::Keys, |parser| parser.type_inside(depth))?;
         self.expect(Token::Comma)?;
-        let value = self.type_inside(depth)?;
+        let value = self.spanned(Step::Values, |parser| parser.type_inside(depth))?;
         self.close(Token::CloseList)?;
         Ok((key, value))
     }
@@ -91,7 +96,7 @@ impl Parser<'_> {
         self.expect(Token::OpenList)?;
         let mut types = Vec::new();
         while !self.eat(Token::CloseList) {
-            types.push(self.type_inside(depth)?);
+            types.push(self.spanned(Step::Item(types.len()), |parser| parser.type_inside(depth))?);
             self.separator(Token::CloseList)?;
         }
         Ok(types)
@@ -122,15 +127,15 @@ impl Parser<'_> {
         if self.tokens.peek().1 != Token::Open {
             return Ok(ParamType::Shape(None));
         }
-        self.in_parentheses(|parser| parser.dims(SIZES)).map(|dims| ParamType::Shape(Some(dims)))
+        self.in_parentheses(|parser| parser.dims(SIZES, Step::Item)).map(|dims| ParamType::Shape(Some(dims)))
     }
 
     /// A tensor, after its first word.
     pub(super) fn tensor(&mut self) -> Parsed<TensorType> {
         self.expect(Token::Open)?;
-        let shape = self.tensor_shape()?;
+        let shape = self.spanned_alone(Step::Shape, Self::tensor_shape)?;
         self.expect(Token::Comma)?;
-        let dtype = self.dtype()?;
+        let dtype = self.spanned_alone(Step::DType, Self::dtype)?;
         self.separator(Token::Close)?;
         let mut tensor = TensorType { shape, ..TensorType::new([0; 0], dtype) };
         let mut seen: Vec<&str> = Vec::new();
@@ -147,10 +152,10 @@ impl Parser<'_> {
             }
             self.expect(Token::Equals)?;
             match keyword {
-                "strides" => tensor.layout = self.layout()?,
-                "device" => tensor.device = self.device()?,
-                "align" => tensor.align = Some(self.align()?),
-                _ => tensor.noalias = self.truth()?,
+                "strides" => tensor.layout = self.spanned_alone(Step::Strides, Self::layout)?,
+                "device" => tensor.device = self.spanned_alone(Step::Device, Self::device)?,
+                "align" => tensor.align = Some(self.spanned_alone(Step::Align, Self::align)?),
+                _ => tensor.noalias = self.spanned_alone(Step::NoAlias, Self::truth)?,
             }
             self.separator(Token::Close)?;
         }
@@ -165,7 +170,7 @@ impl Parser<'_> {
             self.expect(Token::CloseList)?;
             return Ok(TensorShape::Any);
         }
-        self.rest_of_dims().map(TensorShape::Ranked)
+        self.rest_of_dims(Step::Size).map(TensorShape::Ranked)
     }
 
     /// A dtype's name; in a result one that is none is a parameter's.
@@ -185,7 +190,7 @@ impl Parser<'_> {
         if self.eat(Token::Name("any")) {
             return Ok(Layout::Any);
         }
-        self.dims("a list of strides, such as `[s, 1]`, or `any`").map(Layout::Strides)
+        self.dims("a list of strides, such as `[s, 1]`, or `any`", Step::Stride).map(Layout::Strides)
     }
 
     fn device(&mut self) -> Parsed<Device> {
