@@ -53,6 +53,8 @@ pub(super) struct BodyLowerer<'m> {
     pub wrapper: &'m str,
     /// The types of the values that the function has captured, if it is a closure's.
     pub captured: &'m [ParamType],
+    /// Whether code calls the function that has no arguments of TVM FFI to pass.
+    pub is_c: bool,
     /// The function's last parameters, each there once the body has needed it.
     pub extras: Vec<(Extra, Value)>,
     /// The owned values that have been moved, by their addresses.
@@ -83,8 +85,10 @@ pub(in crate::lower) enum Extra {
 /// Where a body stands.
 #[derive(Clone, Copy)]
 pub(in crate::lower) struct Place<'a> {
-    /// The symbol of its wrapper.
+    /// The symbol of its wrapper; of a C function its own.
     pub wrapper: &'a str,
+    /// Whether it is a C function, which has no wrapper.
+    pub is_c: bool,
     /// The types of the values that the function has captured, if it is a closure's.
     pub captured: &'a [ParamType],
 }
@@ -100,14 +104,18 @@ pub(super) struct Built<R> {
     pub result: R,
 }
 
-/// A name that no signature gives a wrapper.
+/// A name that no signature gives a wrapper; of a C function its own.
 pub(super) fn symbol(place: Place<'_>) -> String {
-    format!("{}-body", place.wrapper)
+    if place.is_c { place.wrapper.to_owned() } else { format!("{}-body", place.wrapper) }
 }
 
 /// Declares the function. It gives a status, and takes the result's address last if there is a result.
 fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> FuncRef {
     let sig = flat_signature(signature, KernelReturn::Status);
+    if place.is_c {
+        // no checks of a wrapper vouch for its arguments
+        return module.export(symbol(place), sig);
+    }
     let mut facts = Vec::new();
     // only of what comes first, one C parameter for each: facts of others would need their places
     for param in signature.params() {
@@ -212,6 +220,7 @@ pub(super) fn define<R>(
         symbol_calls: Vec::new(),
         wrapper: place.wrapper,
         captured: place.captured,
+        is_c: place.is_c,
         extras: Vec::new(),
         moved: Vec::new(),
         arguments: Vec::new(),

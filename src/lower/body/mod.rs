@@ -79,7 +79,8 @@ pub(super) fn lower(
     place: Place<'_>,
     build: &dyn Fn(&Body<'_>),
 ) -> Result<Lowered, LowerError> {
-    let taken = into.module.function_named(&function::symbol(place)).is_some();
+    let known = into.module.function_named(&function::symbol(place));
+    let taken = known.is_some_and(|(_, known)| !place.is_c || known.linkage != ir::Linkage::Import);
     if taken {
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
     }
@@ -92,7 +93,7 @@ pub(super) fn lower(
     // what it calls is declared behind it, and stays
     let alone = into.module.functions.len() == declared + 1;
     let code = match &mut into.module.functions[func].body {
-        Some(body) if body.is_straight() && alone => {
+        Some(body) if body.is_straight() && alone && !place.is_c => {
             let body = std::mem::take(body);
             into.module.truncate_functions(declared);
             Code::Straight(body)

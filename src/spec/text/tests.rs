@@ -350,8 +350,7 @@ fn mistakes_come_from_the_builder() {
     let text = "f(a.b: int8, x: Tensor([-1], f32, align=3), x: Tensor([n], void, device=\"cuda:-1\"))";
     let Err(ParseError::Mistakes(error)) = text.parse::<Signature>() else { panic!() };
     let paths: Vec<_> = error.mistakes.iter().map(|m| m.path().to_string()).collect();
-    let expected =
-        ["params[0].name", "params[2].name", "x.shape[0]", "x.align", "params[2].dtype", "params[2].device"];
+    let expected = ["params[0].name", "params[2].name", "x.shape[0]", "x.align", "params[2].dtype", "params[2].device"];
     assert_eq!(paths, expected);
 }
 
