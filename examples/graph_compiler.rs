@@ -14,6 +14,7 @@ use std::path::Path;
 
 use tvm_ffi_codegen::artifact::{LibraryBinBuilder, LibraryBuilder, Linker, Payload, Triple};
 use tvm_ffi_codegen::runtime::{self, Function, Module, ModuleImpl, Tensor, registry};
+use tvm_ffi_codegen::spec::{Part, Place};
 use tvm_ffi_codegen::{Backend, Body, DLDataType, Engine, Expr, Kernel, ScalarType, Signature, TensorRef, TensorType};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -155,8 +156,11 @@ fn kernel_named(name: &str) -> Result<&'static str> {
 
 /// The functions of the graph's module: the host function, and the kernels that it calls.
 fn lower(graph: &Graph) -> Result<Vec<(Signature, Kernel)>> {
+    // an error of the arguments is one of the line that names them
+    let line = graph.nodes.first().map_or(1, |input| input.line);
+    let place = Place::new(&graph.file, line, &graph.name);
     let mut functions = vec![(
-        SIGNATURE.parse()?,
+        SIGNATURE.parse::<Signature>()?.with_place(Part::Signature, place)?,
         Kernel::body({
             let graph = graph.clone();
             move |b| host_function(&graph, b)
@@ -278,12 +282,15 @@ fn run_here(graph: &Graph, backend: Backend) -> Result<()> {
     let right = result.iter().zip(expected(&x, &w, &bias)).all(|(is, want)| (is - want).abs() < 1e-6);
     println!("{backend}: {result:.4?}, {}", if right { "as in plain Rust" } else { "wrong" });
 
-    // The function of the host refuses: the error is its own, with the model's line in its backtrace.
-    let bad = Tensor::from_slice(&[f32::NAN; 2], &[2])?;
-    let Err(error) = forward.call((&args.0, &args.1, &bad)) else { return Err("no error".into()) };
-    println!("  {error}");
-    let backtrace = error.backtrace();
-    backtrace.lines().filter(|line| line.contains(&graph.file)).for_each(|line| println!("{line}"));
+    // The wrapper refuses the number of columns, and then the function of the host refuses its argument. Each error has the model's line in its
+    // backtrace.
+    let (short, bad) = (Tensor::from_slice(&w, &[2, 3])?, Tensor::from_slice(&[f32::NAN; 2], &[2])?);
+    for (w, bias) in [(&short, &args.2), (&args.1, &bad)] {
+        let Err(error) = forward.call((&args.0, w, bias)) else { return Err("no error".into()) };
+        println!("  {error}");
+        let backtrace = error.backtrace();
+        backtrace.lines().filter(|line| line.contains(&graph.file)).for_each(|line| println!("{line}"));
+    }
     Ok(())
 }
 

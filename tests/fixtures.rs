@@ -9,6 +9,7 @@ use std::thread;
 
 use tvm_ffi_codegen::engine::SymbolResolver;
 use tvm_ffi_codegen::lower::{Convention, RuntimeHelpers, lower};
+use tvm_ffi_codegen::spec::{Part, Place as SourcePlace};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
 
 use crate::calls;
@@ -112,6 +113,7 @@ pub fn signatures() -> Vec<(String, Signature, Kernel)> {
         for line in text.lines().enumerate().filter_map(|(i, raw)| split_line(i + 1, raw)) {
             match (line.key, &signature) {
                 ("signature", _) => signature = line.value.parse().ok(),
+                ("places", Some(plain)) => signature = Some(with_places(plain, line.value).unwrap()),
                 ("kernel", Some(signature)) => {
                     let heading = format!("{name}: {signature} @ {}", line.value);
                     if seen.insert(heading.clone()) {
@@ -183,6 +185,11 @@ impl File<'_> {
                 "signature" => {
                     program = None;
                     signature = line.value.parse().map_err(|e| self.problem(number, e)).ok();
+                }
+                "places" => {
+                    program = None;
+                    let Some(plain) = &signature else { continue };
+                    signature = with_places(plain, line.value).map_err(|e| self.problem(number, e)).ok();
                 }
                 "kernel" => {
                     let Some(signature) = signature.clone() else { continue };
@@ -274,6 +281,27 @@ pub fn split_line(number: usize, raw: &str) -> Option<Line<'_>> {
     plain.then(|| Line { number, key, value: value.trim() })
 }
 
+/// A signature with places, each a part and its line in the file `model.dsl`: `signature 3, x 4, result 5, where[0] 6`.
+fn with_places(signature: &Signature, text: &str) -> Result<Signature, String> {
+    let mut placed = signature.clone();
+    for place in text.split(',') {
+        let (name, line) = place.trim().split_once(' ').ok_or_else(|| format!("`{place}` is no part and line"))?;
+        let number = name.strip_prefix("where[").and_then(|rest| rest.strip_suffix(']')?.parse().ok());
+        let part = match (name, number) {
+            ("signature", _) => Part::Signature,
+            ("result", _) => Part::Result,
+            (_, Some(number)) => Part::Constraint(number),
+            _ => {
+                let param = signature.params().iter().position(|param| param.name == name);
+                Part::Param(param.ok_or_else(|| format!("no part is called `{name}`"))?)
+            }
+        };
+        let line = line.parse().map_err(|e| format!("`{line}`: {e}"))?;
+        placed = placed.with_place(part, SourcePlace::new("model.dsl", line, "forward")).map_err(|e| e.to_string())?;
+    }
+    Ok(placed)
+}
+
 /// A kernel, and how it is called.
 pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -318,6 +346,9 @@ fn show(outcome: &Outcome, call: &Call, signature: &Signature) -> String {
         (Ok(code), None) => format!("code {code}, no error"),
         (Err(trap), _) => return format!("BROKEN: {trap}"),
     };
+    for place in &outcome.places {
+        let _ = write!(text, "; {place}");
+    }
     if outcome.code != Ok(0) {
         return match &outcome.result {
             Returned::Untouched => text,

@@ -34,6 +34,8 @@ mod objects;
 #[cfg(not(feature = "external-runtime"))]
 mod pack;
 #[cfg(not(feature = "external-runtime"))]
+mod places;
+#[cfg(not(feature = "external-runtime"))]
 mod property;
 #[cfg(not(feature = "external-runtime"))]
 mod prototypes;

@@ -33,6 +33,7 @@ mod plan;
 mod protocol;
 mod prototype;
 mod symbol_call;
+mod trace;
 mod unit;
 mod value;
 #[cfg(test)]

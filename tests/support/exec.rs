@@ -185,6 +185,8 @@ pub struct Outcome {
     pub result: Returned,
     /// The kind and message of the raised error.
     pub error: Option<(String, String)>,
+    /// The lines of the error's backtrace that are of a signature's places: in the file `model.dsl`.
+    pub places: Vec<String>,
     /// What native kernels received.
     pub received: Vec<Noted>,
     /// All memory behind tensors.
@@ -244,7 +246,11 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
     drop(take_raised());
     drop(kernels::take_received());
     let code = runnable.call(args.array(), args.num_args(), &raw mut result);
-    let error = take_raised().map(|e| (e.kind().to_owned(), e.message().to_owned()));
+    let error = take_raised();
+    let backtrace = error.as_ref().map(|e| e.backtrace().to_owned()).unwrap_or_default();
+    let places = backtrace.lines().map(str::trim).filter(|line| line.starts_with("File \"model.dsl\""));
+    let places = places.map(str::to_owned).collect();
+    let error = error.map(|e| (e.kind().to_owned(), e.message().to_owned()));
     let received = kernels::take_received();
     let received = received.into_iter().map(|noted| match noted {
         Noted::Word(word) => Noted::Word(args.relative(word)),
@@ -258,6 +264,7 @@ pub fn run(runnable: &mut dyn Runnable, call: &Call, form: Form) -> Outcome {
         code,
         result,
         error,
+        places,
         received: received.collect(),
         memory: args.memory().into_iter().map(Memory).collect(),
         elements: after,

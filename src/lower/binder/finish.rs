@@ -17,7 +17,7 @@ const UNKNOWN: Piece<'static> = Piece::Value(Directive::Unknown, Field::Expr as 
 
 pub(super) fn finish(r: &mut Binder<'_, '_>, signature: Value) {
     if r.has(Capability::Expr) {
-        deferred(r);
+        deferred(r, signature);
     }
     if !r.has(Capability::Constraint) && !r.has(Capability::ResultDim) {
         return;
@@ -35,15 +35,15 @@ pub(super) fn finish(r: &mut Binder<'_, '_>, signature: Value) {
 }
 
 /// Goes through the deferred dimensions, as often as there are deferred dimensions: each time the first of them may get its value.
-fn deferred(r: &mut Binder<'_, '_>) {
+fn deferred(r: &mut Binder<'_, '_>, signature: Value) {
     let count = r.field(Field::DeferredCount);
     r.set_number(Field::Pass, Pass::Again as i64);
-    r.for_up(count, |r, _| look(r, count));
+    r.for_up(count, |r, _| look(r, signature, count));
     r.set_number(Field::Pass, Pass::Last as i64);
-    look(r, count);
+    look(r, signature, count);
 }
 
-fn look(r: &mut Binder<'_, '_>, count: Value) {
+fn look(r: &mut Binder<'_, '_>, signature: Value, count: Value) {
     r.for_up(count, |r, index| {
         let (all, size) = (r.field_ptr(Field::Deferred), r.field(Field::DeferredSize));
         let dim = r.nth_of(all, index, size);
@@ -55,6 +55,7 @@ fn look(r: &mut Binder<'_, '_>, count: Value) {
             r.copy_path(path, here);
             let arg = r.b.load(Type::I64, dim, offset!(Deferred, arg), MemFlags::ALIGNED);
             r.set_field(Field::Arg, arg);
+            r.show_calling(signature, arg);
             let got = r.b.load(Type::I64, dim, offset!(Deferred, got), MemFlags::ALIGNED);
             // the flag is 1, so that it is all flags of a size
             const _: () = assert!(dims::IS_SIZE == 1);
@@ -83,7 +84,12 @@ fn look_at(r: &mut Binder<'_, '_>, expr: Value, no_value: &[Piece<'_>]) {
 fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
     let count = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
     let first = r.pool_text(signature, field!(SignatureExtension, first_constraint).of_ending::<SignatureExtension>());
+    if r.has(Capability::Callings) {
+        let calling = r.pool_text(signature, field!(SignatureDescriptor, calling));
+        r.set_field(Field::Calling, calling);
+    }
     r.for_up(count, |r, index| {
+        r.set_subject(signature, index);
         let constraint = r.nth_descriptor::<ConstraintDescriptor>(first, index);
         let expr = r.pool_text(constraint, field!(ConstraintDescriptor, expr));
         let mismatch = [Piece::Text("Mismatched constraint"), CALLING, EXPECTED_TEXT];
@@ -109,6 +115,14 @@ fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
 fn result(r: &mut Binder<'_, '_>, signature: Value) {
     let rank = r.read(signature, field!(SignatureExtension, result_dims).of_ending::<SignatureExtension>());
     let first = r.pool_text(signature, field!(SignatureExtension, first_result_dim).of_ending::<SignatureExtension>());
+    if r.has(Capability::Callings) {
+        let params = r.read(signature, field!(SignatureDescriptor, params));
+        r.show_calling(signature, params);
+    }
+    if r.has(Capability::Places) {
+        let constraints = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
+        r.set_subject(signature, constraints);
+    }
     let size_of = |r: &mut Binder<'_, '_>, d: Value| {
         let at = r.b.element(first, d, Type::I32);
         r.pool_text(at, field!(ResultDimDescriptor, expr))

@@ -7,7 +7,7 @@ use super::structured::{Condition, StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::protocol::{
-    Binding, Capability, DefaultDescriptor, Deferred, Directive, Field, ParamDescriptor, Path, Piece,
+    Binding, Capability, DefaultDescriptor, Deferred, Directive, Field, HAS_CALLINGS, ParamDescriptor, Path, Piece,
     SignatureDescriptor, SignatureExtension, field, offset, state,
 };
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
@@ -40,6 +40,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
             r.b.select(no_argument, none, index)
         });
         r.set_field(Field::Arg, number);
+        r.show_calling(signature, index);
         let mut from = r.nth(args, index, ANY_SIZE);
         if let Some((filled, chosen)) = defaults {
             let given = r.b.icmp(IntCC::SLt, index, num_args);
@@ -91,6 +92,36 @@ fn arity(r: &mut Binder<'_, '_>, signature: Value, args: Value, num_args: Value,
     let there = Condition::Any(vec![there, none]);
     let text = Piece::Text("a non-NULL pointer, got NULL");
     r.require(there, TYPE_ERROR, &[Piece::Text("Mismatched argument array"), calling, text]);
+}
+
+impl Binder<'_, '_> {
+    /// Of a long signature, sets the text of messages about the subject of that number: a parameter, or the result behind them.
+    pub(super) fn show_calling(&mut self, signature: Value, subject: Value) {
+        if !self.has(Capability::Callings) {
+            return;
+        }
+        let has_callings = self.read(signature, field!(SignatureDescriptor, has_extension));
+        let is_long = self.is(has_callings, i64::from(HAS_CALLINGS));
+        self.when(is_long, |r| {
+            let (pool, first) = (r.field_ptr(Field::Pool), r.behind::<SignatureDescriptor>(signature));
+            let count = r.read(signature, field!(SignatureDescriptor, params));
+            let callings = r.nth_descriptor::<ParamDescriptor>(first, count);
+            let at = r.b.element(callings, subject, Type::I32);
+            let calling = r.b.load(Type::I32, at, 0, MemFlags::ALIGNED);
+            let calling = r.b.convert(ConvertOp::ZExt, Type::I64, calling);
+            let calling = r.b.ptr_add(pool, calling);
+            r.set_field(Field::Calling, calling);
+        });
+    }
+
+    /// Sets the number of the subject whose check comes next, of so many behind the arguments, for the place that its error ends in.
+    pub(super) fn set_subject(&mut self, signature: Value, behind: Value) {
+        if self.has(Capability::Places) {
+            let count = self.read(signature, field!(SignatureDescriptor, params));
+            let number = self.b.binary(BinaryOp::Add, count, behind);
+            self.set_field(Field::Arg, number);
+        }
+    }
 }
 
 /// Finds room for bindings and what else is needed behind the state, and clears the bindings.

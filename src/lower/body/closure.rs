@@ -13,6 +13,7 @@ use super::param::ParamRef;
 use crate::ir::{Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::fields::pair;
 use crate::lower::abi::{ANY_SIZE, CELL_DATA, OBJECT_TYPE_INDEX, PAYLOAD, store_any, store_none};
+use crate::lower::encode::{Subject, shown};
 use crate::lower::value::Expected;
 use crate::lower::{capi, ffi_call};
 use crate::spec::{ParamType, Signature};
@@ -157,7 +158,7 @@ impl BodyLowerer<'_> {
         let any = self.b.ptr_add_imm(data, index as i64 * i64::from(ANY_SIZE));
         let expected = Expected {
             values: vec![(path.clone(), ty.clone())],
-            place: format!("of `{}`", self.signature),
+            place: format!("of `{}`", shown(self.signature, Subject::Whole)),
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };

@@ -6,14 +6,10 @@
 
 use super::function::BodyLowerer;
 use super::held::{Entry, Held};
-use crate::ir::{
-    BinaryOp, Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
-};
-use crate::lower::abi::error::{APPEND, BACKTRACE, UPDATE_BACKTRACE};
+use crate::ir::{Block, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX};
-use crate::lower::ffi_call::{self, ENVIRONMENT_ERROR};
-use std::mem::offset_of;
-use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
+use crate::lower::{ffi_call, trace};
+use tvm_ffi_runtime::abi::TypeIndex;
 
 impl BodyLowerer<'_> {
     /// Holds a thing until the block of the text that is being written ends.
@@ -79,19 +75,13 @@ impl BodyLowerer<'_> {
             return Some(*known);
         }
         let (block, _) = self.aside(|l, code| {
-            let traced = tracer(&mut l.b);
-            let text = {
+            let line = {
                 let at = &l.b.module().locations[location];
-                format!("  File \"{}\", line {}, in {}\n", at.file, at.line, at.function)
+                trace::line(&at.file, at.line, &at.function)
             };
-            let mut args = Vec::with_capacity(5);
-            for text in [text, format!(", in {}\n", l.wrapper)] {
-                let offset = l.pool.constants.text(&text);
-                args.push(l.b.data_addr(l.pool.data, offset));
-                args.push(l.b.i64(text.len() as i64));
-            }
-            args.push(code);
-            l.b.call(traced, &args);
+            let [line, wrapper] =
+                [line, trace::end_of_line(l.wrapper)].map(|text| trace::text(&mut l.b, l.pool, &text));
+            trace::append_texts(&mut l.b, line, wrapper, code);
             match untraced {
                 Some(next) => l.b.jump(next, &[code]),
                 None => l.b.ret(Some(code)),
@@ -243,103 +233,5 @@ fn releaser(b: &mut FunctionBuilder<'_>) -> FuncRef {
     b.jump(done, &[]);
     b.switch_to(done);
     b.ret(None);
-    b.finish()
-}
-
-/// `void trace(const char* text, int64_t size, const char* wrapper, int64_t wrapper_size, int32_t code)`: appends a text to the backtrace of the
-/// raised error, if there is one and the code isn't that of an error of the environment.
-///
-/// A runtime that has walked the stack may have the line from debug information already. The wrapper's frame tells that the stack was walked so far;
-/// without it, an equal line is that of another call.
-fn tracer(b: &mut FunctionBuilder<'_>) -> FuncRef {
-    const NAME: &str = "__tvm_ffi_codegen_trace";
-    let module = b.module();
-    if let Some((known, _)) = module.function_named(NAME) {
-        return known;
-    }
-    let holds = holds_text(module);
-    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr, Type::I64, Type::I32], None);
-    let func = module.declare(NAME, sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let [text, size, wrapper, wrapper_size, code] = [0, 1, 2, 3, 4].map(|i| b.param(i));
-    let (take, look, done) = (b.block(), b.block(), b.block());
-    let environments = b.icmp_imm(IntCC::Eq, code, ENVIRONMENT_ERROR);
-    b.branch(environments, done, take, Hint::None);
-    b.switch_to(take);
-    let error = ffi_call::take_raised(&mut b);
-    let there = b.icmp_imm(IntCC::Ne, error, 0);
-    b.branch(there, look, done, Hint::None);
-    b.switch_to(look);
-    let update = b.load(Type::Ptr, error, UPDATE_BACKTRACE, MemFlags::ALIGNED);
-    let (walked, append, back) = (b.block(), b.block(), b.block());
-    let can = b.icmp_imm(IntCC::Ne, update, 0);
-    b.branch(can, walked, back, Hint::None);
-    b.switch_to(walked);
-    let known = b.load(Type::Ptr, error, BACKTRACE, MemFlags::ALIGNED);
-    let known_size = b.load(Type::I64, error, BACKTRACE + 8, MemFlags::ALIGNED);
-    for (text, size) in [(wrapper, wrapper_size), (text, size)] {
-        if let Some(found) = b.call(holds, &[known, known_size, text, size]) {
-            let next = b.block();
-            let found = b.icmp_imm(IntCC::Ne, found, 0);
-            b.branch(found, next, append, Hint::None);
-            b.switch_to(next);
-        }
-    }
-    b.jump(back, &[]);
-    b.switch_to(append);
-    let array = b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
-    let array = b.stack_addr(array);
-    b.store(text, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
-    b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
-    let mode = b.iconst(Type::I32, APPEND);
-    let sig = b.signature(FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], None));
-    b.call_indirect(sig, update, &[error, array, mode]);
-    b.jump(back, &[]);
-    b.switch_to(back);
-    ffi_call::set_raised(&mut b, error);
-    b.jump(done, &[]);
-    b.switch_to(done);
-    b.ret(None);
-    b.finish()
-}
-
-/// `int32_t holds_text(const char* all, int64_t all_size, const char* text, int64_t size)`: 1 where the text stands somewhere in the other.
-fn holds_text(module: &mut Module) -> FuncRef {
-    let sig = FuncSig::c([Type::Ptr, Type::I64, Type::Ptr, Type::I64], Some(Type::I32));
-    let func = module.declare("__tvm_ffi_codegen_holds_text", sig, Linkage::Local);
-    module.functions[func].cold = true;
-    let mut b = FunctionBuilder::new(module, func);
-    let [all, all_size, text, size] = [0, 1, 2, 3].map(|i| b.param(i));
-    let (place, inside, compare, further, next) = (b.block(), b.block(), b.block(), b.block(), b.block());
-    let (found, missing) = (b.block(), b.block());
-    let start = b.block_param(place, Type::I64);
-    let at = b.block_param(inside, Type::I64);
-    let zero = b.i64(0);
-    b.jump(place, &[zero]);
-    b.switch_to(place);
-    let end = b.binary(BinaryOp::Add, start, size);
-    let room = b.icmp(IntCC::SLe, end, all_size);
-    b.branch_with(room, (inside, &[zero]), (missing, &[]), Hint::None);
-    b.switch_to(inside);
-    let more = b.icmp(IntCC::SLt, at, size);
-    b.branch(more, compare, found, Hint::None);
-    b.switch_to(compare);
-    let here = b.binary(BinaryOp::Add, start, at);
-    let (here, there) = (b.ptr_add(all, here), b.ptr_add(text, at));
-    let (here, there) = (b.load(Type::I8, here, 0, MemFlags::ALIGNED), b.load(Type::I8, there, 0, MemFlags::ALIGNED));
-    let same = b.icmp(IntCC::Eq, here, there);
-    b.branch(same, further, next, Hint::None);
-    b.switch_to(further);
-    let at = b.binary_imm(BinaryOp::Add, at, 1);
-    b.jump(inside, &[at]);
-    b.switch_to(next);
-    let start = b.binary_imm(BinaryOp::Add, start, 1);
-    b.jump(place, &[start]);
-    for (block, result) in [(found, 1), (missing, 0)] {
-        b.switch_to(block);
-        let result = b.iconst(Type::I32, result);
-        b.ret(Some(result));
-    }
     b.finish()
 }

@@ -10,6 +10,7 @@ use super::held::Held;
 use crate::ir::{BinaryOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::error::{CAUSE_CHAIN, KIND};
 use crate::lower::abi::{PAYLOAD, store_any};
+use crate::lower::encode::{Subject, shown};
 use crate::lower::{capi, ffi_call};
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
@@ -236,7 +237,7 @@ impl Body<'_> {
         }
         let value = self.value(|l| {
             let state = l.handles.state(l.b.module(), l.prefix, name, &mut l.pool.constants, l.pool.data);
-            let caller = l.pool.constants.text(&l.signature.to_string());
+            let caller = l.pool.constants.text(&shown(l.signature, Subject::Whole));
             let (data, mut refused) = (l.pool.data, None);
             let pointer = crate::lower::once::load_state(
                 &mut l.b,
@@ -259,7 +260,10 @@ impl Body<'_> {
     /// of a body that may call itself without end, so that the error comes before the stack is gone.
     pub fn limit_recursion(&self, most: u32) {
         let text = self.emit(|l| {
-            format!("`{}` is called again and again by itself: more than {most} calls are under way", l.signature)
+            format!(
+                "`{}` is called again and again by itself: more than {most} calls are under way",
+                shown(l.signature, Subject::Whole)
+            )
         });
         self.emit(|l| {
             let cell = l.handles.cell(l.b.module(), "depth", 8);

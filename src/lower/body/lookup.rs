@@ -5,6 +5,7 @@ use super::held::Held;
 use crate::ir::{FuncRef, Hint, IntCC, Linkage, MemFlags, Type, Value};
 use crate::lower::abi::error::{KIND, MESSAGE};
 use crate::lower::abi::{PAYLOAD, TYPE_INDEX, store_any};
+use crate::lower::encode::{Subject, shown};
 use crate::lower::once::{self, Looked, NO_CONTEXT, NOT_FOUND};
 use crate::lower::protocol::{Directive, Field, Piece};
 use crate::lower::{capi, ffi_call};
@@ -19,7 +20,10 @@ impl BodyLowerer<'_> {
     pub(super) fn looked_up(&mut self, looked: Looked) -> Value {
         let handle = self.handles.get(self.b.module(), self.prefix, &looked);
         if let Looked::Global(name) = &looked {
-            let text = format!("global function `{name}` is not registered, which `{}` calls", self.signature);
+            let text = format!(
+                "global function `{name}` is not registered, which `{}` calls",
+                shown(self.signature, Subject::Whole)
+            );
             let template = self.pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
             let exit = self.exit_target();
             return once::load_global(&mut self.b, handle, self.pool.data, template, exit);
@@ -119,7 +123,10 @@ impl BodyLowerer<'_> {
         }
         let function = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
         let there = self.b.icmp_imm(IntCC::Ne, function, 0);
-        let text = format!("global function `{name}` is not registered, which `{}` calls", self.signature);
+        let text = format!(
+            "global function `{name}` is not registered, which `{}` calls",
+            shown(self.signature, Subject::Whole)
+        );
         self.check(there, |l| Failure {
             template: l.pool.constants.template("RuntimeError", &[Piece::Text(&text)]),
             values: Vec::new(),
@@ -134,7 +141,10 @@ impl BodyLowerer<'_> {
         let index = self.b.load(Type::I32, any, TYPE_INDEX, MemFlags::ALIGNED);
         let payload = self.b.load(Type::Ptr, any, PAYLOAD, MemFlags::ALIGNED);
         let is = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::FUNCTION.0));
-        let text = format!("Mismatched type of {name}, which `{}` calls, expected Function, got ", self.signature);
+        let text = format!(
+            "Mismatched type of {name}, which `{}` calls, expected Function, got ",
+            shown(self.signature, Subject::Whole)
+        );
         self.check(is, |l| {
             let got = l.b.convert(crate::ir::ConvertOp::SExt, Type::I64, index);
             let payload = l.b.convert(crate::ir::ConvertOp::PtrToInt, Type::I64, payload);

@@ -5,6 +5,7 @@ use super::calls::Owned;
 use super::function::{BodyLowerer, FlatValues};
 use super::scope::Scope;
 use crate::ir::Value;
+use crate::lower::encode::{Subject, shown};
 use crate::lower::value::{self, Expected, Known};
 use crate::spec::ParamType;
 
@@ -19,7 +20,7 @@ impl BodyLowerer<'_> {
     ) -> Result<Args, String> {
         let expected = Expected {
             values: vec![(path.to_owned(), ty.clone())],
-            place: format!("{relation} `{}`", self.signature),
+            place: format!("{relation} `{}`", shown(self.signature, Subject::Whole)),
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };

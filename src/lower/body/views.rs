@@ -11,6 +11,7 @@ use crate::lower::abi::fields::{dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::abi::{HEADER, PAYLOAD, store_any};
 use crate::lower::capi;
+use crate::lower::encode::{Subject, shown};
 use crate::lower::protocol::{Directive, Piece};
 use crate::lower::symbol_call::{KnownArg, KnownTensor};
 use crate::spec::{Device, Dim, Layout, ScalarType, TensorType, dim};
@@ -155,7 +156,8 @@ impl BodyLowerer<'_> {
                     continue;
                 }
                 let fine = self.b.icmp_imm(IntCC::SGe, *value, 0);
-                let text = format!("`{}` allocates a tensor whose {what} {d} is ", self.signature);
+                let text =
+                    format!("`{}` allocates a tensor whose {what} {d} is ", shown(self.signature, Subject::Whole));
                 let value = *value;
                 self.check(fine, |l| {
                     let pieces = [Piece::Text(&text), Piece::Value(Directive::Number, 0)];
@@ -190,7 +192,8 @@ impl BodyLowerer<'_> {
             empty = self.b.binary(BinaryOp::Or, empty, none);
         }
         let fine = self.b.binary(BinaryOp::Or, empty, all.fits);
-        let text = format!("`{}` allocates a tensor of more bytes than 63 bits count", self.signature);
+        let text =
+            format!("`{}` allocates a tensor of more bytes than 63 bits count", shown(self.signature, Subject::Whole));
         self.check(fine, |l| Failure {
             template: l.pool.constants.template("ValueError", &[Piece::Text(&text)]),
             values: Vec::new(),
@@ -433,7 +436,7 @@ impl<'b> TensorRef<'b> {
             fine = l.b.binary(BinaryOp::And, fine, inside);
             let before = l.b.icmp(IntCC::SLe, start, size);
             fine = l.b.binary(BinaryOp::And, fine, before);
-            let text = format!("`{}` takes a slice of dimension {d} of {name} of ", l.signature);
+            let text = format!("`{}` takes a slice of dimension {d} of {name} of ", shown(l.signature, Subject::Whole));
             l.check(fine, |l| {
                 let number = |field| Piece::Value(Directive::Number, field);
                 let pieces = [
@@ -498,7 +501,7 @@ impl<'b> TensorRef<'b> {
                 let positive = l.b.icmp_imm(IntCC::SGe, *size, 0);
                 fine = l.b.binary(BinaryOp::And, fine, positive);
             }
-            let text = format!("`{}` gives {name} of ", l.signature);
+            let text = format!("`{}` gives {name} of ", shown(l.signature, Subject::Whole));
             l.check(fine, |l| {
                 let pieces = [
                     Piece::Text(&text),

@@ -9,12 +9,15 @@ use super::constants::ConstantPool;
 use super::devices::{Devices, SharedId};
 use super::error::LowerError;
 use super::protocol::state::{binding_size, deferred_size};
-use super::protocol::{Capabilities, Capability, SignatureDescriptor, SignatureExtension, bindings_offset};
+use super::protocol::{
+    Capabilities, Capability, HAS_CALLINGS, SignatureDescriptor, SignatureExtension, bindings_offset,
+};
 use crate::spec::{ParamType, Signature};
 use encoder::Encoder;
 pub(in crate::lower) use encoder::Options;
 use expr::Symbols;
-use texts::{calling, expected};
+pub(in crate::lower) use texts::{Subject, shown};
+use texts::{calling, callings, expected};
 
 /// The memory in the function's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +92,7 @@ impl Wording<'_> {
     /// The text between the subject of a message and the expected value.
     fn place_in(&self, signature: &Signature) -> String {
         match self {
-            Wording::Arguments => calling(signature),
+            Wording::Arguments => calling(signature, Subject::Whole),
             Wording::Values { place, .. } => format!(" {place}, expected "),
         }
     }
@@ -162,7 +165,12 @@ fn encode_signature(
     let (result_dims, first_result_dim) = e.result_dims(signature)?;
     let defaults = e.defaults(signature);
     let constraints = signature.constraints().len() as u32;
-    let has_extension = defaults != 0 || constraints != 0 || result_dims != 0;
+    let callings = match wording {
+        Wording::Arguments => callings(e.pool, signature),
+        Wording::Values { .. } => Vec::new(),
+    };
+    let has_callings = !callings.is_empty();
+    let has_extension = defaults != 0 || constraints != 0 || result_dims != 0 || has_callings;
     let (least, most) = signature.arity();
     let arity = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let mut bytes = Vec::new();
@@ -181,7 +189,7 @@ fn encode_signature(
         devices: devices.slots() as u8,
         binding_size: binding_size(e.deepest) as u8,
         forward_args: u8::from(options.forward_args),
-        has_extension: u8::from(has_extension),
+        has_extension: if has_callings { HAS_CALLINGS } else { u8::from(has_extension) },
         calling: e.pool.text(&wording.place_in(signature)),
         arity: match wording {
             Wording::Arguments => e.pool.text(&arity),
@@ -190,6 +198,7 @@ fn encode_signature(
     };
     bytes.extend(e.pool.encoded(&descriptor));
     bytes.extend(params);
+    callings.iter().for_each(|calling| bytes.extend(e.pool.encoded(calling)));
     let bindings = (e.symbols.len() + devices.slots()) as i64 * binding_size(e.deepest);
     let deferred = e.deferred as i64 * deferred_size(e.deepest);
     let [tensors, shapes, strings, containers] = e.memory.map(|bytes| bytes as i64);
@@ -200,9 +209,11 @@ fn encode_signature(
     Ok(Encoded { offset: e.pool.signature(&bytes, start)?, scratch, binding_size })
 }
 
-/// The capability that no descriptor tells: the wrapper itself may read the binding of a returned tensor's device.
+/// The capabilities that no descriptor tells: the wrapper itself may read the binding of a returned tensor's device, and the number of the
+/// subject whose check has failed.
 fn of_wrapper(signature: &Signature, devices: &Devices) -> Capabilities {
     let mut asked = Capabilities::default();
+    asked.add_if(signature.has_places(), Capability::Places);
     if let Some(ParamType::Tensor(tensor)) = signature.ret() {
         asked.add_if(devices.place(&tensor.device).1 == SharedId::OfSlot, Capability::SameDevice);
     }

@@ -3,9 +3,10 @@
 
 use super::capability::{Capabilities, Capability};
 use super::descriptor::{
-    ANY_ID, DefaultDescriptor, DimDescriptor, DimKind, MapDescriptor, ObjectDescriptor, OptionalDescriptor,
-    ParamDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor, ShapeDescriptor,
-    SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor, TypeDescriptor, TypeKind,
+    ANY_ID, DefaultDescriptor, DimDescriptor, DimKind, HAS_CALLINGS, MapDescriptor, ObjectDescriptor,
+    OptionalDescriptor, ParamDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor,
+    ShapeDescriptor, SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor,
+    TypeDescriptor, TypeKind,
 };
 use super::layout::{Descriptors, Encode, offset};
 use super::template::{Directive, TEXT};
@@ -58,6 +59,7 @@ impl Walk<'_> {
         let signature: SignatureDescriptor = self.pool.read(offset)?;
         self.found.add_if(signature.forward_args != 0, Capability::ForwardArgs);
         self.found.add_if(signature.arity == 0, Capability::Values);
+        self.found.add_if(signature.has_extension == HAS_CALLINGS, Capability::Callings);
         if signature.has_extension != 0 {
             let extension = self.pool.read_before(offset)?;
             self.extension(&signature, &extension)?;

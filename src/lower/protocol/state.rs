@@ -101,7 +101,8 @@ pub(in crate::lower) enum Field {
     Expected,
     /// What was expected, as text.
     Text,
-    /// The argument's number; negative for a value that isn't an argument.
+    /// The argument's number; negative for a value that isn't an argument. Where there are [`Places`](super::Capability::Places), the
+    /// number goes on: with constraints, and then the result.
     Arg,
     Calling,
     /// The address of the present path.

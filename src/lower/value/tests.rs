@@ -388,7 +388,7 @@ fn types_that_no_value_has_are_refused() {
         ("EnvStream", "result of `callee`: EnvStream is no type of a value"),
         (
             "Tensor([i * k], float32)",
-            "i: nothing says its value: expected a dimension that is it alone, or that can be solved for it; k: nothing says its value: expected a dimension that is it alone, or that can be solved for it",
+            "result of `callee`.shape[0]: nothing says the value of `i`: expected a dimension that is it alone, or that can be solved for it; result of `callee`.shape[0]: nothing says the value of `k`: expected a dimension that is it alone, or that can be solved for it",
         ),
         (
             "Tensor([4], float32, noalias=True)",

@@ -1,14 +1,16 @@
 //! The call of a kernel: how control gets there, and the environment's part in it.
 
+use super::places;
 use crate::ir::{Hint, IntCC, Type, Value};
 use crate::lower::body::Code;
 use crate::lower::capi;
 use crate::lower::convention::KernelReturn;
+use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::{Checks, Context, device_parts};
 use crate::lower::kernel::{Kernel, Target};
 use crate::lower::protocol::{Piece, helpers};
 use crate::lower::unit::Pool;
-use crate::spec::{ParamType, Signature};
+use crate::spec::{ParamType, Part, Signature};
 
 /// Calls a native kernel by its target; gives its C result.
 pub(super) fn native(c: &mut Checks<'_, '_>, signature: &Signature, kernel: &Kernel, args: &[Value]) -> Option<Value> {
@@ -41,20 +43,20 @@ pub(super) fn body(c: &mut Checks<'_, '_>, body: Code, args: &[Value]) -> Option
 
 /// Puts the streams in their places among the values.
 pub(super) fn streams(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
-    for (param, values) in cx.plan.signature.params().iter().zip(values) {
+    for (number, (param, values)) in cx.plan.signature.params().iter().zip(values).enumerate() {
         if param.ty == ParamType::EnvStream {
-            *values = vec![stream(cx, pool, &param.name)];
+            *values = vec![stream(cx, pool, number, &param.name)];
         }
     }
 }
 
 /// The current stream of the first device that a tensor is on.
-fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, name: &str) -> Value {
+fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, number: usize, name: &str) -> Value {
     let c = &mut cx.checks;
     let none = c.b.i64(0);
     let device = cx.devices.first(c.b, none, |seen| seen.has_stream);
     let present = c.b.icmp_imm(IntCC::Ne, device, 0);
-    require_stream(c, pool, present, cx.plan.signature, name);
+    require_stream(c, pool, present, cx.plan.signature, (number, name));
     let parts = device_parts(c.b, device);
     let get = capi::import(c.b.module(), capi::ENV_GET_STREAM);
     match c.b.call(get, &parts) {
@@ -64,9 +66,16 @@ fn stream(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, name: &str) -> Value {
 }
 
 /// Raises where no tensor is present whose device has a stream.
-fn require_stream(c: &mut Checks<'_, '_>, pool: &mut Pool, present: Value, signature: &Signature, name: &str) {
+fn require_stream(
+    c: &mut Checks<'_, '_>,
+    pool: &mut Pool,
+    present: Value,
+    signature: &Signature,
+    (number, name): (usize, &str),
+) {
+    let shown = encode::shown(signature, Subject::Param(number));
     let text = format!(
-        "Mismatched {name} when calling: `{signature}`, expected a tensor whose device has the stream, got None for each"
+        "Mismatched {name} when calling: `{shown}`, expected a tensor whose device has the stream, got None for each"
     );
     let template = pool.constants.template("ValueError", &[Piece::Text(&text)]);
     let (next, bad) = (c.b.block(), c.b.cold_block());
@@ -76,7 +85,9 @@ fn require_stream(c: &mut Checks<'_, '_>, pool: &mut Pool, present: Value, signa
     let template = c.b.iconst(Type::I32, i64::from(template));
     // the template takes nothing from a context
     let report = helpers::report(c.b.module());
-    let code = c.b.call(report, &[table, template, table]);
-    c.b.ret(code);
+    if let Some(code) = c.b.call(report, &[table, template, table]) {
+        places::append(c.b, pool, signature, Part::Param(number), code);
+        c.b.ret(Some(code));
+    }
     c.b.switch_to(next);
 }

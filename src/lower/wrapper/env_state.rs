@@ -1,10 +1,12 @@
 //! The states of a compiler's own runtime ([`ParamType::EnvState`]) that a wrapper passes to its kernel.
 
-use crate::ir::Value;
+use super::places;
+use crate::ir::{FunctionBuilder, Value};
+use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Context;
 use crate::lower::once::{self, State};
 use crate::lower::unit::{Pool, Unit};
-use crate::spec::{ParamType, Signature};
+use crate::spec::{ParamType, Part, Signature};
 
 /// The states, each with the number of its parameter.
 #[derive(Default)]
@@ -25,10 +27,15 @@ impl States {
 
     /// Puts the states in their places among the values.
     pub(super) fn take(&self, cx: &mut Context<'_, '_, '_>, pool: &mut Pool, values: &mut [Vec<Value>]) {
-        let b = &mut *cx.checks.b;
+        let (b, signature) = (&mut *cx.checks.b, cx.plan.signature);
         for (number, state) in &self.0 {
-            let caller = pool.constants.text(&cx.plan.signature.to_string());
-            let state = once::load_state(b, *state, |b| b.data_addr(pool.data, caller), |b, code| b.ret(Some(code)));
+            let caller = pool.constants.text(&encode::shown(signature, Subject::Param(*number)));
+            let data = pool.data;
+            let failed = |b: &mut FunctionBuilder<'_>, code| {
+                places::append(b, pool, signature, Part::Param(*number), code);
+                b.ret(Some(code));
+            };
+            let state = once::load_state(b, *state, |b| b.data_addr(data, caller), failed);
             if let Some(values) = values.get_mut(*number) {
                 *values = vec![state];
             }

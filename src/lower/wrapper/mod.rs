@@ -1,11 +1,12 @@
 //! The wrapper of one function: the fast path, the way to the slow path, the call of the kernel, and the result.
 //!
-//! The files stand on one another: `call`, `status` ← `result`; `slow_path` stands apart; this file puts them together, with the
+//! The files stand on one another: `places` ← `call`, `status` ← `result`; `places` ← `env_state`, `slow_path`; this file puts them together, with the
 //! [fast path](super::fast_path).
 
 mod call;
 mod env_state;
 mod originals;
+mod places;
 mod result;
 mod slow_path;
 mod status;
@@ -25,6 +26,7 @@ use crate::spec::{ParamType, Signature};
 
 use env_state::States;
 use originals::Originals;
+use places::PlaceTable;
 use result::{BoundScratch, Failure, Owned};
 use slow_path::{Prologue, Route, SlowPath};
 
@@ -112,6 +114,7 @@ fn define(
     into.always_binds |= plan.binds_first;
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
+    let places = PlaceTable::new(pool, signature, &module.functions[func].name);
     let originals = match &body {
         Some(Code::Function { extras, .. }) if extras.contains(&Extra::Originals) => {
             Some(Originals::new(signature, pool))
@@ -126,6 +129,7 @@ fn define(
         passed: plan.passed,
         has_result: plan.has_result,
         originals: originals.as_ref(),
+        places,
     };
     let route = Route::new(&slow_path, &plan, module, func);
     let mut b = FunctionBuilder::new(module, func);
@@ -186,7 +190,7 @@ fn unpack(
     let sizes = result::sizes(cx);
     call::streams(cx, pool, &mut values);
     states.take(cx, pool, &mut values);
-    let allocated = sizes.and_then(|sizes| result::allocate(cx, bound, &values, &sizes));
+    let allocated = sizes.and_then(|sizes| result::allocate(cx, pool, bound, &values, &sizes));
     let mut args: Vec<Value> = values.into_iter().flatten().collect();
     args.extend(allocated.iter().flat_map(|allocated| allocated.passed.iter().copied()));
     if cx.plan.convention == Convention::Flat {

@@ -1,6 +1,6 @@
 //! Results: scalars, a tensor that the wrapper allocates, and what a kernel writes.
 
-use super::status;
+use super::{places, status};
 use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields::{self, dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
@@ -14,7 +14,7 @@ use crate::lower::ffi_call;
 use crate::lower::kernel::Kernel;
 use crate::lower::protocol::{self, Binding, helpers, offset};
 use crate::lower::unit::Pool;
-use crate::spec::{DType, Device, ParamType, ScalarType, Signature, TensorType};
+use crate::spec::{DType, Device, ParamType, Part, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLTensor, TypeIndex};
 
 /// Index of the wrapper's parameter that is the address of its result.
@@ -67,6 +67,7 @@ pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Option<Vec<Value>> {
 /// Allocates the returned tensor by `TVMFFIEnvTensorAlloc` (extra/c_env_api.h).
 pub(super) fn allocate(
     cx: &mut Context<'_, '_, '_>,
+    pool: &mut Pool,
     bound: Option<BoundScratch>,
     values: &[Vec<Value>],
     sizes: &[Value],
@@ -118,6 +119,7 @@ pub(super) fn allocate(
         let fine = b.icmp_imm(IntCC::Eq, code, 0);
         b.branch(fine, ok, failed, Hint::Likely);
         b.switch_to(failed);
+        places::append(b, pool, signature, Part::Result, code);
         b.ret(Some(code));
         b.switch_to(ok);
     }
@@ -246,6 +248,15 @@ pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signa
             let result = if *ret == ParamType::None { slot } else { c.b.param(RESULT) };
             let take_result = helpers::take_result(c.b.module());
             let code = c.b.call(take_result, &[table, descriptor, slot, result]);
+            if let Some(code) = code.filter(|_| signature.place(Part::Result).is_some()) {
+                let (fine, refused) = (c.b.block(), c.b.cold_block());
+                let ok = c.b.icmp_imm(IntCC::Eq, code, 0);
+                c.b.branch(ok, fine, refused, Hint::Likely);
+                c.b.switch_to(refused);
+                places::append(c.b, pool, signature, Part::Result, code);
+                c.b.ret(Some(code));
+                c.b.switch_to(fine);
+            }
             c.b.ret(code);
         }
         None => success(c, allocated),

@@ -1,6 +1,7 @@
 //! The slow path: the binder raises the first check that fails, or makes arguments that the fast path accepts.
 
 use super::originals::{MARK, Originals};
+use super::places::PlaceTable;
 use crate::ir::{
     BinaryOp, Block, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, StackSlot,
     Type, UnaryOp, Value,
@@ -24,6 +25,8 @@ pub(super) struct SlowPath<'a> {
     pub has_result: bool,
     /// The body passes on arguments of the caller's.
     pub originals: Option<&'a Originals>,
+    /// The places that the errors of checks end in.
+    pub places: Option<PlaceTable>,
 }
 
 /// An argument array.
@@ -41,6 +44,9 @@ impl SlowPath<'_> {
 
     /// Calls `bind`, which gives 0 where it accepts the arguments.
     fn call_bind(&self, b: &mut FunctionBuilder<'_>, args: Value, num_args: Value, scratch: Value) -> Option<Value> {
+        if let Some(places) = &self.places {
+            places.begin(b, scratch);
+        }
         let table = b.data_addr(self.table, 0);
         let descriptor = b.iconst(Type::I32, i64::from(self.descriptor.offset));
         b.call(self.bind, &[table, descriptor, args, num_args, scratch])
@@ -60,6 +66,9 @@ impl SlowPath<'_> {
             let ok = b.icmp_imm(IntCC::Eq, code, 0);
             b.branch(ok, accepted, refused, Hint::None);
             b.switch_to(refused);
+            if let Some(places) = &self.places {
+                places.append(b, scratch, code);
+            }
             b.ret(Some(code));
             b.switch_to(accepted);
         }
@@ -101,7 +110,16 @@ impl SlowPath<'_> {
         let code = b.block_param(done, Type::I32);
         if let Some(code) = self.call_bind(&mut b, args, num_args, scratch) {
             let ok = b.icmp_imm(IntCC::Eq, code, 0);
-            b.branch_with(ok, (accepted, &[]), (done, &[code]), Hint::None);
+            match &self.places {
+                None => b.branch_with(ok, (accepted, &[]), (done, &[code]), Hint::None),
+                Some(places) => {
+                    let refused = b.cold_block();
+                    b.branch(ok, accepted, refused, Hint::None);
+                    b.switch_to(refused);
+                    places.append(&mut b, scratch, code);
+                    b.jump(done, &[code]);
+                }
+            }
         }
         b.switch_to(accepted);
         let bound = self.bound(&mut b, scratch);

@@ -1,12 +1,15 @@
 //! The status of a native kernel: 0, or a failure whose error the kernel has raised.
 
+use super::places;
 use crate::ir::{ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value};
+use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::Checks;
 use crate::lower::ffi_call;
 use crate::lower::kernel::{Kernel, Target};
 use crate::lower::protocol::{Directive, Piece, helpers};
+use crate::lower::trace;
 use crate::lower::unit::Pool;
-use crate::spec::Signature;
+use crate::spec::{Part, Signature};
 
 /// The code for a status that is not 0: the status itself where the kernel has raised an error or says that the environment has, else that of a
 /// `RuntimeError` that names the kernel and its status. Hosts take the raised error without looking whether there is any.
@@ -21,24 +24,31 @@ pub(super) fn code(
         Some(Target::Symbol(name)) => format!("kernel `{name}`"),
         _ => "the kernel".to_owned(),
     };
-    let before = format!("{name} of `{signature}` returned status ");
+    let before = format!("{name} of `{}` returned status ", encode::shown(signature, Subject::Whole));
     let pieces = [Piece::Text(&before), Piece::Value(Directive::Number, 0), Piece::Text(" and raised no error")];
     let template = pool.constants.template("RuntimeError", &pieces);
     let (table, template) = (c.b.data_addr(pool.data, 0), c.b.iconst(Type::I32, i64::from(template)));
-    let failed = failed(c.b.module());
+    let mut args = vec![table, template, status];
+    let place = places::texts(c.b, pool, signature, Part::Signature);
+    args.extend(place.iter().flatten().flatten());
+    let failed = failed(c.b.module(), place.is_some());
     // the function has a result
-    c.b.call(failed, &[table, template, status]).unwrap_or(status)
+    c.b.call(failed, &args).unwrap_or(status)
 }
 
-/// `int32_t failed(const void* table, uint32_t template, int32_t status)`
-fn failed(module: &mut Module) -> FuncRef {
-    const NAME: &str = "__tvm_ffi_codegen_failed";
-    if let Some((known, _)) = module.function_named(NAME) {
+/// `int32_t failed(const void* table, uint32_t template, int32_t status)`; for a signature with a place behind it the
+/// [texts](places::texts) of the place, which the error then ends in.
+fn failed(module: &mut Module, has_place: bool) -> FuncRef {
+    let name = if has_place { "__tvm_ffi_codegen_failed_at" } else { "__tvm_ffi_codegen_failed" };
+    if let Some((known, _)) = module.function_named(name) {
         return known;
     }
     let report = helpers::report(module);
-    let sig = FuncSig::new([Type::Ptr, Type::I32, Type::I32], Some(Type::I32));
-    let func = module.declare(NAME, sig, Linkage::Local);
+    let place = [Type::Ptr, Type::I64, Type::Ptr, Type::I64];
+    let place = if has_place { &place[..] } else { &[] };
+    let params = [Type::Ptr, Type::I32, Type::I32].into_iter().chain(place.iter().copied());
+    let sig = FuncSig::new(params, Some(Type::I32));
+    let func = module.declare(name, sig, Linkage::Local);
     module.functions[func].cold = true;
     let mut b = FunctionBuilder::new(module, func);
     let [table, template, status] = [0, 1, 2].map(|i| b.param(i));
@@ -58,6 +68,10 @@ fn failed(module: &mut Module) -> FuncRef {
     let number = b.convert(ConvertOp::SExt, Type::I64, status);
     b.store(number, context, 0, MemFlags::ALIGNED);
     let code = b.call(report, &[table, template, context]);
+    if let Some(code) = code.filter(|_| has_place) {
+        let [line, wrapper] = [[3, 4], [5, 6]].map(|text| text.map(|i| b.param(i)));
+        trace::append_texts(&mut b, line, wrapper, code);
+    }
     b.ret(code);
     b.switch_to(untouched);
     b.ret(Some(status));

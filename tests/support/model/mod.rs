@@ -9,6 +9,7 @@ mod tensor;
 mod types;
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
@@ -137,9 +138,38 @@ impl<'a> Model<'a> {
     }
 
     fn refuse<T>(&self, kind: &'static str, what: &str, expected: &str, got: &str) -> Checked<T> {
-        let signature = self.signature;
-        let text = format!("Mismatched {what} when calling: `{signature}`, expected {expected}, got {got}");
+        let shown = self.shown(what);
+        let text = format!("Mismatched {what} when calling: `{shown}`, expected {expected}, got {got}");
         Err(Stop::Refused(kind, text))
+    }
+
+    /// The signature in a message (C7.8, C7.9).
+    fn shown(&self, what: &str) -> String {
+        let signature = self.signature;
+        let full = signature.to_string();
+        if full.len() <= 200 {
+            return full;
+        }
+        let argument = what.split(" on argument #").nth(1).and_then(|number| number.parse().ok());
+        let param = match argument {
+            Some(number) => signature.passed().nth(number),
+            None => signature.params().iter().find(|param| param.name == what),
+        };
+        let of_result = what.starts_with("result.").then(|| signature.ret()).flatten();
+        let mut shown = String::new();
+        for (i, other) in signature.params().iter().enumerate() {
+            let subject =
+                param.and_then(|param| signature.params().iter().position(|other| std::ptr::eq(other, param)));
+            let piece = match subject.map(|subject| (i, i.abs_diff(subject))) {
+                Some((_, 0)) => other.to_string(),
+                Some((_, 9)) => "...".to_owned(),
+                Some((_, 10..)) => continue,
+                _ => other.name.clone(),
+            };
+            let _ = write!(shown, "{}{piece}", if shown.is_empty() { "" } else { ", " });
+        }
+        let result = of_result.map(|ret| format!(" -> {ret}")).unwrap_or_default();
+        format!("{}({shown}){result}", signature.name())
     }
 
     fn call(&mut self, call: &Call) -> Checked<Accepted> {

@@ -1,0 +1,98 @@
+//! The places that errors of a wrapper end in.
+
+use crate::ir::{BinaryOp, ConvertOp, DataRef, FunctionBuilder, MemFlags, Type, Value};
+use crate::lower::abi::ANY_SIZE;
+use crate::lower::protocol::{Field, SizedText, field};
+use crate::lower::trace;
+use crate::lower::unit::Pool;
+use crate::spec::{Part, Place, Signature};
+
+/// Appends the place of a part of the signature, if it has one, to the backtrace of the error that is raised with `code`.
+pub(super) fn append(b: &mut FunctionBuilder<'_>, pool: &mut Pool, signature: &Signature, part: Part, code: Value) {
+    if let Some([line, wrapper]) = texts(b, pool, signature, part) {
+        trace::append_texts(b, line, wrapper, code);
+    }
+}
+
+/// The texts of [`append_texts`](trace::append_texts) in the wrapper that is being written, for a part that has a place.
+pub(super) fn texts(
+    b: &mut FunctionBuilder<'_>,
+    pool: &mut Pool,
+    signature: &Signature,
+    part: Part,
+) -> Option<[[Value; 2]; 2]> {
+    let place = signature.place(part)?;
+    let func = b.func_ref();
+    let wrapper = trace::end_of_line(&b.module().functions[func].name);
+    Some([line(place), wrapper].map(|text| trace::text(b, pool, &text)))
+}
+
+fn line(place: &Place) -> String {
+    trace::line(&place.file, place.line, &place.function)
+}
+
+/// The places of a signature by the numbers that `bind` gives to the subjects of its checks: the parameters that are passed, the constraints,
+/// the result, the call itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlaceTable {
+    /// The data that has it.
+    data: DataRef,
+    /// The offset and the length of the end of the wrapper's line.
+    wrapper: (u32, usize),
+    /// The offset of a [`SizedText`] for each.
+    offset: u32,
+    /// The number of the call itself.
+    last: i64,
+    /// Offset in the scratch memory of the subject's number.
+    number: i32,
+}
+
+impl PlaceTable {
+    /// The table of a signature, written into the pool; `None` where the signature has no place.
+    pub(super) fn new(pool: &mut Pool, signature: &Signature, wrapper: &str) -> Option<Self> {
+        if !signature.has_places() {
+            return None;
+        }
+        let passed = signature.params().iter().enumerate().filter(|(_, param)| param.is_passed());
+        let passed: Vec<_> = passed.map(|(number, _)| Part::Param(number)).collect();
+        let number = passed.len() as i32 * ANY_SIZE + 8 * Field::Arg as i32;
+        let constraints = (0..signature.constraints().len()).map(Part::Constraint);
+        let parts: Vec<_> = passed.into_iter().chain(constraints).chain([Part::Result, Part::Signature]).collect();
+        let mut bytes = Vec::new();
+        for part in &parts {
+            // a part without a place adds nothing to the backtrace
+            let line = signature.place(*part).map_or_else(String::new, line);
+            let text = SizedText { text: pool.constants.text(&line), len: line.len() as u32 };
+            bytes.extend(pool.constants.encoded(&text));
+        }
+        let offset = pool.constants.descriptor(&bytes);
+        let wrapper = trace::end_of_line(wrapper);
+        let wrapper = (pool.constants.text(&wrapper), wrapper.len());
+        Some(PlaceTable { data: pool.data, wrapper, offset, last: parts.len() as i64 - 1, number })
+    }
+
+    /// Says that no subject is checked yet, so that an error is the call's.
+    pub(super) fn begin(&self, b: &mut FunctionBuilder<'_>, scratch: Value) {
+        let none = b.i64(-1);
+        b.store(none, scratch, self.number, MemFlags::ALIGNED);
+    }
+
+    /// Appends the place of the subject whose check has failed to the backtrace of the error that `bind` has raised with `code`.
+    pub(super) fn append(&self, b: &mut FunctionBuilder<'_>, scratch: Value, code: Value) {
+        let number = b.load(Type::I64, scratch, self.number, MemFlags::ALIGNED);
+        let last = b.i64(self.last);
+        let number = b.binary(BinaryOp::UMin, number, last);
+        let table = b.data_addr(self.data, self.offset);
+        const { assert!(size_of::<SizedText>() == 8) };
+        let entry = b.element(table, number, Type::I64);
+        let [text, len] = [field!(SizedText, text), field!(SizedText, len)].map(|field| {
+            let word = b.load(field.ty, entry, field.offset, MemFlags::ALIGNED);
+            b.convert(ConvertOp::ZExt, Type::I64, word)
+        });
+        let start = b.data_addr(self.data, 0);
+        let text = b.ptr_add(start, text);
+        let (wrapper, wrapper_len) = self.wrapper;
+        let wrapper = [b.data_addr(self.data, wrapper), b.i64(wrapper_len as i64)];
+        trace::append_texts(b, [text, len], wrapper, code);
+    }
+}
