@@ -24,6 +24,7 @@
 //! | add it to a module of one's own | [`embed`] |
 //! | put it into an object file or a library, with modules of other kinds | [`artifact`] |
 //! | load libraries | [`runtime::Module`] |
+//! | name the crates whose types are taken | [`crates`] |
 //! | look inside | [`explain`](mod@explain), [`ir`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]
@@ -76,15 +77,20 @@
 //! | texts of errors, `Debug` and `explain` | for people. A *wrapper's* messages are a part of the contract |
 //! | symbols that begin with `__tvm_ffi_codegen_`, and those that objects don't export | the wrappers' own |
 //!
-//! Three other crates are seen in what is covered, where a caller has to have them anyway: `target-lexicon`
-//! ([`Triple`](artifact::Triple)), and in [`embed`] the caller's own modules of `cranelift-module` and `inkwell`. A new version of one of these that is
-//! incompatible is a new, incompatible version of this crate.
+//! Other crates are seen in what is covered, where a caller has to have them anyway: `target-lexicon` ([`Triple`](artifact::Triple)), and in
+//! [`embed`] the caller's own modules, with the types of Cranelift and inkwell. [`crates`] re-exports them, so that a compiler may name them through
+//! this crate and have the same versions. A new version of one of these that is incompatible is a new, incompatible version of this crate.
+//!
+//! Cranelift releases an incompatible version each month. A release of this crate takes one of them, the newest at its time; two at once are not
+//! supported. A release that moves to another version of Cranelift or of inkwell changes nothing else that is incompatible, so that a compiler
+//! may follow at once, or stay with the release before.
 
 // Without a backend there is no engine to link to, and `backend` has no items.
 #![cfg_attr(not(feature = "cranelift"), allow(rustdoc::broken_intra_doc_links))]
 
 pub mod artifact;
 pub mod backend;
+pub mod crates;
 #[cfg(feature = "_engine")]
 pub mod embed;
 pub mod engine;
@@ -103,8 +109,9 @@ pub use engine::EngineError;
 #[cfg(feature = "_engine")]
 pub use engine::{Engine, EngineBuilder, Perf};
 pub use lower::{
-    Body, BodyMistake, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention, Expr, Kernel, KernelReturn,
-    LowerError, OnDevice, Operand, Owned, ParamRef, TensorRef, Variable, c_header, c_prototype, metadata, type_schema,
+    Body, BodyMistake, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention, Expr, Kernel,
+    KernelParam, KernelReturn, LowerError, OnDevice, Operand, Owned, ParamRef, ParamSource, Part, TensorRef, Variable,
+    c_header, c_prototype, metadata, type_schema,
 };
 pub use names::UnknownName;
 pub use spec::{

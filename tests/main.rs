@@ -12,6 +12,8 @@ mod contract;
 #[cfg(not(feature = "external-runtime"))]
 mod debug_info;
 #[cfg(not(feature = "external-runtime"))]
+mod declarations;
+#[cfg(not(feature = "external-runtime"))]
 mod example_compilers;
 #[cfg(not(feature = "external-runtime"))]
 mod fixtures;

@@ -50,19 +50,11 @@ mod own {
             return Ok(());
         }
         if let Some(runtime) = process::another() {
-            return Err(runtime_error(&another_runtime(&runtime.file)));
+            return Err(runtime_error(&process::two_runtimes(&runtime.file)));
         }
         if let Some(changes) = changes {
             ALONE_AT.store(changes + 1, Ordering::Release);
         }
         Ok(())
-    }
-
-    fn another_runtime(file: &str) -> String {
-        format!(
-            "this process has two TVM FFI runtimes: {file}, and the one inside `tvm-ffi-runtime`, which this code uses. Neither knows the \
-             types, functions and errors of the other. Build this code with the feature `external` of `tvm-ffi-runtime`, which uses the \
-             process's runtime, or keep {file} out of the process"
-        )
     }
 }

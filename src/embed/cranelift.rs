@@ -2,12 +2,17 @@
 
 use cranelift_module::{FuncId, Module};
 
-use super::{EmbedError, Wrappers, import_name, undefined};
+use super::{EmbedError, Wrappers, bound_kernel, import_name, undefined};
 use crate::backend::CodegenError;
 use crate::backend::cranelift::{self, Bindings};
 use crate::ir::HOST_ENDIANNESS;
 use crate::lower::{Kernel, KernelReturn};
 use crate::spec::Signature;
+
+mod declare;
+mod refusal;
+
+pub use declare::{declare_kernel, kernel_signature};
 
 /// The function that a wrapper in a caller's module calls.
 #[derive(Clone, Debug)]
@@ -56,14 +61,20 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
     module: &mut M,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target)>,
 ) -> Result<Vec<FuncId>, EmbedError> {
+    refusal::check_machine(module.isa())?;
     let mut all = Wrappers::new(module.isa().triple().endianness().unwrap_or(HOST_ENDIANNESS));
     let mut bindings = Bindings::new();
     for (signature, target) in wrappers {
         match target {
-            Target::Kernel(kernel) => all.add(signature, &kernel)?,
+            Target::Kernel(kernel) => {
+                refusal::check_linked(module, signature, &kernel)?;
+                all.add(signature, &kernel)?;
+            }
             Target::Function(id, returns) => {
                 bindings = bindings.bind(import_name(signature), id);
-                all.add_function(signature, returns)?;
+                let kernel = bound_kernel(signature, returns);
+                refusal::check_function(module, signature, &kernel, id)?;
+                all.add(signature, &kernel)?;
             }
         }
     }

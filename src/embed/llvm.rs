@@ -5,10 +5,15 @@ use std::collections::HashMap;
 use inkwell::module::Module;
 use inkwell::values::FunctionValue;
 
-use super::{EmbedError, Wrappers, import_name, undefined};
+use super::{EmbedError, Wrappers, bound_kernel, import_name, undefined};
 use crate::backend::{CodegenError, llvm};
 use crate::lower::{Kernel, KernelReturn};
 use crate::spec::Signature;
+
+mod declare;
+mod refusal;
+
+pub use declare::{declare_kernel, kernel_type};
 
 /// The function that a wrapper in a caller's module calls.
 #[derive(Clone, Debug)]
@@ -59,14 +64,20 @@ pub fn add_wrappers<'ctx, 'a>(
     module: &Module<'ctx>,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target<'ctx>)>,
 ) -> Result<Vec<FunctionValue<'ctx>>, EmbedError> {
+    refusal::check_machine(module)?;
     let mut all = Wrappers::new(llvm::ENDIANNESS);
     let mut bindings = HashMap::new();
     for (signature, target) in wrappers {
         match target {
-            Target::Kernel(kernel) => all.add(signature, &kernel)?,
+            Target::Kernel(kernel) => {
+                refusal::check_linked(module, signature, &kernel)?;
+                all.add(signature, &kernel)?;
+            }
             Target::Function(function, returns) => {
                 bindings.insert(import_name(signature), function);
-                all.add_function(signature, returns)?;
+                let kernel = bound_kernel(signature, returns);
+                refusal::check_function(module, signature, &kernel, function)?;
+                all.add(signature, &kernel)?;
             }
         }
     }

@@ -25,6 +25,7 @@
 pub mod cranelift;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
+mod refusal;
 mod symbols;
 
 use crate::backend::CodegenError;
@@ -41,6 +42,26 @@ pub use symbols::runtime_symbols;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
+    /// The module is for a machine that wrappers don't run on.
+    #[error("wrappers can't be added to a module for `{target}`: {problem}")]
+    Machine {
+        /// The machine, as the module states it.
+        target: String,
+        /// The reason, and a way out.
+        problem: String,
+    },
+    /// The kernel in the module isn't called as the signature, the convention and the result say.
+    #[error("the kernel `{kernel}` of function `{function}` {problem}; its prototype is `{prototype}`")]
+    Prototype {
+        /// The function.
+        function: String,
+        /// The kernel's name in the module.
+        kernel: String,
+        /// The difference, and what would fit.
+        problem: String,
+        /// The prototype in C.
+        prototype: String,
+    },
     /// The kernel doesn't fit the signature, or a body has mistakes.
     #[error(transparent)]
     Lower(#[from] LowerError),
@@ -52,6 +73,12 @@ pub enum EmbedError {
 /// A function that should have been defined, but was not.
 fn undefined(symbol: &str) -> EmbedError {
     CodegenError::internal(format!("{symbol} was not defined")).into()
+}
+
+/// The kernel that a function of the caller's module is, bound to [`import_name`].
+fn bound_kernel(signature: &Signature, returns: Option<KernelReturn>) -> Kernel {
+    let kernel = Kernel::symbol(import_name(signature));
+    returns.into_iter().fold(kernel, Kernel::returning)
 }
 
 /// The name that a function of the caller's module goes by as an import: nothing outside sees it.
@@ -77,12 +104,6 @@ impl Wrappers {
         self.symbols.push(signature.symbol());
         self.signatures.push(signature.clone());
         Ok(())
-    }
-
-    /// As [`add`](Self::add), for a function of the caller's module that is bound to [`import_name`].
-    fn add_function(&mut self, signature: &Signature, returns: Option<KernelReturn>) -> Result<(), LowerError> {
-        let kernel = Kernel::symbol(import_name(signature));
-        self.add(signature, &returns.map_or(kernel.clone(), |returns| kernel.returning(returns)))
     }
 
     /// The module, and the wrappers' symbols in order.

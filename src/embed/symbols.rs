@@ -8,6 +8,8 @@ use tvm_ffi_runtime::capi;
 /// A module that has wrappers, and is run in this process, has to know them all, or those that it imports. A module that is linked leaves them
 /// to the linker, which finds them in `libtvm_ffi` or the bundled runtime's libraries.
 ///
+/// In a shared library that several runtimes may meet in, ask [`capi::check_symbols`] first, as an engine does.
+///
 #[cfg_attr(feature = "cranelift", doc = "```")]
 #[cfg_attr(not(feature = "cranelift"), doc = "```text")]
 /// use cranelift_jit::{JITBuilder, JITModule};

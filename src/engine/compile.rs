@@ -144,12 +144,12 @@ impl EngineBuilder {
     /// Builds the engine.
     ///
     /// # Errors
-    /// This machine has no code generator, a foreign runtime lacks a function that wrappers need, or, with the feature `external-runtime`,
-    /// the process has no runtime.
+    /// This machine has no code generator, or a foreign runtime lacks a function that wrappers need. The process has no runtime, with the
+    /// feature `external-runtime`; without it, the C symbols of this file lead to another runtime, which was there before.
     pub fn build(self) -> Result<Engine, EngineError> {
-        #[cfg(feature = "external-runtime")]
         if self.bundled {
-            runtime::check_runtime().map_err(|error| EngineError::NoRuntime { message: error.message().to_owned() })?;
+            runtime::capi::check_symbols()
+                .map_err(|error| EngineError::NoRuntime { message: error.message().to_owned() })?;
         }
         let jit = match self.bundled {
             true => self

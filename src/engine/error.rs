@@ -45,7 +45,8 @@ pub enum EngineError {
     /// A function of the bundled runtime was asked of an engine that is bound to another one.
     #[error("this engine is bound to a foreign runtime; use `compile_code` and make the function with that runtime")]
     ForeignRuntime,
-    /// There is no runtime for the engine's functions: with the feature `external-runtime`, where the process has none.
+    /// There is no runtime for the engine's functions: with the feature `external-runtime`, where the process has none; without it, where
+    /// another runtime has taken the place of the bundled one's C symbols.
     #[error("{message}")]
     NoRuntime {
         /// What the runtime says.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::body::{Body, BodyFn};
-use super::convention::{self, Convention, KernelReturn, returns_value, writes_result};
+use super::convention::{Convention, KernelReturn, params, returns_value, writes_result};
 use super::error::LowerError;
 use super::unit::{self, import_conflict};
 use crate::ir::{self, FuncSig};
@@ -253,7 +253,7 @@ impl Kernel {
     /// The prototype of a native kernel.
     pub(super) fn func_sig(&self, signature: &Signature) -> FuncSig {
         let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
-        convention::func_sig(signature, self.stated_convention(), returns)
+        params::func_sig(signature, self.stated_convention(), returns)
     }
 }
 

@@ -46,7 +46,9 @@ pub use body::{
     Variable,
 };
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
-pub use convention::{Convention, KernelReturn, flat_signature};
+pub use convention::c_type::CType;
+pub use convention::params::{KernelParam, ParamSource, Part};
+pub use convention::{Convention, KernelReturn};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::Kernel;
 pub use library::LibraryLowering;
@@ -54,4 +56,4 @@ pub use metadata::{metadata, type_schema};
 pub use module::{Lowering, RuntimeHelpers, lower};
 pub use protocol::Capabilities;
 pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
-pub use prototype::{c_header, c_prototype};
+pub use prototype::{c_header, c_prototype, flat_signature};

@@ -1,11 +1,14 @@
-//! C prototypes of kernels: a header that a C compiler accepts.
+//! Prototypes of kernels: as a C header that a C compiler accepts, as the IR's, and as lists of parameters.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::convention::{self, CType, Convention, KernelReturn, c_names};
+use super::convention::c_type::CType;
+use super::convention::params::{self, KernelParam};
+use super::convention::{Convention, KernelReturn, c_names};
 use super::error::LowerError;
 use super::kernel::{Kernel, Target};
+use crate::ir::FuncSig;
 use crate::spec::Signature;
 
 /// What the prototypes need: the headers of the `apache-tvm-ffi` package where they are found, else the same in short.
@@ -100,37 +103,104 @@ pub fn c_header<'a>(
     Ok(header)
 }
 
+/// The prototype of a kernel of convention `flat`.
+///
+/// # Errors
+/// Such a kernel doesn't fit the signature.
+pub fn flat_signature(signature: &Signature, returns: KernelReturn) -> Result<FuncSig, LowerError> {
+    Kernel::symbol("kernel").returning(returns).prototype(signature)
+}
+
 impl Kernel {
     /// A C header with the kernel's prototype; for a body, or no kernel, that of a native kernel in its place.
     ///
     /// # Errors
     /// The kernel doesn't fit the signature.
     pub fn header(&self, signature: &Signature) -> Result<String, LowerError> {
-        let (symbol, kernel) = match self.target() {
-            Some(Target::Symbol(name)) => (name.as_str(), self.clone()),
-            Some(Target::Address(_)) => (signature.name(), self.clone()),
-            None => (signature.name(), Kernel::symbol(signature.name())),
+        let kernel = self.as_native();
+        let symbol = match kernel.target() {
+            Some(Target::Symbol(name)) if self.target().is_some() => name.as_str(),
+            _ => signature.name(),
         };
-        let returns = kernel.returns(signature).unwrap_or(KernelReturn::Nothing);
-        c_header([(signature, symbol, kernel.stated_convention(), returns)])
+        let (convention, returns) = self.call_spec(signature);
+        c_header([(signature, symbol, convention, returns)])
     }
-}
 
-/// The parameters between the parentheses. Each has a name of its own that C has no other meaning for.
-fn params(signature: &Signature, convention: Convention, returns: KernelReturn) -> String {
-    let mut taken = HashSet::new();
-    let mut params = Vec::new();
-    convention::for_each_param(signature, convention, returns, &mut |name, c_type, _| {
-        let mut name = name.to_string();
-        if !c_names::is_free_for_parameter(&name) {
-            name.insert_str(0, "p_");
+    /// The C parameters of the kernel, in the order of its prototype, with the values that the wrapper passes for them; for a body, or no
+    /// kernel, those of a native kernel in its place.
+    ///
+    /// A compiler writes the kernel's function from this list, which has as many parameters as the function that
+    /// [`embed`](crate::embed) declares for it:
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Kernel, ParamSource, Part};
+    ///
+    /// let signature = "scale(x: Tensor([n], float32), f: float64)".parse()?;
+    /// let mut meanings = Vec::new();
+    /// for param in Kernel::symbol("scale").parameters(&signature)? {
+    ///     meanings.push(match &param.source {
+    ///         ParamSource::Argument(x, Part::Data) => format!("{param}: the elements of {x}"),
+    ///         ParamSource::Argument(f, Part::Value) => format!("{param}: the scalar {f}"),
+    ///         ParamSource::Symbol { name, .. } => format!("{param}: the dimension {name}"),
+    ///         other => format!("{param}: {other}"),
+    ///     });
+    /// }
+    /// assert_eq!(
+    ///     meanings,
+    ///     ["float* x: the elements of x", "double f: the scalar f", "int64_t n: the dimension n"]
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The kernel doesn't fit the signature.
+    pub fn parameters(&self, signature: &Signature) -> Result<Vec<KernelParam>, LowerError> {
+        self.checked(signature)?;
+        let (convention, returns) = self.call_spec(signature);
+        Ok(params::params(signature, convention, returns))
+    }
+
+    /// The type that the kernel's function returns in C, `None` for `void`; for a body, or no kernel, that of a native kernel in its place.
+    /// For a status that is an `int32_t`.
+    ///
+    /// # Errors
+    /// The kernel doesn't fit the signature.
+    pub fn return_type(&self, signature: &Signature) -> Result<Option<CType>, LowerError> {
+        self.checked(signature)?;
+        Ok(params::c_result(signature, self.call_spec(signature).1))
+    }
+
+    /// The prototype in IR; for a body, or no kernel, that of a native kernel in its place.
+    pub(crate) fn prototype(&self, signature: &Signature) -> Result<FuncSig, LowerError> {
+        Ok(self.checked(signature)?.func_sig(signature))
+    }
+
+    /// The convention and the result; for a body, or no kernel, those of a native kernel in its place.
+    pub(crate) fn call_spec(&self, signature: &Signature) -> (Convention, KernelReturn) {
+        let kernel = self.as_native();
+        (kernel.stated_convention(), kernel.returns(signature).unwrap_or(KernelReturn::Nothing))
+    }
+
+    /// The symbol by which a kernel is linked; `None` for an address, a body, or no kernel.
+    #[cfg(feature = "_engine")] // without a backend there are no modules to look into
+    pub(crate) fn linked_symbol(&self) -> Option<&str> {
+        match self.target() {
+            Some(Target::Symbol(name)) => Some(name),
+            Some(Target::Address(_)) | None => None,
         }
-        while !taken.insert(name.clone()) {
-            name.push('_');
-        }
-        params.push(format!("{c_type}{name}"));
-    });
-    if params.is_empty() { "void".to_owned() } else { params.join(", ") }
+    }
+
+    /// A native kernel that fits the signature.
+    fn checked(&self, signature: &Signature) -> Result<Kernel, LowerError> {
+        let kernel = self.as_native();
+        kernel.check(signature)?;
+        Ok(kernel)
+    }
+
+    /// The kernel, or a native one in the place of a body or of none.
+    fn as_native(&self) -> Kernel {
+        if self.target().is_some() { self.clone() } else { Kernel::symbol("kernel") }
+    }
 }
 
 /// Names in C of symbols that can't be declared by their own.
@@ -149,18 +219,15 @@ impl Names {
         returns: KernelReturn,
     ) -> Result<String, LowerError> {
         Kernel::symbol(symbol).convention(convention).returning(returns).check(signature)?;
-        let nothing = CType::Value("void");
-        let returned = match returns {
-            KernelReturn::Nothing => nothing,
-            KernelReturn::Status => CType::Value("int32_t"),
-            KernelReturn::Value => signature.ret().and_then(convention::returned).map_or(nothing, |(c_type, _)| c_type),
-        };
-        let params = params(signature, convention, returns);
+        let returned = params::c_result(signature, returns).map_or_else(|| "void".to_owned(), |ty| ty.to_string());
+        let params = params::params(signature, convention, returns);
+        let params: Vec<String> = params.iter().map(KernelParam::to_string).collect();
+        let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
         if c_names::is_free_for_function(symbol) {
-            return Ok(format!("{returned}{symbol}({params});"));
+            return Ok(format!("{returned} {symbol}({params});"));
         }
         let name = self.name(symbol);
-        Ok(format!("{returned}{name}({params}) __asm__({});", literal(symbol)))
+        Ok(format!("{returned} {name}({params}) __asm__({});", literal(symbol)))
     }
 
     fn name(&mut self, symbol: &str) -> &str {

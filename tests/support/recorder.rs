@@ -43,7 +43,7 @@ pub fn kernel(signature: &Signature) -> Result<Kernel, String> {
     let code = match known {
         Some(code) => code,
         None => {
-            let code = compile(signature, flat_signature(signature, returns))?;
+            let code = compile(signature, flat_signature(signature, returns).map_err(|e| e.to_string())?)?;
             MADE.with_borrow_mut(|made| made.insert(signature.clone(), code.clone()));
             code
         }

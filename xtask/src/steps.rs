@@ -80,8 +80,8 @@ pub const TEST: &[Step] = &[
     },
     Step {
         name: "runtime-modes",
-        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; the engine on a libtvm_ffi, calls that fail under valgrind",
-        needs: &[CLIPPY, CXX, VALGRIND, UPSTREAM, TYPING_EXTENSIONS],
+        about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; a JIT in a library that Python loads; the engine on a libtvm_ffi, calls that fail under valgrind",
+        needs: &[CLIPPY, CXX, VALGRIND, UPSTREAM, TYPING_EXTENSIONS, NUMPY],
         run: runtime_modes,
     },
     Step {
@@ -231,6 +231,7 @@ fn runtime_modes() -> Result {
     let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
     let mut tests = all(sets.map(|features| cargo(&[&lint[..], &[features], &DENY].concat())))?;
     tests.add(hosts::three_ways()?);
+    tests.add(hosts::jit_in_python()?);
     tests.add(calls_on_upstream()?);
     Ok(tests)
 }

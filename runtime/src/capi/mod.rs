@@ -79,6 +79,21 @@ macro_rules! symbol_table {
     };
 }
 
+/// Checks that [`symbols`] are those of the runtime that this crate uses. A program that gives the addresses to code of its own asks first.
+///
+/// # Errors
+/// `RuntimeError` that says what to do. The C symbols of this file lead to another runtime, which the process had, for all to see, when this
+/// file was loaded. With the feature `external`, as [`check_runtime`](crate::check_runtime).
+pub fn check_symbols() -> crate::Result<()> {
+    #[cfg(feature = "external")]
+    return crate::check_runtime();
+    #[cfg(not(feature = "external"))]
+    {
+        let elsewhere = symbols().first().and_then(|(_, address)| crate::process::elsewhere(address.as_ptr()));
+        elsewhere.map_or(Ok(()), |file| Err(crate::error::runtime_error(&crate::process::two_runtimes(&file))))
+    }
+}
+
 symbol_table!(
     TVMFFIGetVersion,
     TVMFFIObjectIncRef,

@@ -66,6 +66,37 @@ pub(crate) fn another() -> Option<Runtime> {
     runtimes().into_iter().find(|runtime| runtime.base != own)
 }
 
+/// Says that a file has a runtime beside the one that this code is part of, and what to do.
+#[cfg(not(feature = "external"))]
+pub(crate) fn two_runtimes(file: &str) -> String {
+    let own = system::own_file();
+    format!(
+        "this process has two TVM FFI runtimes: {file}, and the one of `tvm-ffi-runtime` inside {own}. Neither knows the types, functions and \
+         errors of the other. Build {own} with the feature `external` of `tvm-ffi-runtime` (`external-runtime` of `tvm-ffi-codegen`), which uses \
+         the process's runtime, or with `hidden` (`hidden-runtime`) if it keeps to itself; or keep {file} out of the process"
+    )
+}
+
+/// The message for something that is registered twice. Another runtime that was bound to this one's symbols, as they were there before it, does
+/// so with all that it has: then the message says so. No other is bound to a hidden one.
+#[cfg(not(feature = "external"))]
+pub(crate) fn registered_twice(mut message: String) -> String {
+    let own = system::own_base();
+    let beside = || runtimes().into_iter().find(|runtime| runtime.base != own);
+    if let Some(runtime) = (!cfg!(feature = "hidden")).then(beside).flatten() {
+        message.push('\n');
+        message.push_str(&two_runtimes(&runtime.file));
+    }
+    message
+}
+
+/// The file that has a function, if that isn't the file that this code is part of: by the loader's rules a C symbol of this file may lead to
+/// another that was loaded before.
+#[cfg(not(feature = "external"))]
+pub(crate) fn elsewhere(function: *const c_void) -> Option<String> {
+    system::elsewhere(function)
+}
+
 /// Raises an error in the runtime that [`another`] finds, and says whether there is one.
 #[cfg(not(feature = "external"))]
 pub(crate) fn raise_in_another(kind: &str, message: &str) -> bool {

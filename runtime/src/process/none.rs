@@ -21,6 +21,18 @@ pub(super) fn own_base() -> usize {
     0
 }
 
+/// The file that has this code.
+#[cfg(not(feature = "external"))]
+pub(super) fn own_file() -> String {
+    "this program".to_owned()
+}
+
+/// The file that has an address, if it isn't this code's: there is one file.
+#[cfg(not(feature = "external"))]
+pub(super) fn elsewhere(_address: *const c_void) -> Option<String> {
+    None
+}
+
 pub(crate) fn changes() -> Option<u64> {
     Some(0)
 }

@@ -50,9 +50,27 @@ fn runtime_of(handle: *mut c_void, is_global: bool) -> Option<Runtime> {
 
 /// Where the file begins that has this code.
 pub(super) fn own_base() -> usize {
+    file_of(here()).0
+}
+
+/// An address in this file.
+fn here() -> *mut c_void {
     // Not a symbol of C, which the loader may find in another file.
     static HERE: u8 = 0;
-    file_of((&raw const HERE).cast_mut().cast()).0
+    (&raw const HERE).cast_mut().cast()
+}
+
+/// The file that has this code.
+#[cfg(not(feature = "external"))]
+pub(super) fn own_file() -> String {
+    file_of(here()).1
+}
+
+/// The file that has an address, if it isn't this code's.
+#[cfg(not(feature = "external"))]
+pub(super) fn elsewhere(address: *const c_void) -> Option<String> {
+    let (base, file) = file_of(address.cast_mut());
+    (base != 0 && base != own_base()).then_some(file)
 }
 
 /// The file that has an address: where it begins, and its name.

@@ -47,7 +47,7 @@ pub(super) fn own_base() -> usize {
     let mut module: HMODULE = std::ptr::null_mut();
     // SAFETY: with these flags the name is any address; the place is writable.
     unsafe { GetModuleHandleExW(flags, (&raw const HERE).cast(), &raw mut module) };
-    module.addr()
+    module.expose_provenance()
 }
 
 fn file_of(module: HMODULE) -> String {
@@ -77,6 +77,18 @@ pub(crate) fn open(file: &str) -> Result<Runtime, String> {
     }
     runtime_of(module, true)
         .ok_or_else(|| format!("{file} is no TVM FFI runtime: it has no `{}`", MARK.to_string_lossy()))
+}
+
+/// The file that has this code.
+#[cfg(not(feature = "external"))]
+pub(super) fn own_file() -> String {
+    file_of(std::ptr::with_exposed_provenance_mut(own_base()))
+}
+
+/// The file that has an address, if it isn't this code's: a DLL's symbols lead to itself.
+#[cfg(not(feature = "external"))]
+pub(super) fn elsewhere(_address: *const c_void) -> Option<String> {
+    None
 }
 
 /// A number that grows when a library is opened, which this system doesn't have.

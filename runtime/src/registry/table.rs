@@ -9,6 +9,7 @@ use super::published::Published;
 use super::signature;
 use crate::error::{Result, runtime_error};
 use crate::function::Function;
+use crate::process;
 use crate::string::Str;
 
 struct Entry {
@@ -62,7 +63,8 @@ pub(crate) fn register(
         Ok(_old) => Ok(()),
         Err(_entry) => {
             let name = String::from_utf8_lossy(name);
-            Err(runtime_error(&format!("Global Function `{name}` is already registered{causes}")))
+            let taken = format!("Global Function `{name}` is already registered{causes}");
+            Err(runtime_error(&process::registered_twice(taken)))
         }
     }
 }

@@ -7,6 +7,7 @@ use super::table::{read, write};
 use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Error, Result, kind, runtime_error};
+use crate::process;
 
 /// Sets one type's attribute; with type index None only makes sure that the column exists.
 ///
@@ -28,10 +29,10 @@ pub(crate) fn register_attr(index: i32, name: &[u8], value: AnyView<'_>) -> Resu
     };
     let name = String::from_utf8_lossy(name);
     Err(match refused {
-        Refused::Taken => runtime_error(&format!(
+        Refused::Taken => runtime_error(&process::registered_twice(format!(
             "TypeAttr `{name}` is already registered for type index {index}. To update the stored value, register a mutable \
              container (e.g., Dict/List) once and mutate it in place on subsequent calls."
-        )),
+        ))),
         Refused::NoMemory => Error::new(kind::MEMORY_ERROR, &format!("no memory for the attribute `{name}`")),
     })
 }

@@ -10,6 +10,7 @@ use crate::abi::*;
 use crate::any::{Any, AnyView};
 use crate::error::{Result, check_failed, runtime_error};
 use crate::heap::{ObjectRef, live};
+use crate::process;
 use crate::type_info::key_of;
 
 /// The info of a type that is registered.
@@ -115,14 +116,14 @@ pub(crate) unsafe fn register_metadata(index: i32, metadata: &TVMFFITypeMetadata
         let table = write();
         if !(*info).metadata.is_null() {
             drop(table);
-            return Err(runtime_error(&format!(
+            return Err(runtime_error(&process::registered_twice(format!(
                 "Overriding {}, possible causes:\n\
                  - two ObjectDef<T>() calls for the same T \n\
                  - when we forget to assign _type_key to ObjectRef<Y> that inherits from T\n\
                  - another type with the same key is already registered\n\
                  Cross check the reflection registration.",
                 key_of(TypeIndex(index))
-            )));
+            ))));
         }
         let mut copy = *metadata;
         copy.doc = leak_text(metadata.doc);

@@ -29,3 +29,4 @@ pub use compile::{CompiledFunction, CompiledModule, Compiler, Options, compile};
 pub use define::{Bindings, Defined};
 pub use error::Error;
 pub use isa::{ByLoops, IsaOptions, host_isa, isa_for};
+pub(crate) use translate::c_signature;

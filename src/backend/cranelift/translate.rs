@@ -87,6 +87,11 @@ impl Target {
     }
 }
 
+/// The signature of a C function for a target.
+pub(crate) fn c_signature(isa: &dyn TargetIsa, sig: &FuncSig) -> clif::Signature {
+    Target::of(isa).signature(sig)
+}
+
 fn clif_type(ty: Type) -> clif::Type {
     match ty {
         Type::Bool | Type::I8 => types::I8,

@@ -72,7 +72,7 @@ impl<'ctx> Facts<'ctx> {
 
     /// What a caller has to know of a function.
     pub(super) fn declare(&self, function: FunctionValue<'ctx>, decl: &FuncDecl) {
-        self.extensions(&decl.signature, |at, attribute| function.add_attribute(at, attribute));
+        self.prototype(function, &decl.signature);
         for (index, facts) in (0u32..).zip(&decl.param_facts) {
             self.pointer(facts, |attribute| function.add_attribute(AttributeLoc::Param(index), attribute));
         }
@@ -81,6 +81,11 @@ impl<'ctx> Facts<'ctx> {
                 function.add_attribute(AttributeLoc::Function, enum_attribute(self.context, name, 0));
             }
         }
+    }
+
+    /// What a prototype says beside types: the extensions of narrow integers.
+    pub(super) fn prototype(&self, function: FunctionValue<'ctx>, sig: &FuncSig) {
+        self.extensions(sig, |at, attribute| function.add_attribute(at, attribute));
     }
 
     fn pointer(&self, facts: &PointerFacts, mut add: impl FnMut(Attribute)) {

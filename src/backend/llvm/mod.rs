@@ -6,6 +6,7 @@
 mod codegen;
 mod compile;
 mod debug;
+mod declare;
 mod define;
 mod error;
 mod facts;
@@ -19,6 +20,7 @@ mod types;
 pub(crate) use codegen::Llvm;
 pub(crate) use compile::ENDIANNESS;
 pub use compile::{CompiledModule, Compiler, Options, compile};
+pub(crate) use declare::{declare, function_type};
 pub(crate) use define::add_to;
 pub use error::Error;
 pub(crate) use pipeline::take_error;

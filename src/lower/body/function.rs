@@ -9,7 +9,8 @@ use crate::ir::{
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
-use crate::lower::convention::{Convention, KernelReturn, TensorForm, flat_signature, has_null, writes_result};
+use crate::lower::convention::params::func_sig;
+use crate::lower::convention::{Convention, KernelReturn, TensorForm, has_null, writes_result};
 use crate::lower::once::Handles;
 use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::symbol_call::SymbolCall;
@@ -111,7 +112,7 @@ pub(super) fn symbol(place: Place<'_>) -> String {
 
 /// Declares the function. It gives a status, and takes the result's address last if there is a result.
 fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> FuncRef {
-    let sig = flat_signature(signature, KernelReturn::Status);
+    let sig = func_sig(signature, Convention::Flat, KernelReturn::Status);
     if place.is_c {
         // no checks of a wrapper vouch for its arguments
         return module.export(symbol(place), sig);

@@ -1,7 +1,7 @@
 //! The IR types of scalars.
 
 use crate::ir::Type;
-use crate::lower::convention::abi_param;
+use crate::lower::convention::c_type::abi_param;
 use crate::spec::ScalarType;
 
 /// The type of a value of a scalar type inside a body.

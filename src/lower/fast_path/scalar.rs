@@ -3,7 +3,7 @@
 use super::checks::Checks;
 use super::context::AnyRef;
 use crate::ir::{ConvertOp, IntCC, Type, Value};
-use crate::lower::convention::abi_param;
+use crate::lower::convention::c_type::abi_param;
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
 

@@ -12,7 +12,8 @@ mod slow_path;
 mod status;
 
 use super::body::{self, Closure, Code, Extra, Place};
-use super::convention::{Convention, KernelReturn, beside_status, writes_result};
+use super::convention::params::beside_status;
+use super::convention::{Convention, KernelReturn, writes_result};
 use super::encode::{self, Encoded, Options, Scratch};
 use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
@@ -224,7 +225,7 @@ fn call_native(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, m
     args.extend(written.map(|(_, slot)| slot));
     let returns = call::returns(signature, kernel);
     let beside = beside_status(signature, kernel.stated_convention(), returns);
-    let beside = beside.map(|(_, abi)| result::plain_slot(c, abi.ty));
+    let beside = beside.map(|c_type| result::plain_slot(c, c_type.abi().ty));
     args.extend(beside.map(|(_, slot)| slot));
     let owned = Owned { written, ..owned };
     let result = call::native(c, signature, kernel, &args);

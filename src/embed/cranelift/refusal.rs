@@ -1,0 +1,94 @@
+//! What a `cranelift_module::Module` is refused for.
+
+use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Signature as ClifSignature, Type};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_module::{FuncId, FuncOrDataId, Module};
+
+use crate::backend::cranelift::c_signature;
+use crate::embed::EmbedError;
+use crate::embed::refusal::{self, Expected};
+use crate::ir::FuncSig;
+use crate::lower::Kernel;
+use crate::spec::Signature;
+
+/// Whether wrappers run on the module's machine.
+pub(super) fn check_machine(isa: &dyn TargetIsa) -> Result<(), EmbedError> {
+    if isa.pointer_bits() == 64 { Ok(()) } else { Err(refusal::machine(isa.triple().to_string(), refusal::NARROW)) }
+}
+
+/// Checks a kernel that is a symbol, if the module has it.
+pub(super) fn check_linked<M: Module + ?Sized>(
+    module: &M,
+    signature: &Signature,
+    kernel: &Kernel,
+) -> Result<(), EmbedError> {
+    match kernel.linked_symbol().and_then(|symbol| module.get_name(symbol)) {
+        Some(FuncOrDataId::Func(id)) => check_function(module, signature, kernel, id),
+        Some(FuncOrDataId::Data(_)) | None => Ok(()),
+    }
+}
+
+/// Whether a function of the module is called as the kernel is.
+pub(super) fn check_function<M: Module + ?Sized>(
+    module: &M,
+    signature: &Signature,
+    kernel: &Kernel,
+    id: FuncId,
+) -> Result<(), EmbedError> {
+    // an id of another module is the backend's to refuse
+    if id.as_u32() as usize >= module.declarations().get_functions().size_hint().0 {
+        return Ok(());
+    }
+    let declared = module.declarations().get_function_decl(id);
+    let name = declared.linkage_name(id).into_owned();
+    compare(module.isa(), &Expected::new(signature, kernel, &name)?, &declared.signature)
+}
+
+fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) -> Result<(), EmbedError> {
+    let ours = c_signature(isa, &expected.sig);
+    if found.call_conv != ours.call_conv {
+        let (found, ours) = (found.call_conv, ours.call_conv);
+        return Err(expected.refuse(format!(
+            "has the calling convention `{found}`, and wrappers call by C's, which is `{ours}` here (`Module::make_signature` begins with it)"
+        )));
+    }
+    // a result in memory comes first, and isn't of the prototype
+    let hidden = ours.params.len() - expected.sig.params.len();
+    for (index, param) in found.params.iter().enumerate().skip(hidden) {
+        if param.purpose != ArgumentPurpose::Normal {
+            let (param, purpose) = (expected.param(index - hidden), param.purpose);
+            return Err(expected.refuse(format!(
+                "has {param} for a special purpose, `{purpose}`, and wrappers pass plain values: declare an `AbiParam::new`"
+            )));
+        }
+    }
+    let fits = |sig: &FuncSig| plain(&c_signature(isa, sig)) == plain(found);
+    if found.params.len() != ours.params.len() {
+        return Err(expected.count(found.params.len().saturating_sub(hidden), fits));
+    }
+    for (index, (found, ours)) in found.params.iter().zip(&ours.params).enumerate().skip(hidden) {
+        if found.value_type != ours.value_type {
+            let (param, found, ours) = (expected.param(index - hidden), found.value_type, ours.value_type);
+            return Err(expected.refuse(format!("has {param} as `{found}`, and it is passed as `{ours}`")));
+        }
+        let signed = match found.extension {
+            ArgumentExtension::None => None,
+            ArgumentExtension::Sext => Some(true),
+            ArgumentExtension::Uext => Some(false),
+        };
+        if let Some(refusal) = expected.extension(index - hidden, signed) {
+            return Err(refusal);
+        }
+    }
+    if plain(found) == plain(&ours) { Ok(()) } else { Err(expected.result(&result(found), &result(&ours), fits)) }
+}
+
+/// The types of parameters and results.
+fn plain(sig: &ClifSignature) -> [Vec<Type>; 2] {
+    [&sig.params, &sig.returns].map(|all| all.iter().map(|param| param.value_type).collect())
+}
+
+fn result(sig: &ClifSignature) -> String {
+    let returns: Vec<String> = sig.returns.iter().map(|ret| format!("`{}`", ret.value_type)).collect();
+    if returns.is_empty() { "nothing".to_owned() } else { returns.join(", ") }
+}

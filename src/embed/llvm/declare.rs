@@ -1,0 +1,49 @@
+//! Kernels as functions of an `inkwell::module::Module`, from signatures.
+
+use inkwell::context::Context;
+use inkwell::module::{Linkage, Module};
+use inkwell::types::FunctionType;
+use inkwell::values::FunctionValue;
+
+use crate::backend::{CodegenError, llvm};
+use crate::embed::EmbedError;
+use crate::lower::Kernel;
+use crate::spec::Signature;
+
+/// The LLVM type of a kernel: its parameters in the order of [`Kernel::parameters`]. A body, or no kernel, counts as a native kernel in its
+/// place.
+///
+/// The extensions of narrow integers are attributes of a function, which [`declare_kernel`] sets.
+///
+/// # Errors
+/// The kernel doesn't fit the signature.
+pub fn kernel_type<'ctx>(
+    context: &'ctx Context,
+    signature: &Signature,
+    kernel: &Kernel,
+) -> Result<FunctionType<'ctx>, EmbedError> {
+    Ok(llvm::function_type(context.bool_type().get_context(), &kernel.prototype(signature)?))
+}
+
+/// Declares a kernel in the caller's module, with [`kernel_type`], the attributes of narrow integers and the names of
+/// [`Kernel::parameters`], under the kernel's symbol; under the function's name where the kernel has no symbol.
+///
+/// The linkage is that of [`Module::add_function`]: with `Linkage::Internal` LLVM may drop the function once it has inlined it into the
+/// wrapper.
+///
+/// # Errors
+/// The kernel doesn't fit the signature, or the name is taken.
+pub fn declare_kernel<'ctx>(
+    module: &Module<'ctx>,
+    linkage: Option<Linkage>,
+    signature: &Signature,
+    kernel: &Kernel,
+) -> Result<FunctionValue<'ctx>, EmbedError> {
+    let (params, prototype) = (kernel.parameters(signature)?, kernel.prototype(signature)?);
+    let name = kernel.linked_symbol().unwrap_or(signature.name());
+    let function = llvm::declare(module, name, linkage, &prototype).map_err(CodegenError::from)?;
+    for (param, value) in params.iter().zip(function.get_param_iter()) {
+        value.set_name(&param.name);
+    }
+    Ok(function)
+}

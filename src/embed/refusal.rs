@@ -1,0 +1,89 @@
+//! Reasons not to add a wrapper, found before anything is done: the module's machine, and a kernel that isn't called as its signature says.
+
+use super::EmbedError;
+use crate::ir::{AbiParam, Extension, FuncSig};
+use crate::lower::{Kernel, KernelParam, KernelReturn, LowerError, c_prototype};
+use crate::spec::Signature;
+
+/// The refusal of a module for a machine.
+pub(super) fn machine(target: impl Into<String>, problem: impl Into<String>) -> EmbedError {
+    EmbedError::Machine { target: target.into(), problem: problem.into() }
+}
+
+pub(super) const NARROW: &str = "its pointers have 32 bits, and wrappers need pointers of 64";
+
+/// A native kernel that is a function of the caller's module: the prototype that its wrapper calls it by.
+pub(super) struct Expected<'a> {
+    signature: &'a Signature,
+    kernel: Kernel,
+    /// The function's name in the module.
+    symbol: String,
+    params: Vec<KernelParam>,
+    pub(super) sig: FuncSig,
+}
+
+impl<'a> Expected<'a> {
+    pub(super) fn new(signature: &'a Signature, kernel: &Kernel, symbol: &str) -> Result<Self, LowerError> {
+        let (params, sig) = (kernel.parameters(signature)?, kernel.prototype(signature)?);
+        Ok(Expected { signature, kernel: kernel.clone(), symbol: symbol.to_owned(), params, sig })
+    }
+
+    pub(super) fn refuse(&self, problem: impl Into<String>) -> EmbedError {
+        let (convention, returns) = self.kernel.call_spec(self.signature);
+        let prototype = |symbol: &str| c_prototype(self.signature, symbol, convention, returns);
+        // a function without a name, or of one that no kernel has
+        let prototype = prototype(&self.symbol).or_else(|_| prototype("kernel")).unwrap_or_default();
+        EmbedError::Prototype {
+            function: self.signature.name().to_owned(),
+            kernel: self.symbol.clone(),
+            problem: problem.into(),
+            prototype,
+        }
+    }
+
+    /// A parameter as messages name it, by its place in the prototype.
+    pub(super) fn param(&self, index: usize) -> String {
+        match self.params.get(index) {
+            Some(param) => format!("parameter `{param}`"),
+            None => format!("parameter {}, which the prototype doesn't have,", index + 1),
+        }
+    }
+
+    /// Says that the number of parameters is another, which are missing, and what would fit; `fits` says whether the function is of a
+    /// prototype.
+    pub(super) fn count(&self, found: usize, fits: impl Fn(&FuncSig) -> bool) -> EmbedError {
+        let missing: Vec<String> = self.params.iter().skip(found).map(|p| format!("`{p}` ({})", p.source)).collect();
+        let missing = match missing.join(", ") {
+            none if none.is_empty() => none,
+            missing => format!(": {missing} is missing"),
+        };
+        let hint = self.hint(fits);
+        self.refuse(format!("takes {found} parameters, and {} are passed{missing}{hint}", self.params.len()))
+    }
+
+    /// Says that a narrow integer is extended in the other way; `signed` is how the function wants it.
+    pub(super) fn extension(&self, index: usize, signed: Option<bool>) -> Option<EmbedError> {
+        let AbiParam { ext, .. } = self.sig.params.get(index)?;
+        let found = match (ext, signed?) {
+            (Extension::Signed, false) => "zero-extended, and it is passed sign-extended",
+            (Extension::Unsigned, true) => "sign-extended, and it is passed zero-extended",
+            _ => return None,
+        };
+        Some(self.refuse(format!("has {} {found}", self.param(index))))
+    }
+
+    /// Says that the result is another, and what would fit; `fits` says whether the function is of a prototype.
+    pub(super) fn result(&self, found: &str, expected: &str, fits: impl Fn(&FuncSig) -> bool) -> EmbedError {
+        let hint = self.hint(fits);
+        self.refuse(format!("returns {found} in place of {expected}{hint}"))
+    }
+
+    /// The result that the kernel would have to state for the function to fit.
+    fn hint(&self, fits: impl Fn(&FuncSig) -> bool) -> String {
+        let all = [KernelReturn::Nothing, KernelReturn::Status, KernelReturn::Value];
+        let fitting = all.into_iter().find(|returns| {
+            self.kernel.clone().returning(*returns).prototype(self.signature).is_ok_and(|sig| fits(&sig))
+        });
+        fitting.map_or_else(String::new, |returns| format!("; it fits if you state `KernelReturn::{returns:?}`"))
+    }
+}

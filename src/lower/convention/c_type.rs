@@ -1,0 +1,128 @@
+//! Types of C parameters: as C has them, and as the IR does.
+
+use std::fmt;
+
+use crate::ir::{AbiParam, Extension, Type};
+use crate::spec::ScalarType;
+use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDLUInt};
+
+/// The C type of a kernel's parameter or result. Shown, it is as C has it: `float*`, `int64_t`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum CType {
+    /// A scalar. A `bool` is a `uint8_t` of 0 or 1, a `handle` a `void*`.
+    Scalar(ScalarType),
+    /// A `size_t`, of 64 bits.
+    Size,
+    /// A `DLDataType` by value: a struct of 4 bytes, which every target passes as an integer.
+    DType,
+    /// A `DLDevice` by value: a struct of 8 bytes, which every target passes as an integer.
+    Device,
+    /// A `TVMFFIObjectHandle`: a pointer to an object, borrowed.
+    Object,
+    /// A pointer to elements of this dtype; a `void*` where C has no type for them.
+    Elements(DLDataType),
+    /// A pointer to what C calls so: `DLTensor`, `const char`, `void`.
+    Pointer(&'static str),
+}
+
+impl CType {
+    /// Whether it is an address, which IR passes as a pointer.
+    pub const fn is_pointer(self) -> bool {
+        matches!(self, CType::Scalar(ScalarType::Handle) | CType::Object | CType::Elements(_) | CType::Pointer(_))
+    }
+
+    /// A pointer to a value of the type; `None` where no kernel writes one.
+    pub(in crate::lower) const fn pointer(self) -> Option<CType> {
+        match self {
+            CType::Scalar(ty) => Some(CType::Pointer(scalar_c(ty))),
+            CType::DType => Some(CType::Pointer(DTYPE)),
+            CType::Device => Some(CType::Pointer(DEVICE)),
+            CType::Size | CType::Object | CType::Elements(_) | CType::Pointer(_) => None,
+        }
+    }
+
+    /// The type as it is passed.
+    pub(in crate::lower) fn abi(self) -> AbiParam {
+        match self {
+            CType::Scalar(ty) => abi_param(ty),
+            CType::Size => AbiParam::new(Type::I64),
+            CType::DType => AbiParam::aggregate(Type::I32),
+            CType::Device => AbiParam::aggregate(Type::I64),
+            CType::Object | CType::Elements(_) | CType::Pointer(_) => AbiParam::new(Type::Ptr),
+        }
+    }
+}
+
+impl fmt::Display for CType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CType::Scalar(ty) => f.write_str(scalar_c(*ty)),
+            CType::Size => f.write_str("size_t"),
+            CType::DType => f.write_str(DTYPE),
+            CType::Device => f.write_str(DEVICE),
+            CType::Object => f.write_str("TVMFFIObjectHandle"),
+            CType::Elements(dtype) => write!(f, "{}*", element_c(*dtype)),
+            CType::Pointer(to) => write!(f, "{to}*"),
+        }
+    }
+}
+
+const DTYPE: &str = "DLDataType";
+const DEVICE: &str = "DLDevice";
+
+const fn scalar_c(ty: ScalarType) -> &'static str {
+    match ty {
+        ScalarType::Int8 => "int8_t",
+        ScalarType::Int16 => "int16_t",
+        ScalarType::Int32 => "int32_t",
+        ScalarType::Int64 => "int64_t",
+        ScalarType::UInt8 | ScalarType::Bool => "uint8_t",
+        ScalarType::UInt16 => "uint16_t",
+        ScalarType::UInt32 => "uint32_t",
+        ScalarType::UInt64 => "uint64_t",
+        ScalarType::Float32 => "float",
+        ScalarType::Float64 => "double",
+        ScalarType::Handle => "void*",
+    }
+}
+
+/// The C type of an element; `void` where C has none.
+#[allow(non_upper_case_globals)] // the header's own names
+const fn element_c(dtype: DLDataType) -> &'static str {
+    let DLDataType { code, bits, lanes: 1 } = dtype else { return "void" };
+    match (code, bits) {
+        (kDLInt, 8) => "int8_t",
+        (kDLInt, 16) => "int16_t",
+        (kDLInt, 32) => "int32_t",
+        (kDLInt, 64) => "int64_t",
+        (kDLUInt | kDLBool, 8) => "uint8_t",
+        (kDLUInt, 16) | (kDLFloat | kDLBfloat, 16) => "uint16_t",
+        (kDLUInt, 32) => "uint32_t",
+        (kDLUInt, 64) => "uint64_t",
+        (kDLFloat, 32) => "float",
+        (kDLFloat, 64) => "double",
+        // the 8-bit floats
+        (7..=14, 8) => "uint8_t",
+        _ => "void",
+    }
+}
+
+/// The C type of a scalar, as it is passed.
+pub(in crate::lower) fn abi_param(ty: ScalarType) -> AbiParam {
+    let ir_type = match ty.bits() {
+        _ if ty == ScalarType::Handle => Type::Ptr,
+        32 if ty.is_float() => Type::F32,
+        64 if ty.is_float() => Type::F64,
+        8 => Type::I8,
+        16 => Type::I16,
+        32 => Type::I32,
+        _ => Type::I64,
+    };
+    let ext = match ir_type {
+        Type::I8 | Type::I16 | Type::I32 if ty.is_signed_int() => Extension::Signed,
+        Type::I8 | Type::I16 | Type::I32 => Extension::Unsigned,
+        _ => Extension::None,
+    };
+    AbiParam { ty: ir_type, ext, aggregate: false }
+}

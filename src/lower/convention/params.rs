@@ -1,0 +1,400 @@
+//! The C parameters of a kernel: one walk over a signature, of which prototypes in C and in IR and lists for callers are made.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use super::c_names;
+use super::c_type::CType;
+use super::{Convention, KernelReturn, TensorForm, has_null, writes_result};
+use crate::ir::FuncSig;
+use crate::spec::{Dim, ParamType, ScalarType, Signature, TensorType};
+
+/// One C parameter of a kernel. Shown, it is as the prototype has it: `float* x`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct KernelParam {
+    /// The name in the C prototype. No other parameter has it, and C has no other meaning for it.
+    pub name: String,
+    /// The type in C.
+    pub c_type: CType,
+    /// The value that the wrapper passes.
+    pub source: ParamSource,
+}
+
+impl fmt::Display for KernelParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.c_type, self.name)
+    }
+}
+
+/// The value that a kernel gets for a C parameter. Shown, it is a short text for messages: `x.data`, `n, from x.shape[0]`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ParamSource {
+    /// A part of an argument, by its path: `x`, and `pair[1]` for an item of a tuple.
+    Argument(String, Part),
+    /// A part of the tensor that the wrapper has allocated for the result; or, as [`Part::Value`], the place that the kernel writes its
+    /// result to.
+    Result(Part),
+    /// A symbol of dimensions.
+    Symbol {
+        /// The symbol's name in the signature.
+        name: String,
+        /// The first place that states it by itself, or else in an expression: `x.shape[0]`. `None` where only elements of containers do.
+        from: Option<String>,
+    },
+    /// The function's handle, of convention `packed`.
+    Handle,
+    /// The address of the arguments, of convention `packed`.
+    Args,
+    /// The number of arguments, of convention `packed`.
+    NumArgs,
+}
+
+impl fmt::Display for ParamSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParamSource::Argument(path, part) => part.show(path, f),
+            ParamSource::Result(part) => part.show(RESULT, f),
+            ParamSource::Symbol { name, from: Some(from) } => write!(f, "{name}, from {from}"),
+            ParamSource::Symbol { name, from: None } => f.write_str(name),
+            ParamSource::Handle => f.write_str(HANDLE),
+            ParamSource::Args => f.write_str(ARGS),
+            ParamSource::NumArgs => f.write_str(NUM_ARGS),
+        }
+    }
+}
+
+/// A part of an argument, or of the result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Part {
+    /// All of it: a scalar, `dtype` or `device` by value, the handle of an object, the address of a value of any type.
+    Value,
+    /// Whether an optional value is given: 0 or 1. Without it, a pointer that is NULL says that the value isn't.
+    Given,
+    /// The address of the first element of a tensor, extent of a shape, byte of a text, or value of an array.
+    Data,
+    /// The number of extents of a shape, bytes of a text, or values of an array.
+    Size,
+    /// The byte offset behind the opaque handle that is a tensor's data.
+    ByteOffset,
+    /// The address of a tensor's `DLTensor`.
+    Descriptor,
+    /// A memref's first pointer, which is [`Aligned`](Self::Aligned) too.
+    Allocated,
+    /// A memref's second pointer: the address of the first element.
+    Aligned,
+    /// A memref's offset, which is 0.
+    Offset,
+    /// The size of a memref's dimension.
+    Extent(u32),
+    /// The stride of a memref's dimension, in elements.
+    Stride(u32),
+    /// The stream of an `EnvStream`.
+    Stream,
+    /// The state of an `EnvState`.
+    State,
+}
+
+impl Part {
+    /// The part behind the path of the whole: `x.data`.
+    fn show(self, path: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Value | Part::Descriptor | Part::Stream | Part::State => f.write_str(path),
+            Part::Given => write!(f, "whether {path} is given"),
+            Part::Data | Part::Allocated | Part::Aligned => write!(f, "{path}.data"),
+            Part::Size => write!(f, "{path}.size"),
+            Part::ByteOffset => write!(f, "{path}.byte_offset"),
+            Part::Offset => write!(f, "{path}.offset"),
+            Part::Extent(d) => write!(f, "{path}.shape[{d}]"),
+            Part::Stride(d) => write!(f, "{path}.strides[{d}]"),
+        }
+    }
+}
+
+const RESULT: &str = "result";
+const HANDLE: &str = "handle";
+const ARGS: &str = "args";
+const NUM_ARGS: &str = "num_args";
+
+/// The value that is passed: a parameter of the signature, an item of one, or the result. Text only when it is shown.
+enum Place<'a> {
+    Param(&'a str),
+    Item(&'a Place<'a>, usize),
+    Result,
+}
+
+/// What a C parameter is for, without text.
+enum Source<'a> {
+    Part(&'a Place<'a>, Part),
+    Symbol(&'a str),
+    Handle,
+    Args,
+    NumArgs,
+}
+
+impl Place<'_> {
+    /// The parameter of the signature, or `result`, with `item` for each item of a tuple on the way.
+    fn text(&self, item: &dyn Fn(usize) -> String) -> String {
+        match self {
+            Place::Param(name) => (*name).to_owned(),
+            Place::Result => RESULT.to_owned(),
+            Place::Item(of, i) => of.text(item) + &item(*i),
+        }
+    }
+
+    fn is_result(&self) -> bool {
+        match self {
+            Place::Param(_) => false,
+            Place::Result => true,
+            Place::Item(of, _) => of.is_result(),
+        }
+    }
+}
+
+impl Source<'_> {
+    /// The name of the C parameter, before it is made one that C has no other meaning for.
+    fn name(&self) -> String {
+        match self {
+            Source::Part(place, part) => {
+                let whole = place.text(&|i| format!("_{i}"));
+                match part {
+                    Part::Value | Part::Data | Part::Descriptor | Part::Stream | Part::State => whole,
+                    Part::Given => whole + "_given",
+                    Part::Size => whole + "_size",
+                    Part::ByteOffset => whole + "_byte_offset",
+                    Part::Allocated => whole + "_allocated",
+                    Part::Aligned => whole + "_aligned",
+                    Part::Offset => whole + "_offset",
+                    Part::Extent(d) => format!("{whole}_size{d}"),
+                    Part::Stride(d) => format!("{whole}_stride{d}"),
+                }
+            }
+            Source::Symbol(name) => (*name).to_owned(),
+            Source::Handle => HANDLE.to_owned(),
+            Source::Args => ARGS.to_owned(),
+            Source::NumArgs => NUM_ARGS.to_owned(),
+        }
+    }
+
+    /// As callers see it.
+    fn stated(&self, signature: &Signature) -> ParamSource {
+        match self {
+            Source::Part(place, part) if place.is_result() => ParamSource::Result(*part),
+            Source::Part(place, part) => ParamSource::Argument(place.text(&|i| format!("[{i}]")), *part),
+            Source::Symbol(name) => {
+                ParamSource::Symbol { name: (*name).to_owned(), from: first_place(signature, name) }
+            }
+            Source::Handle => ParamSource::Handle,
+            Source::Args => ParamSource::Args,
+            Source::NumArgs => ParamSource::NumArgs,
+        }
+    }
+}
+
+/// The first place of a symbol that states it by itself, or else in an expression.
+fn first_place(signature: &Signature, symbol: &str) -> Option<String> {
+    let (mut alone, mut inside) = (None, None);
+    for param in signature.params() {
+        dims_of(&param.name, &param.ty, &mut |dim, place| {
+            let mut occurs = false;
+            dim.for_each_symbol(&mut |name| occurs |= name == symbol);
+            let first = if matches!(dim, Dim::Symbol(_)) { &mut alone } else { &mut inside };
+            if occurs && first.is_none() {
+                *first = Some(place());
+            }
+        });
+    }
+    alone.or(inside)
+}
+
+/// Calls `each` with every dimension of a parameter's own tensors and shapes, and its place.
+fn dims_of(path: &str, ty: &ParamType, each: &mut dyn FnMut(&Dim, &dyn Fn() -> String)) {
+    match ty {
+        ParamType::Tensor(tensor) => {
+            for (i, dim) in tensor.shape.dims().into_iter().flatten().enumerate() {
+                each(dim, &|| format!("{path}.shape[{i}]"));
+            }
+            for (i, stride) in tensor.strides().into_iter().flatten().enumerate() {
+                each(stride, &|| format!("{path}.strides[{i}]"));
+            }
+        }
+        ParamType::Shape(dims) => {
+            for (i, dim) in dims.iter().flatten().enumerate() {
+                each(dim, &|| format!("{path}[{i}]"));
+            }
+        }
+        ParamType::Optional(inner) => dims_of(path, inner, each),
+        ParamType::Tuple(items) => {
+            for (i, item) in items.iter().enumerate() {
+                dims_of(&format!("{path}[{i}]"), item, each);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The C value that a kernel returns for its result; `None` where it fills a tensor or writes a `TVMFFIAny`.
+pub(in crate::lower) fn returned(ret: &ParamType) -> Option<CType> {
+    match ret {
+        ParamType::Scalar(ty) => Some(CType::Scalar(*ty)),
+        ParamType::DType => Some(CType::DType),
+        ParamType::Device => Some(CType::Device),
+        _ => None,
+    }
+}
+
+/// The value that a kernel of a signature writes beside its status; `None` where it returns none, or writes a `TVMFFIAny`.
+pub(in crate::lower) fn beside_status(
+    signature: &Signature,
+    convention: Convention,
+    returns: KernelReturn,
+) -> Option<CType> {
+    let beside = returns == KernelReturn::Status && convention != Convention::Packed;
+    signature.ret().filter(|_| beside).and_then(returned)
+}
+
+/// The C result of a kernel; `None` for `void`.
+pub(in crate::lower) fn c_result(signature: &Signature, returns: KernelReturn) -> Option<CType> {
+    match returns {
+        KernelReturn::Nothing => None,
+        KernelReturn::Status => Some(CType::Scalar(ScalarType::Int32)),
+        KernelReturn::Value => signature.ret().and_then(returned),
+    }
+}
+
+/// The prototype of a kernel.
+pub(in crate::lower) fn func_sig(signature: &Signature, convention: Convention, returns: KernelReturn) -> FuncSig {
+    let mut params = Vec::new();
+    for_each_param(signature, convention, returns, &mut |c_type, _| params.push(c_type.abi()));
+    FuncSig { params, ret: c_result(signature, returns).map(CType::abi) }
+}
+
+/// The C parameters of a kernel, in order. Each has a name of its own that C has no other meaning for.
+pub(in crate::lower) fn params(
+    signature: &Signature,
+    convention: Convention,
+    returns: KernelReturn,
+) -> Vec<KernelParam> {
+    let mut taken = HashSet::new();
+    let mut params = Vec::new();
+    for_each_param(signature, convention, returns, &mut |c_type, source| {
+        let mut name = source.name();
+        if !c_names::is_free_for_parameter(&name) {
+            name.insert_str(0, "p_");
+        }
+        while !taken.insert(name.clone()) {
+            name.push('_');
+        }
+        params.push(KernelParam { name, c_type, source: source.stated(signature) });
+    });
+    params
+}
+
+/// Calls `each` with the C parameters of a kernel, in order.
+fn for_each_param(
+    signature: &Signature,
+    convention: Convention,
+    returns: KernelReturn,
+    each: &mut dyn FnMut(CType, Source<'_>),
+) {
+    let result = |c_type| (c_type, Source::Part(&Place::Result, Part::Value));
+    let mut walk = Walk { convention, each };
+    if convention == Convention::Packed {
+        (walk.each)(CType::Pointer("void"), Source::Handle);
+        (walk.each)(CType::Pointer("const TVMFFIAny"), Source::Args);
+        (walk.each)(CType::Scalar(ScalarType::Int32), Source::NumArgs);
+        let (c_type, source) = result(CType::Pointer("TVMFFIAny"));
+        return (walk.each)(c_type, source);
+    }
+    for param in signature.params() {
+        walk.of_type(&Place::Param(&param.name), &param.ty);
+    }
+    if let Some(ParamType::Tensor(tensor)) = signature.ret() {
+        walk.tensor(&Place::Result, tensor);
+    }
+    if convention == Convention::Flat {
+        for symbol in signature.symbols() {
+            (walk.each)(INT64, Source::Symbol(symbol));
+        }
+    }
+    let any = signature.ret().is_some_and(writes_result).then_some(CType::Pointer("TVMFFIAny"));
+    let value = beside_status(signature, convention, returns).and_then(CType::pointer);
+    if let Some((c_type, source)) = any.or(value).map(result) {
+        (walk.each)(c_type, source);
+    }
+}
+
+const INT64: CType = CType::Scalar(ScalarType::Int64);
+
+struct Walk<'a> {
+    convention: Convention,
+    each: &'a mut dyn FnMut(CType, Source<'_>),
+}
+
+impl Walk<'_> {
+    fn part(&mut self, place: &Place<'_>, part: Part, c_type: CType) {
+        (self.each)(c_type, Source::Part(place, part));
+    }
+
+    fn span(&mut self, place: &Place<'_>, of: &'static str) {
+        self.part(place, Part::Data, CType::Pointer(of));
+        self.part(place, Part::Size, CType::Size);
+    }
+
+    fn of_type(&mut self, place: &Place<'_>, ty: &ParamType) {
+        match ty {
+            ParamType::Scalar(ty) => self.part(place, Part::Value, CType::Scalar(*ty)),
+            ParamType::Tensor(tensor) => self.tensor(place, tensor),
+            ParamType::Str | ParamType::Bytes => self.span(place, "const char"),
+            ParamType::DType => self.part(place, Part::Value, CType::DType),
+            ParamType::Device => self.part(place, Part::Value, CType::Device),
+            ParamType::Shape(_) => self.span(place, "const int64_t"),
+            ParamType::Any => self.part(place, Part::Value, CType::Pointer("const TVMFFIAny")),
+            ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
+            ParamType::Function
+            | ParamType::Module
+            | ParamType::Object(_)
+            | ParamType::List(_)
+            | ParamType::Map(..)
+            | ParamType::Dict(..) => self.part(place, Part::Value, CType::Object),
+            ParamType::Array(_) => self.span(place, "const TVMFFIAny"),
+            ParamType::EnvStream => self.part(place, Part::Stream, CType::Pointer("void")),
+            ParamType::EnvState(_) => self.part(place, Part::State, CType::Pointer("void")),
+            ParamType::Optional(inner) => {
+                if !has_null(inner) {
+                    self.part(place, Part::Given, CType::Scalar(ScalarType::Bool));
+                }
+                self.of_type(place, inner);
+            }
+            ParamType::Tuple(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    self.of_type(&Place::Item(place, i), item);
+                }
+            }
+        }
+    }
+
+    fn tensor(&mut self, place: &Place<'_>, tensor: &TensorType) {
+        let elements = tensor.exact_dtype().map_or(CType::Pointer("void"), CType::Elements);
+        match self.convention.form(tensor) {
+            TensorForm::Descriptor => self.part(place, Part::Descriptor, CType::Pointer("DLTensor")),
+            TensorForm::Data if tensor.is_opaque() => {
+                self.part(place, Part::Data, CType::Pointer("void"));
+                self.part(place, Part::ByteOffset, CType::Scalar(ScalarType::UInt64));
+            }
+            TensorForm::Data => self.part(place, Part::Data, elements),
+            TensorForm::MemRef => {
+                self.part(place, Part::Allocated, elements);
+                self.part(place, Part::Aligned, elements);
+                self.part(place, Part::Offset, INT64);
+                for part in [Part::Extent as fn(u32) -> Part, Part::Stride] {
+                    for d in 0..tensor.shape.rank().unwrap_or(0) as u32 {
+                        self.part(place, part(d), INT64);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! A compiler built as a shared library, on each of the runtimes, in a process of Python's.
+
+use super::*;
+use crate::tools::{NUMPY, TYPING_EXTENSIONS};
+
+/// When the library is loaded, seen from `import tvm_ffi`, and whether for all to see.
+const ORDERS: [&str; 4] = ["first", "first, global", "last", "last, global"];
+
+/// Builds the library on each runtime and loads it in each order: it works, or says why.
+pub fn jit_in_python() -> Result<Tests> {
+    let mut tests = Tests::default();
+    for way in ["external", "hidden", "bundled"] {
+        let features: &[&str] = if way == "bundled" { &[] } else { &["--features", way] };
+        cargo(&[&["build", "--package", "host-jit-in-python"], features].concat()).run()?;
+        let library = text(&target_folder().join("debug/libhost_jit_in_python.so"));
+        for order in ORDERS {
+            let python = |command: Cmd| {
+                without_stacks(command).env(
+                    "PYTHONPATH",
+                    &[&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY].map(python_package).map(|path| text(&path)).join(":"),
+                )
+            };
+            let script = source("jit_in_python/main.py");
+            if (way, order) == ("bundled", "last, global") {
+                // Upstream's library is bound to the symbols that are there, and ends the process as it registers what is there already.
+                let refusal = r#"out=$("$@" 2>&1) && exit 1
+                    for part in "two TVM FFI runtimes" libtvm_ffi.so "feature \`external\`" "\`hidden\`"; do
+                        case $out in *"$part"*) ;; *) echo "$out"; exit 1;; esac
+                    done"#;
+                python(cmd("sh", &["-c", refusal, "sh", "python3", &script, way, order, &library])).run()?;
+            } else {
+                python(cmd("python3", &[&script, way, order, &library])).run()?;
+            }
+            tests.passed += 1;
+        }
+    }
+    Ok(tests)
+}
