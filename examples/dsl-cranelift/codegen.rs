@@ -1,34 +1,42 @@
 //! The code generator: kernels to functions of a Cranelift module.
 //!
 //! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside which has failed. A parameter
-//! has the name of the kernel's own parameter or symbol; the size of a text `s` is `s.size`, and a scalar is written to `result`.
+//! has the name of the kernel's own parameter or symbol; the size of a text `s` is `s_size`, and a scalar is written to `result`.
 
 use std::collections::HashMap;
 
-use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
-    self, Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, Signature, StackSlotData, StackSlotKind, Type, Value,
-    types,
+    self, Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value, types,
 };
+use cranelift_codegen::{Context, settings, settings::Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_module::{FuncId, Linkage, Module, ModuleResult};
+use cranelift_module::{FuncId, Module, ModuleResult, default_libcall_names};
+use cranelift_object::{ObjectBuilder, ObjectModule};
 
 use crate::dsl::program::{
     Access, Argument, Comparison, Expr, ExprKind, Kernel, Math, Operator, Reduction, Scalar, Statement,
 };
 
-/// Defines a kernel. `signature` and `params` are its prototype and its parameters' names, `outside` the functions that it calls.
+/// A module that becomes an object file of a shared library for this machine.
+pub fn object_module() -> Result<ObjectModule, Box<dyn std::error::Error>> {
+    let mut flags = settings::builder();
+    flags.set("is_pic", "true")?;
+    flags.set("opt_level", "speed")?;
+    let isa = cranelift_native::builder()?.finish(settings::Flags::new(flags))?;
+    Ok(ObjectModule::new(ObjectBuilder::new(isa, "kernels", default_libcall_names())?))
+}
+
+/// Defines a kernel that is declared. `params` are the names of its function's parameters, `outside` the functions that it calls.
 pub fn define(
     module: &mut impl Module,
     kernel: &Kernel,
-    signature: Signature,
-    params: &[String],
+    id: FuncId,
+    params: impl Iterator<Item = String>,
     outside: &[FuncId],
-) -> ModuleResult<FuncId> {
-    let id = module.declare_function(&kernel.head.name, Linkage::Local, &signature)?;
+) -> ModuleResult<()> {
     let mut context = Context::new();
-    context.func.signature = signature;
+    context.func.signature = module.declarations().get_function_decl(id).signature.clone();
     let outside = outside.iter().map(|id| module.declare_func_in_func(*id, &mut context.func)).collect();
     let mut frontend = FunctionBuilderContext::new();
     let mut b = FunctionBuilder::new(&mut context.func, &mut frontend);
@@ -36,7 +44,7 @@ pub fn define(
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     b.seal_block(entry);
-    let values = params.iter().cloned().zip(b.block_params(entry).iter().copied()).collect();
+    let values = params.zip(b.block_params(entry).iter().copied()).collect();
     let exit = b.create_block();
     b.append_block_param(exit, types::I32);
     let pointer = module.target_config().pointer_type();
@@ -49,8 +57,7 @@ pub fn define(
     emitter.b.ins().return_(&[status]);
     emitter.b.seal_all_blocks();
     emitter.b.finalize(module.target_config());
-    module.define_function(id, &mut context)?;
-    Ok(id)
+    module.define_function(id, &mut context)
 }
 
 struct Emitter<'a> {
@@ -161,7 +168,7 @@ impl Emitter<'_> {
         self.b.switch_to_block(body);
         self.values.insert(index.to_owned(), i);
         let next = turn(self, carried);
-        let i = self.b.ins().iadd_imm(i, 1);
+        let i = self.b.ins().iadd_imm_s(i, 1);
         let args: Vec<BlockArg> = [i].into_iter().chain(next).map(BlockArg::from).collect();
         self.b.ins().jump(head, &args);
         self.b.switch_to_block(after);
@@ -197,7 +204,7 @@ impl Emitter<'_> {
         for arg in args {
             match arg {
                 Argument::Scalar(expr) => values.push(self.expr(expr)),
-                Argument::Text(name) => values.extend([self.values[name], self.values[&format!("{name}.size")]]),
+                Argument::Text(name) => values.extend([self.values[name], self.values[&format!("{name}_size")]]),
             }
         }
         values.extend(result);
@@ -236,7 +243,7 @@ impl Emitter<'_> {
         }
         let data = self.values[&access.tensor];
         let Some(offset) = offset else { return data };
-        let bytes = self.b.ins().imul_imm(offset, i64::from(access.of.element.bytes()));
+        let bytes = self.b.ins().imul_imm_s(offset, i64::from(access.of.element.bytes()));
         let bytes = if self.pointer == types::I64 { bytes } else { self.b.ins().ireduce(self.pointer, bytes) };
         self.b.ins().iadd(data, bytes)
     }
@@ -253,7 +260,7 @@ impl Emitter<'_> {
             }
             ExprKind::Not(inner) => {
                 let inner = self.expr(inner);
-                self.b.ins().icmp_imm(IntCC::Equal, inner, 0)
+                self.b.ins().icmp_imm_s(IntCC::Equal, inner, 0)
             }
             ExprKind::Binary(operator, left, right) => {
                 let (left, right) = (self.expr(left), self.expr(right));
@@ -309,7 +316,7 @@ impl Emitter<'_> {
             }
             ExprKind::Given(tensor) => {
                 let data = self.values[tensor];
-                self.b.ins().icmp_imm(IntCC::NotEqual, data, 0)
+                self.b.ins().icmp_imm_s(IntCC::NotEqual, data, 0)
             }
             ExprKind::TextIs(name, text) => self.text_is(name, text),
             ExprKind::Call { outside, args } => {
@@ -351,7 +358,7 @@ impl Emitter<'_> {
             (Operator::Div, _) => self.b.ins().fdiv(left, right),
             (Operator::Rem, _) => {
                 let rest = self.b.ins().srem(left, right);
-                let is_below = self.b.ins().icmp_imm(IntCC::SignedLessThan, rest, 0);
+                let is_below = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, rest, 0);
                 let above = self.b.ins().iadd(rest, right);
                 self.b.ins().select(is_below, above, rest)
             }
@@ -382,8 +389,8 @@ impl Emitter<'_> {
 
     /// The text's bytes are read only if there are as many.
     fn text_is(&mut self, name: &str, text: &str) -> Value {
-        let (data, size) = (self.values[name], self.values[&format!("{name}.size")]);
-        let fits = self.b.ins().icmp_imm(IntCC::Equal, size, text.len() as i64);
+        let (data, size) = (self.values[name], self.values[&format!("{name}_size")]);
+        let fits = self.b.ins().icmp_imm_s(IntCC::Equal, size, text.len() as i64);
         let compared = self.choose(
             fits,
             |emitter| {
@@ -395,7 +402,7 @@ impl Emitter<'_> {
                         data,
                         ir::immediates::Offset32::new(offset),
                     );
-                    let is = emitter.b.ins().icmp_imm(IntCC::Equal, found, i64::from(byte));
+                    let is = emitter.b.ins().icmp_imm_s(IntCC::Equal, found, i64::from(byte));
                     all = emitter.b.ins().band(all, is);
                 }
                 Some(all)

@@ -1,105 +1,75 @@
-use crate::{
-    codegen,
-    dsl::program::{self, Program},
-    host::Result,
-};
-use cranelift_codegen::ir::{AbiParam, types};
-use cranelift_module::Module as _;
-use std::path::Path;
-use tvm_ffi_codegen::{
-    runtime::{self, Function},
-    *,
-};
+//! All that is in this compiler because of TVM FFI: types become signatures, kernels functions, and the functions outside calls and errors.
 
-fn tensor(t: &program::Tensor) -> Result<TensorType> {
-    let dims = |d: &[program::Expr]| {
-        d.iter().map(|d| d.to_string().parse::<Dim>()).collect::<std::result::Result<Vec<_>, _>>()
-    };
-    let dtype: DLDataType = t.element.name().parse()?;
-    let ty = TensorType::new(dims(&t.shape)?, dtype);
-    Ok(match &t.strides {
-        Some(s) => ty.with_strides(dims(s)?),
-        None => ty,
-    })
-}
-fn ty(t: &program::Type) -> Result<ParamType> {
-    Ok(match t {
-        program::Type::Scalar(s) => s.name().parse::<ScalarType>()?.into(),
-        program::Type::Str => ParamType::Str,
-        program::Type::Tensor(t) => tensor(t)?.into(),
-        program::Type::Optional(t) => ParamType::from(tensor(t)?).optional(),
-    })
-}
-fn sig(k: &program::Kernel) -> Result<Signature> {
-    let mut b = Signature::builder(&k.head.name);
-    for p in &k.head.params {
-        b = b.param(&p.name, ty(&p.ty)?);
+// -- both modes --
+
+use crate::{codegen, dsl::program::*, host::Result};
+use cranelift_module::{FuncId, Linkage, Module};
+use tvm_ffi_codegen::embed::{Added, cranelift, cranelift::Library};
+use tvm_ffi_codegen::spec::{Part, Place, Signature};
+use tvm_ffi_codegen::{KernelReturn, artifact, runtime};
+
+/// Adds the kernels to a module, and the functions outside that they call.
+fn add(module: &mut impl Module, program: &Program, mut library: Library) -> Result<Added<FuncId>> {
+    let native = |head: &Head| tvm_ffi_codegen::Kernel::symbol(&head.name).returning(KernelReturn::Status);
+    for kernel in &program.kernels {
+        let mut outside = Vec::new();
+        for Outside { head, effect } in &kernel.outside {
+            let signature = signature(program, kernel, head)?;
+            outside.push(cranelift::declare_kernel(module, Linkage::Import, &signature, &native(head))?);
+            library = match effect {
+                Effect::Raise { kind, message } => library.raising(&signature, kind, message),
+                Effect::Call { function } => library.calling(&signature, function),
+            };
+        }
+        let (signature, native) = (signature(program, kernel, &kernel.head)?, native(&kernel.head));
+        let id = cranelift::declare_kernel(module, Linkage::Local, &signature, &native)?;
+        codegen::define(module, kernel, id, native.parameters(&signature)?.into_iter().map(|p| p.name), &outside)?;
+        library = library.documented(&signature, native, &kernel.doc);
     }
-    if let Some(r) = &k.head.result {
-        b = b.returns(ty(r)?);
-    }
-    for c in &k.head.constraints {
-        let op = match c.comparison.sign() {
-            "==" => CompareOp::Eq,
-            _ => CompareOp::Ge,
-        };
-        b = b.constraint(c.left.to_string().parse::<Dim>()?, op, c.right.to_string().parse::<Dim>()?);
-    }
-    Ok(b.build()?)
+    Ok(library.add_to(module)?)
 }
+
+fn signature(program: &Program, kernel: &Kernel, head: &Head) -> Result<Signature> {
+    let params: Vec<_> = head.params.iter().map(|param| format!("{}: {}", param.name, type_text(&param.ty))).collect();
+    let result = head.result.as_ref().map_or("None".to_owned(), type_text);
+    let limits = if head.constraints.is_empty() { "" } else { "where" };
+    let text = format!("{}({}) -> {result} {limits} {}", head.name, params.join(", "), list(&head.constraints));
+    let place = Place::new(&program.file, head.line, &kernel.head.name);
+    Ok(text.parse::<Signature>()?.with_place(Part::Signature, place)?)
+}
+
+fn type_text(ty: &Type) -> String {
+    match ty {
+        Type::Scalar(scalar) => scalar.name().to_owned(),
+        Type::Str => "str".to_owned(),
+        Type::Optional(tensor) => format!("Optional[{}]", type_text(&Type::Tensor(tensor.clone()))),
+        Type::Tensor(Tensor { element, shape, strides }) => {
+            let strides: String = strides.iter().map(|strides| format!(", strides=[{}]", list(strides))).collect();
+            format!("Tensor([{}], {}{strides})", list(shape), element.name())
+        }
+    }
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+// -- in this process --
+
+/// The kernels as functions of this process.
 pub fn compile(program: &Program) -> Result<runtime::Module> {
-    let mut jit = cranelift_jit::JITBuilder::new(cranelift_module::default_libcall_names())?;
-    jit.symbols(embed::runtime_symbols());
-    let mut m = cranelift_jit::JITModule::new(jit);
-    let mut ids = vec![];
-    for k in &program.kernels {
-        if !k.outside.is_empty() {
-            continue;
-        }
-        let s = sig(k)?;
-        let mut cs = m.make_signature();
-        let mut names = vec![];
-        for p in &k.head.params {
-            names.push(p.name.clone());
-            match &p.ty {
-                program::Type::Scalar(s) => cs.params.push(AbiParam::new(match s {
-                    program::Scalar::Int64 => types::I64,
-                    program::Scalar::Float32 => types::F32,
-                    _ => types::F64,
-                })),
-                program::Type::Str => {
-                    cs.params.extend([AbiParam::new(types::I64); 2]);
-                    names.push(format!("{}.size", p.name));
-                }
-                _ => cs.params.push(AbiParam::new(types::I64)),
-            }
-        }
-        if let Some(program::Type::Tensor(_)) = k.head.result {
-            cs.params.push(AbiParam::new(types::I64));
-            names.push("result".into());
-        }
-        for n in s.symbols() {
-            cs.params.push(AbiParam::new(types::I64));
-            names.push(n.to_string());
-        }
-        if let Some(program::Type::Scalar(_)) = k.head.result {
-            cs.params.push(AbiParam::new(types::I64));
-            names.push("result".into());
-        }
-        cs.returns.push(AbiParam::new(types::I32));
-        let id = codegen::define(&mut m, k, cs, &names, &[])?;
-        let w = embed::add_wrapper(&mut m, &s, embed::Target::Function(id, Some(KernelReturn::Status)))?;
-        ids.push((k.head.name.clone(), w));
-    }
-    m.finalize_definitions()?;
-    let mut b = runtime::Module::builder("dsl");
-    for (n, id) in ids {
-        let f =
-            unsafe { std::mem::transmute::<*const u8, runtime::abi::TVMFFISafeCallType>(m.get_finalized_function(id)) };
-        b = b.function(&n, unsafe { Function::from_code(f, ()) });
-    }
-    Ok(b.build())
+    let mut module = cranelift::jit_module(cranelift::host_isa()?)?;
+    let added = add(&mut module, program, Library::in_process())?;
+    // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the signatures.
+    Ok(unsafe { cranelift::finish(module, [added], ())? })
 }
-pub fn write_library(_: &Program, _: &Path) -> Result {
-    Ok(())
+
+// -- ahead of time --
+
+/// Writes the kernels as a shared library, with metadata and docs.
+pub fn write_library(program: &Program, path: &std::path::Path) -> Result {
+    let mut module = codegen::object_module()?;
+    add(&mut module, program, Library::new())?;
+    let object = module.finish().emit()?;
+    Ok(artifact::Linker::new(artifact::Triple::host()).object(object).link(path)?)
 }

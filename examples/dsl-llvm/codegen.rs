@@ -1,18 +1,21 @@
 //! The code generator: kernels to functions of an LLVM module.
 //!
 //! A kernel is a function `int32_t kernel(params..., T* result)`, whose status is 0, or that of a function outside which has failed. A parameter
-//! has the name of the kernel's own parameter or symbol; the size of a text `s` is `s.size`, and a scalar is written to `result`.
+//! has the name of the kernel's own parameter or symbol; the size of a text `s` is `s_size`, and a scalar is written to `result`.
 
 use std::collections::HashMap;
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder, BuilderError};
-use inkwell::context::ContextRef;
+use inkwell::context::{Context, ContextRef};
 use inkwell::intrinsics::Intrinsic;
-use inkwell::module::{Linkage, Module};
-use inkwell::types::{BasicTypeEnum, FunctionType};
+use inkwell::module::Module;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::support::LLVMString;
+use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine};
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
-use inkwell::{FloatPredicate, IntPredicate};
+use inkwell::{FloatPredicate, IntPredicate, OptimizationLevel};
 
 use crate::dsl::program::{
     Access, Argument, Comparison, Expr, ExprKind, Kernel, Math, Operator, Reduction, Scalar, Statement, Type,
@@ -20,23 +23,60 @@ use crate::dsl::program::{
 
 type Result<T> = std::result::Result<T, BuilderError>;
 
-/// Defines a kernel. `ty` and `params` are its prototype and its parameters' names, `outside` the functions that it calls.
+/// This machine, for position-independent code.
+pub fn machine() -> std::result::Result<TargetMachine, Box<dyn std::error::Error>> {
+    Target::initialize_native(&InitializationConfig::default())?;
+    let triple = TargetMachine::get_default_triple();
+    let (cpu, features) = (TargetMachine::get_host_cpu_name(), TargetMachine::get_host_cpu_features());
+    let target = Target::from_triple(&triple)?;
+    let (level, code) = (OptimizationLevel::Default, CodeModel::Default);
+    let machine = target.create_target_machine(
+        &triple,
+        &cpu.to_string_lossy(),
+        &features.to_string_lossy(),
+        level,
+        RelocMode::PIC,
+        code,
+    );
+    Ok(machine.ok_or("no code generator for this machine")?)
+}
+
+/// A module for the machine.
+pub fn module<'ctx>(context: &'ctx Context, machine: &TargetMachine) -> Module<'ctx> {
+    let module = context.create_module("kernels");
+    module.set_triple(&machine.get_triple());
+    module.set_data_layout(&machine.get_target_data().get_data_layout());
+    module
+}
+
+/// Runs LLVM's passes over a complete module.
+pub fn optimise(module: &Module<'_>, machine: &TargetMachine) -> std::result::Result<(), LLVMString> {
+    module.verify()?;
+    module.run_passes("default<O2>", machine, PassBuilderOptions::create())
+}
+
+/// Optimises a complete module, and compiles it to an object file.
+pub fn object(module: &Module<'_>, machine: &TargetMachine) -> std::result::Result<Vec<u8>, LLVMString> {
+    optimise(module, machine)?;
+    Ok(machine.write_to_memory_buffer(module, FileType::Object)?.as_slice().to_vec())
+}
+
+/// Defines a kernel that is declared. `params` are the names of its function's parameters, `outside` the functions that it calls.
 pub fn define<'ctx>(
     module: &Module<'ctx>,
     kernel: &Kernel,
-    ty: FunctionType<'ctx>,
-    params: &[String],
+    function: FunctionValue<'ctx>,
+    params: impl Iterator<Item = String>,
     outside: &[FunctionValue<'ctx>],
-) -> Result<FunctionValue<'ctx>> {
+) -> Result<()> {
     let context = module.get_context();
-    let function = module.add_function(&kernel.head.name, ty, Some(Linkage::Internal));
     let b = context.create_builder();
     b.position_at_end(context.append_basic_block(function, "entry"));
     let mut emitter = Emitter { b, context, module, function, values: HashMap::new(), outside, slots: Vec::new() };
-    for (name, value) in params.iter().zip(function.get_param_iter()) {
+    for (name, value) in params.zip(function.get_param_iter()) {
         let is_bool = value.is_int_value() && value.into_int_value().get_type().get_bit_width() == 8;
         let value = if is_bool { emitter.is_not_zero(value.into_int_value())?.into() } else { value };
-        emitter.values.insert(name.clone(), value);
+        emitter.values.insert(name, value);
     }
     for outside in &kernel.outside {
         emitter.slots.push(match outside.head.result {
@@ -46,7 +86,7 @@ pub fn define<'ctx>(
     }
     emitter.statements(&kernel.body)?;
     emitter.b.build_return(Some(&emitter.status(0)))?;
-    Ok(function)
+    Ok(())
 }
 
 struct Emitter<'a, 'ctx> {
@@ -218,7 +258,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                     let value = self.expr(expr)?;
                     values.push(self.to_stored(value, expr.ty)?);
                 }
-                Argument::Text(name) => values.extend([self.values[name], self.values[&format!("{name}.size")]]),
+                Argument::Text(name) => values.extend([self.values[name], self.values[&format!("{name}_size")]]),
             }
         }
         values.extend(self.slots[outside].map(|slot| slot.as_basic_value_enum()));
@@ -424,7 +464,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     /// The text's bytes are read only if there are as many.
     fn text_is(&mut self, name: &str, text: &str) -> Result<BasicValueEnum<'ctx>> {
         let data = self.values[name].into_pointer_value();
-        let size = self.values[&format!("{name}.size")].into_int_value();
+        let size = self.values[&format!("{name}_size")].into_int_value();
         let length = size.get_type().const_int(text.len() as u64, false);
         let fits = self.b.build_int_compare(IntPredicate::EQ, size, length, "")?;
         let bytes = self.context.i8_type();

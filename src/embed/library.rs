@@ -5,7 +5,7 @@ use target_lexicon::{BinaryFormat, Endianness, Triple};
 use super::EmbedError;
 use crate::backend::CodegenError;
 use crate::ir::{HOST_ENDIANNESS, VerifiedModule};
-use crate::lower::{Capabilities, HelperSet, Kernel, LibraryLowering, LowerError, Lowering, RuntimeHelpers};
+use crate::lower::{Body, Capabilities, HelperSet, Kernel, LibraryLowering, LowerError, Lowering, RuntimeHelpers};
 use crate::spec::Signature;
 use tvm_ffi_runtime::abi::symbol::FUNCTION;
 
@@ -58,6 +58,8 @@ struct Wanted<T> {
     signature: Signature,
     target: T,
     doc: Option<String>,
+    /// Whether it is a C function, and no wrapper.
+    is_c: bool,
 }
 
 /// Wrappers that were added to a module, with what `finish` has to know of them. `F` is the backend's name for a function.
@@ -143,8 +145,62 @@ impl<T> Library<T> {
     }
 
     fn add(mut self, signature: &Signature, target: T, doc: Option<String>) -> Self {
-        self.functions.push(Wanted { signature: signature.clone(), target, doc });
+        self.functions.push(Wanted { signature: signature.clone(), target, doc, is_c: false });
         self
+    }
+
+    /// Adds a [body](Kernel::body) as a C function of the signature's name, for kernels of the module: what a kernel can't do by itself, such as raising
+    /// an error or calling a function of TVM FFI, it does by calling this one. It has the prototype of a kernel that returns a status:
+    ///
+    /// ```c
+    /// // refuse(mode: str, n: int64)
+    /// int32_t refuse(const char* mode, size_t mode_size, int64_t n);
+    /// // rate(currency: str) -> float64
+    /// int32_t rate(const char* currency, size_t currency_size, double* result);
+    /// ```
+    ///
+    /// The kernel returns a status that isn't 0 to its own caller. A kernel that is made before declares the function as an import
+    /// ([`cranelift::declare_kernel`](super::cranelift::declare_kernel), `llvm::declare_kernel`). The body may pass scalars, texts and bytes
+    /// on to functions that it calls, and no tensors.
+    pub fn c_function(mut self, signature: &Signature, body: Kernel) -> Self
+    where
+        T: From<Kernel>,
+    {
+        self.functions.push(Wanted { signature: signature.clone(), target: body.into(), doc: None, is_c: true });
+        self
+    }
+
+    /// Adds a C function, as [`c_function`](Self::c_function) does, that raises an error. In the message each `{}` stands for a parameter, in their order,
+    /// as for [`Body::raise_with`](crate::Body::raise_with). The error ends in the signature's place, if it has one.
+    pub fn raising(self, signature: &Signature, kind: impl Into<String>, message: impl Into<String>) -> Self
+    where
+        T: From<Kernel>,
+    {
+        let (kind, message) = (kind.into(), message.into());
+        let body = move |b: &Body<'_>| b.raise_with(&kind, &message, b.params().collect::<Vec<_>>());
+        self.c_function(signature, Kernel::body(body))
+    }
+
+    /// Adds a C function, as [`c_function`](Self::c_function) does, that calls a global function with its arguments, and returns its result, which is checked
+    /// to be of the signature's type. An error of the callee gets the signature's place, if it has one, as a line of its backtrace.
+    pub fn calling(self, signature: &Signature, global: impl Into<String>) -> Self
+    where
+        T: From<Kernel>,
+    {
+        let (global, result) = (global.into(), signature.ret().cloned());
+        let body = move |b: &Body<'_>| {
+            let call = b.call_global(&global, b.params().collect::<Vec<_>>());
+            match &result {
+                None => call.run(),
+                Some(ty) if ty.as_scalar().is_some() => b.ret(call.returns(ty.clone()).value()),
+                Some(ty) => b.ret_value(call.returns(ty.clone())),
+            }
+        };
+        self.c_function(signature, Kernel::body(body))
+    }
+
+    fn wrappers_wanted(&self) -> impl Iterator<Item = &Wanted<T>> {
+        self.functions.iter().filter(|wanted| !wanted.is_c)
     }
 
     /// Whether the module gets a copy of the runtime helpers.
@@ -170,10 +226,14 @@ impl<T> Library<T> {
     ) -> Result<Lowered, EmbedError> {
         let endianness = target.endianness().unwrap_or(HOST_ENDIANNESS);
         let mut lowering = self.lowering(endianness, target.binary_format == BinaryFormat::Coff)?;
-        for Wanted { signature, target, doc } in &self.functions {
-            lowering.add(signature, &kernel(signature, import_name(signature), target)?, doc.as_deref())?;
+        for Wanted { signature, target, doc, is_c } in &self.functions {
+            let kernel = kernel(signature, import_name(signature), target)?;
+            match is_c {
+                true => lowering.add_c_function(signature, &kernel)?,
+                false => lowering.add(signature, &kernel, doc.as_deref())?,
+            }
         }
-        let signatures = self.functions.iter().map(|function| &function.signature);
+        let signatures = self.wrappers_wanted().map(|function| &function.signature);
         if let Some(mistake) = lowering.check_calls(signatures).into_iter().next() {
             return Err(mistake.into());
         }
@@ -184,7 +244,7 @@ impl<T> Library<T> {
             _ => "",
         };
         let symbol = |wanted: &Wanted<T>| format!("{FUNCTION}{prefix}{}", wanted.signature.name());
-        Ok(Lowered { ir, capabilities, symbols: self.functions.iter().map(symbol).collect() })
+        Ok(Lowered { ir, capabilities, symbols: self.wrappers_wanted().map(symbol).collect() })
     }
 
     fn lowering(&self, endianness: Endianness, coff: bool) -> Result<AnyLowering, LowerError> {
@@ -212,7 +272,7 @@ impl<T> Library<T> {
             signature: wanted.signature.clone(),
             doc: wanted.doc.clone(),
         };
-        Added { functions: self.functions.iter().zip(ids).map(wrapper).collect(), destructors }
+        Added { functions: self.wrappers_wanted().zip(ids).map(wrapper).collect(), destructors }
     }
 }
 
@@ -232,6 +292,13 @@ impl AnyLowering {
         match self {
             AnyLowering::Wrappers(lowering) => lowering.add(signature, kernel).map(drop),
             AnyLowering::Library(lowering) => lowering.add(signature, kernel, doc),
+        }
+    }
+
+    fn add_c_function(&mut self, signature: &Signature, body: &Kernel) -> Result<(), LowerError> {
+        match self {
+            AnyLowering::Wrappers(lowering) => lowering.add_c_function(signature, body).map(drop),
+            AnyLowering::Library(lowering) => lowering.add_c_function(signature, body),
         }
     }
 

@@ -150,6 +150,14 @@ impl LibraryLowering {
         Ok(())
     }
 
+    /// Adds a body as a C function, for native code of the library.
+    ///
+    /// # Errors
+    /// As [`Lowering::add_c_function`].
+    pub fn add_c_function(&mut self, signature: &Signature, body: &Kernel) -> Result<(), LowerError> {
+        self.lowering.add_c_function(signature, body).map(drop)
+    }
+
     /// Defines a function of the packed prototype that returns a text, as a str of the runtime's making: it may outlive the library.
     fn returns_text(&mut self, symbol: String, text: &str) {
         let offset = self.texts.len() as u32;

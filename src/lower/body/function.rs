@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::ir::{
     BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts,
-    StackSlot, Type, Value,
+    SourceLocation, StackSlot, Type, Value,
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
@@ -245,6 +245,14 @@ pub(super) fn define<R>(
 }
 
 impl BodyLowerer<'_> {
+    /// States the place of the operations that follow, if there is one.
+    pub(super) fn locate(&mut self, place: Option<&crate::spec::Place>) {
+        let Some(place) = place else { return };
+        let location = SourceLocation { file: place.file.clone(), line: place.line, function: place.function.clone() };
+        let location = self.b.module().location(location);
+        self.b.set_location(Some(location));
+    }
+
     /// Gives the function's parameters their meaning, in the order of convention `flat`.
     fn args(&mut self, signature: &Signature) -> Args {
         let func = self.b.func_ref();
@@ -485,7 +493,14 @@ impl BodyLowerer<'_> {
     /// Returns 0, with the function's value.
     pub(super) fn succeed_with(&mut self, ty: ScalarType, value: Value) {
         if let Some(result) = self.result_pointer() {
-            abi::store_result(&mut self.b, result, ty, value);
+            match self.is_c {
+                false => abi::store_result(&mut self.b, result, ty, value),
+                true => {
+                    let value =
+                        if ty == ScalarType::Bool { self.b.convert(ConvertOp::ZExt, Type::I8, value) } else { value };
+                    self.b.store(value, result, 0, MemFlags::ALIGNED);
+                }
+            }
         }
         self.succeed();
     }

@@ -45,7 +45,7 @@ use super::convention::writes_result;
 use super::error::{BodyMistake, LowerError};
 use super::unit::Unit;
 use crate::ir::{self, FuncRef};
-use crate::spec::Signature;
+use crate::spec::{Part, Signature};
 
 use arena::Arena;
 use args::Args;
@@ -85,7 +85,11 @@ pub(super) fn lower(
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
     }
     let declared = into.module.functions.len();
-    let built = function::define(into, signature, place, |l, args| fill(l, signature, args, build));
+    let built = function::define(into, signature, place, |l, args| {
+        let from = signature.place(Part::Signature).filter(|_| place.is_c);
+        l.locate(from);
+        fill(l, signature, args, build)
+    });
     let closures = built.result?;
     let func = built.func;
     into.symbol_calls.extend(built.symbol_calls);
