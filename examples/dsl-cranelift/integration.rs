@@ -5,8 +5,7 @@
 use crate::{codegen, dsl::program::*, host::Result};
 use cranelift_module::{FuncId, Linkage, Module};
 use tvm_ffi_codegen::embed::{Added, cranelift, cranelift::Library};
-use tvm_ffi_codegen::spec::{Part, Place, Signature};
-use tvm_ffi_codegen::{KernelReturn, artifact, runtime};
+use tvm_ffi_codegen::{KernelReturn, Signature, artifact, runtime, spec};
 
 /// Adds the kernels to a module, and the functions outside that they call.
 fn add(module: &mut impl Module, program: &Program, mut library: Library) -> Result<Added<FuncId>> {
@@ -32,10 +31,9 @@ fn add(module: &mut impl Module, program: &Program, mut library: Library) -> Res
 fn signature(program: &Program, kernel: &Kernel, head: &Head) -> Result<Signature> {
     let params: Vec<_> = head.params.iter().map(|param| format!("{}: {}", param.name, type_text(&param.ty))).collect();
     let result = head.result.as_ref().map_or("None".to_owned(), type_text);
-    let limits = if head.constraints.is_empty() { "" } else { "where" };
-    let text = format!("{}({}) -> {result} {limits} {}", head.name, params.join(", "), list(&head.constraints));
-    let place = Place::new(&program.file, head.line, &kernel.head.name);
-    Ok(text.parse::<Signature>()?.with_place(Part::Signature, place)?)
+    let limits = if head.constraints.is_empty() { String::new() } else { format!("where {}", list(&head.constraints)) };
+    let signature: Signature = format!("{}({}) -> {result} {limits}", head.name, params.join(", ")).parse()?;
+    Ok(signature.with_place(spec::Part::Signature, spec::Place::new(&program.file, head.line, &kernel.head.name))?)
 }
 
 fn type_text(ty: &Type) -> String {
@@ -70,6 +68,5 @@ pub fn compile(program: &Program) -> Result<runtime::Module> {
 pub fn write_library(program: &Program, path: &std::path::Path) -> Result {
     let mut module = codegen::object_module()?;
     add(&mut module, program, Library::new())?;
-    let object = module.finish().emit()?;
-    Ok(artifact::Linker::new(artifact::Triple::host()).object(object).link(path)?)
+    Ok(artifact::Linker::new(artifact::Triple::host()).object(module.finish().emit()?).link(path)?)
 }

@@ -23,57 +23,54 @@ use crate::dsl::program::{
 
 type Result<T> = std::result::Result<T, BuilderError>;
 
-/// This machine, for position-independent code.
-pub fn machine() -> std::result::Result<TargetMachine, Box<dyn std::error::Error>> {
-    Target::initialize_native(&InitializationConfig::default())?;
-    let triple = TargetMachine::get_default_triple();
-    let (cpu, features) = (TargetMachine::get_host_cpu_name(), TargetMachine::get_host_cpu_features());
-    let target = Target::from_triple(&triple)?;
-    let (level, code) = (OptimizationLevel::Default, CodeModel::Default);
-    let machine = target.create_target_machine(
-        &triple,
-        &cpu.to_string_lossy(),
-        &features.to_string_lossy(),
-        level,
-        RelocMode::PIC,
-        code,
-    );
-    Ok(machine.ok_or("no code generator for this machine")?)
+/// A module under construction, and the machine that it is for: this one.
+pub struct Unit<'ctx> {
+    pub module: Module<'ctx>,
+    pub machine: TargetMachine,
 }
 
-/// A module for the machine.
-pub fn module<'ctx>(context: &'ctx Context, machine: &TargetMachine) -> Module<'ctx> {
-    let module = context.create_module("kernels");
-    module.set_triple(&machine.get_triple());
-    module.set_data_layout(&machine.get_target_data().get_data_layout());
-    module
+impl<'ctx> Unit<'ctx> {
+    pub fn new(context: &'ctx Context) -> std::result::Result<Self, Box<dyn std::error::Error>> {
+        Target::initialize_native(&InitializationConfig::default())?;
+        let triple = TargetMachine::get_default_triple();
+        let (cpu, features) = (TargetMachine::get_host_cpu_name(), TargetMachine::get_host_cpu_features());
+        let (cpu, features) = (cpu.to_string_lossy(), features.to_string_lossy());
+        let (level, code) = (OptimizationLevel::Default, CodeModel::Default);
+        let target = Target::from_triple(&triple)?;
+        let machine = target.create_target_machine(&triple, &cpu, &features, level, RelocMode::PIC, code);
+        let machine = machine.ok_or("no code generator for this machine")?;
+        let module = context.create_module("kernels");
+        module.set_triple(&triple);
+        module.set_data_layout(&machine.get_target_data().get_data_layout());
+        Ok(Unit { module, machine })
+    }
+
+    /// Runs LLVM's passes over the module, which is complete.
+    pub fn optimise(&self) -> std::result::Result<(), LLVMString> {
+        self.module.verify()?;
+        self.module.run_passes("default<O2>", &self.machine, PassBuilderOptions::create())
+    }
+
+    /// Optimises the module, and compiles it to an object file.
+    pub fn object(&self) -> std::result::Result<Vec<u8>, LLVMString> {
+        self.optimise()?;
+        Ok(self.machine.write_to_memory_buffer(&self.module, FileType::Object)?.as_slice().to_vec())
+    }
 }
 
-/// Runs LLVM's passes over a complete module.
-pub fn optimise(module: &Module<'_>, machine: &TargetMachine) -> std::result::Result<(), LLVMString> {
-    module.verify()?;
-    module.run_passes("default<O2>", machine, PassBuilderOptions::create())
-}
-
-/// Optimises a complete module, and compiles it to an object file.
-pub fn object(module: &Module<'_>, machine: &TargetMachine) -> std::result::Result<Vec<u8>, LLVMString> {
-    optimise(module, machine)?;
-    Ok(machine.write_to_memory_buffer(module, FileType::Object)?.as_slice().to_vec())
-}
-
-/// Defines a kernel that is declared. `params` are the names of its function's parameters, `outside` the functions that it calls.
+/// Defines a kernel that is declared, with names for its parameters. `outside` are the functions that it calls.
 pub fn define<'ctx>(
     module: &Module<'ctx>,
     kernel: &Kernel,
     function: FunctionValue<'ctx>,
-    params: impl Iterator<Item = String>,
     outside: &[FunctionValue<'ctx>],
 ) -> Result<()> {
     let context = module.get_context();
     let b = context.create_builder();
     b.position_at_end(context.append_basic_block(function, "entry"));
     let mut emitter = Emitter { b, context, module, function, values: HashMap::new(), outside, slots: Vec::new() };
-    for (name, value) in params.zip(function.get_param_iter()) {
+    for value in function.get_param_iter() {
+        let name = value.get_name().to_string_lossy().into_owned();
         let is_bool = value.is_int_value() && value.into_int_value().get_type().get_bit_width() == 8;
         let value = if is_bool { emitter.is_not_zero(value.into_int_value())?.into() } else { value };
         emitter.values.insert(name, value);

@@ -4,10 +4,8 @@
 
 use crate::{codegen, dsl::program::*, host::Result};
 use inkwell::module::{Linkage, Module};
-use inkwell::targets::TargetMachine;
 use tvm_ffi_codegen::embed::{Added, llvm, llvm::Library};
-use tvm_ffi_codegen::spec::{Part, Place, Signature};
-use tvm_ffi_codegen::{KernelReturn, artifact, runtime};
+use tvm_ffi_codegen::{KernelReturn, Signature, artifact, runtime, spec};
 
 /// Adds the kernels to a module, and the functions outside that they call.
 fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Library<'ctx>) -> Result<Added<String>> {
@@ -24,13 +22,7 @@ fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Library<'ctx
         }
         let (signature, native) = (signature(program, kernel, &kernel.head)?, native(&kernel.head));
         let function = llvm::declare_kernel(module, Some(Linkage::Internal), &signature, &native)?;
-        codegen::define(
-            module,
-            kernel,
-            function,
-            native.parameters(&signature)?.into_iter().map(|p| p.name),
-            &outside,
-        )?;
+        codegen::define(module, kernel, function, &outside)?;
         library = library.documented(&signature, native, &kernel.doc);
     }
     Ok(library.add_to(module)?)
@@ -39,10 +31,9 @@ fn add<'ctx>(module: &Module<'ctx>, program: &Program, mut library: Library<'ctx
 fn signature(program: &Program, kernel: &Kernel, head: &Head) -> Result<Signature> {
     let params: Vec<_> = head.params.iter().map(|param| format!("{}: {}", param.name, type_text(&param.ty))).collect();
     let result = head.result.as_ref().map_or("None".to_owned(), type_text);
-    let limits = if head.constraints.is_empty() { "" } else { "where" };
-    let text = format!("{}({}) -> {result} {limits} {}", head.name, params.join(", "), list(&head.constraints));
-    let place = Place::new(&program.file, head.line, &kernel.head.name);
-    Ok(text.parse::<Signature>()?.with_place(Part::Signature, place)?)
+    let limits = if head.constraints.is_empty() { String::new() } else { format!("where {}", list(&head.constraints)) };
+    let signature: Signature = format!("{}({}) -> {result} {limits}", head.name, params.join(", ")).parse()?;
+    Ok(signature.with_place(spec::Part::Signature, spec::Place::new(&program.file, head.line, &kernel.head.name))?)
 }
 
 fn type_text(ty: &Type) -> String {
@@ -64,23 +55,17 @@ fn list<T: ToString>(items: &[T]) -> String {
 // -- in this process --
 
 /// The kernels as functions of this process.
-pub fn compile(module: &Module<'_>, machine: &TargetMachine, program: &Program) -> Result<runtime::Module> {
-    let added = add(module, program, Library::in_process())?;
-    codegen::optimise(module, machine)?;
+pub fn compile(unit: &codegen::Unit<'_>, program: &Program) -> Result<runtime::Module> {
+    let added = add(&unit.module, program, Library::in_process())?;
+    unit.optimise()?;
     // SAFETY: the front end keeps each access within its tensor, and the code generator takes its prototypes from the signatures.
-    Ok(unsafe { llvm::finish(module, machine, [added], ())? })
+    Ok(unsafe { llvm::finish(&unit.module, &unit.machine, [added], ())? })
 }
 
 // -- ahead of time --
 
 /// Writes the kernels as a shared library, with metadata and docs.
-pub fn write_library(
-    module: &Module<'_>,
-    machine: &TargetMachine,
-    program: &Program,
-    path: &std::path::Path,
-) -> Result {
-    add(module, program, Library::new())?;
-    let object = codegen::object(module, machine)?;
-    Ok(artifact::Linker::new(artifact::Triple::host()).object(object).link(path)?)
+pub fn write_library(unit: &codegen::Unit<'_>, program: &Program, path: &std::path::Path) -> Result {
+    add(&unit.module, program, Library::new())?;
+    Ok(artifact::Linker::new(artifact::Triple::host()).object(unit.object()?).link(path)?)
 }
