@@ -243,7 +243,7 @@ impl Emitter<'_> {
         }
         let data = self.values[&access.tensor];
         let Some(offset) = offset else { return data };
-        let bytes = self.b.ins().imul_imm_s(offset, i64::from(access.of.element.bytes()));
+        let bytes = self.b.ins().imul_imm_s(offset, i64::from(type_of(access.of.element).bytes()));
         let bytes = if self.pointer == types::I64 { bytes } else { self.b.ins().ireduce(self.pointer, bytes) };
         self.b.ins().iadd(data, bytes)
     }

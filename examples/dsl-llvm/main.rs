@@ -14,25 +14,21 @@ mod dsl;
 mod host;
 mod integration;
 
-use std::path::Path;
-
 use inkwell::context::Context;
 use tvm_ffi_codegen::runtime::Module;
 
 fn main() -> host::Result {
     let program = dsl::read("kernels.dsl", include_str!("../dsl/kernels.dsl"))?;
-    let (context, machine) = (Context::create(), codegen::machine()?);
-    let write =
-        |path: &Path| integration::write_library(&codegen::module(&context, &machine), &machine, &program, path);
+    let context = Context::create();
     if let Some(library) = std::env::args().nth(1) {
-        return write(library.as_ref());
+        return integration::write_library(&codegen::Unit::new(&context)?, &program, library.as_ref());
     }
     println!("compiled in this process by LLVM");
-    host::run(&integration::compile(&codegen::module(&context, &machine), &machine, &program)?)?;
+    host::run(&integration::compile(&codegen::Unit::new(&context)?, &program)?)?;
 
     let folder = tempfile::tempdir()?;
     let library = folder.path().join("kernels.so");
-    write(&library)?;
+    integration::write_library(&codegen::Unit::new(&context)?, &program, &library)?;
     println!("from a library");
     // SAFETY: the library is of the kernels that were compiled above.
     host::run(&unsafe { Module::load_from_file(library)? })

@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
                     self.declare(name, Meaning::Tensor { tensor: tensor.clone(), optional: true })?;
                 }
             }
-            params.push(Param { name: name.text.clone(), ty: checked, line: name.place.line });
+            params.push(Param { name: name.text.clone(), ty: checked });
         }
         let result = kernel.result.as_ref().map(|ty| self.ty(ty)).transpose()?;
         if self.names.contains_key(RESULT) {
@@ -176,7 +176,7 @@ impl<'a> Checker<'a> {
             return Err((constraint.place, "expected a comparison".to_owned()));
         };
         let (left, right) = (self.size(left)?, self.size(right)?);
-        Ok(Constraint { left, comparison: *comparison, right, line: constraint.place.line })
+        Ok(Constraint { left, comparison: *comparison, right })
     }
 
     /// The block, and whether all ways through it end by a `return` or `raise`. What is declared in it is not known behind it.
@@ -244,7 +244,7 @@ impl<'a> Checker<'a> {
     /// The number of a function that the kernel calls.
     fn calls(&mut self, params: Vec<Type>, result: Option<Scalar>, effect: Effect, place: Place) -> usize {
         let (name, line) = (format!("{}.{}", self.kernel, self.outside.len()), place.line);
-        let param = |(number, ty)| Param { name: format!("x{number}"), ty, line };
+        let param = |(number, ty)| Param { name: format!("x{number}"), ty };
         let params = params.into_iter().enumerate().map(param).collect();
         let head = Head { name, line, params, result: result.map(Type::Scalar), constraints: Vec::new() };
         self.outside.push(Outside { head, effect });

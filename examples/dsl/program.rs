@@ -31,7 +31,6 @@ pub struct Head {
 pub struct Param {
     pub name: String,
     pub ty: Type,
-    pub line: u32,
 }
 
 pub enum Type {
@@ -63,7 +62,6 @@ pub struct Constraint {
     pub left: Expr,
     pub comparison: Comparison,
     pub right: Expr,
-    pub line: u32,
 }
 
 /// A function that a kernel calls, `int32_t f(params..., T* result)`. A status that isn't 0 ends the kernel with this status.
@@ -229,15 +227,6 @@ impl Scalar {
 
     pub fn is_float(self) -> bool {
         matches!(self, Scalar::Float32 | Scalar::Float64)
-    }
-
-    /// The size of an element in bytes.
-    pub fn bytes(self) -> u32 {
-        match self {
-            Scalar::Bool => 1,
-            Scalar::Float32 => 4,
-            Scalar::Int64 | Scalar::Float64 => 8,
-        }
     }
 }
 
