@@ -25,7 +25,7 @@ fn inner() -> Signature {
 fn kernel() -> Kernel {
     Kernel::body(|b| {
         b.at("model.dsl", 4, "inner");
-        b.if_(b.arg("k").eq(7), || b.raise("mylang.Error", "seven"));
+        b.if_(b.arg("k").eq(7), || b.raise("mylang.Error", "seven", &[]));
     })
 }
 
@@ -47,7 +47,8 @@ fn places(function: &Function, x: Option<usize>, k: i64) -> Vec<(u32, String)> {
         None => function.call((1.5, k)),
     };
     let error = error.unwrap_err();
-    let lines = error.backtrace().lines().filter_map(|line| line.strip_prefix("  File \"model.dsl\", line "));
+    let backtrace = error.backtrace();
+    let lines = backtrace.lines().filter_map(|line| line.strip_prefix("  File \"model.dsl\", line "));
     lines
         .map(|line| line.split_once(", in ").map(|(line, name)| (line.parse().unwrap(), name.to_owned())).unwrap())
         .collect()
@@ -64,9 +65,9 @@ fn check(inner: &Function, outer: Option<&Function>) {
             assert_eq!(places(outer, x, k), both, "{x:?}, {k}");
         }
     }
-    assert_eq!(inner.call((1,)).unwrap_err().backtrace(), "  File \"model.dsl\", line 1, in inner\n");
+    assert!(inner.call((1,)).unwrap_err().backtrace().ends_with("  File \"model.dsl\", line 1, in inner\n"));
     if let Some(outer) = outer {
-        assert_eq!(outer.call(()).unwrap_err().backtrace(), "  File \"model.dsl\", line 10, in outer\n");
+        assert!(outer.call(()).unwrap_err().backtrace().ends_with("  File \"model.dsl\", line 10, in outer\n"));
     }
 }
 
@@ -127,7 +128,7 @@ fn an_error_in_a_module_of_the_callers_ends_in_its_place() {
     builder.symbols(embed::runtime_symbols());
     let mut module = JITModule::new(builder);
     let (inner, kernel) = (inner(), kernel());
-    let ids = embed::add_wrappers(&mut module, [(&inner, (&kernel).into())]).unwrap();
+    let ids = embed::add_wrappers(&mut module, [(&inner, kernel.into())]).unwrap();
     module.finalize_definitions().unwrap();
     let address = module.get_finalized_function(ids[0]);
     // SAFETY: that is the type of every wrapper, and the module's memory is never given back.

@@ -158,6 +158,17 @@ impl ConstantPool {
         let strings = |piece: &Piece<'_>| if let Piece::Value(directive, _) = piece { directive.strings() } else { 1 };
         debug_assert!(pieces.iter().map(strings).sum::<usize>() < MAX_STRINGS, "{pieces:?}");
         pieces.iter().take(MAX_PIECES).for_each(|piece| self.push_piece(&mut template, *piece));
+        self.end_template(template)
+    }
+
+    /// The same without a limit: the template that shows a long signature.
+    pub(super) fn calling_template(&mut self, pieces: &[Piece<'_>]) -> u32 {
+        let mut template = Vec::new();
+        pieces.iter().for_each(|piece| self.push_piece(&mut template, *piece));
+        self.end_template(template)
+    }
+
+    fn end_template(&mut self, mut template: Vec<u8>) -> u32 {
         template.push(0);
         if let Some(offset) = self.templates.get(template.as_slice()) {
             return *offset;
@@ -181,6 +192,10 @@ impl ConstantPool {
                     push_text(template, text);
                 }
             },
+            Piece::Stated(text) => {
+                template.push(Directive::Stated.own_code());
+                push_text(template, text);
+            }
             Piece::Value(directive, field) => {
                 debug_assert!(
                     directive.field().is_none_or(|its| its as u32 == field),

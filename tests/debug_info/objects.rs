@@ -69,6 +69,6 @@ fn addr2line_finds_the_lines_of_a_library() {
         assert_eq!(start, [("outer".to_owned(), "/demo/model.dsl:3".to_owned())], "{backend}");
         assert_eq!(seen("traced"), set(&[("outer", "/demo/model.dsl:3")]), "{backend}");
         let middle = [("inner", "/demo/model.dsl:7"), ("inner", "library.dsl:12")];
-        assert_eq!(seen("middle"), set(&middle), "{backend}");
+        assert_eq!(seen("ffi_call_middle"), set(&middle), "{backend}");
     }
 }

@@ -197,7 +197,18 @@ fn is_left_out(file: Option<&str>, function: &str) -> bool {
         "include/c++/",
     ];
     FUNCTIONS.iter().any(|name| function.starts_with(name))
+        || is_part_of_wrapper(function)
         || file.is_some_and(|file| FILES.iter().any(|part| file.contains(part)))
+}
+
+/// Whether a function is a part of a wrapper that `tvm-ffi-codegen` has made, and not the wrapper itself: nobody has written it.
+fn is_part_of_wrapper(function: &str) -> bool {
+    let is_local = |rest: &str| ["-slow-path", "-body"].iter().any(|part| rest.contains(part));
+    let is_anonymous = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    function.starts_with("__tvm_ffi_codegen_")
+        || function.strip_prefix("__tvm_ffi_").is_some_and(is_local)
+        // the name that Cranelift gives a function without one in an object
+        || function.strip_prefix(".Lfn").is_some_and(is_anonymous)
 }
 
 #[cfg(test)]
@@ -218,6 +229,28 @@ mod tests {
         assert_eq!(shown(), format!("{}{compiled}{compiled}", frame_line("model.dsl", 7, "inner")));
         drop(known);
         assert_eq!(shown(), "");
+    }
+
+    /// A wrapper is one line, whatever parts it has; a line of a source stays.
+    #[test]
+    fn parts_of_wrappers_are_left_out() {
+        let stack = "   0:     0x55d0c0 - __tvm_ffi_codegen_report\n\
+                     \x20  1:     0x55d0c1 - __tvm_ffi_codegen_bind.1\n\
+                     \x20  2:     0x55d0c2 - __tvm_ffi_ns.f-slow-path\n\
+                     \x20  3:     0x55d0c3 - .Lfn31\n\
+                     \x20  4:     0x55d0c4 - ffi_call___tvm_ffi_codegen_bind\n\
+                     \x20  5:     0x55d0c5 - __tvm_ffi_ns.f-body\n\
+                     \x20  6:     0x55d0c6 - forward\n\
+                     \x20                    at model.py:7:1\n\
+                     \x20  7:     0x55d0c7 - __tvm_ffi_ns.f-closure-0\n\
+                     \x20  8:     0x55d0c8 - __tvm_ffi_ns.f\n";
+        let lines = [
+            ("model.py", 7, "forward"),
+            ("<unknown>", 0, "__tvm_ffi_ns.f-closure-0"),
+            ("<unknown>", 0, "__tvm_ffi_ns.f"),
+        ];
+        let expected = lines.map(|(file, line, function)| frame_line(file, line, function)).concat();
+        assert_eq!(text(String::new(), &frames(stack), true), expected);
     }
 
     const STACK: &str = "   0:     0x55d0c0 - std::backtrace::Backtrace::force_capture\n\

@@ -19,7 +19,7 @@ use super::define::Destructors;
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
-use crate::backend::{CACHE_LINE, OptLevel};
+use crate::backend::{CACHE_LINE, LEFT_OUT, OptLevel};
 use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Function, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
@@ -42,6 +42,8 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     /// Whether the object's format is ELF, or COFF.
     elf: bool,
     coff: bool,
+    /// Whether symbols may come into a file: not where all of it becomes code of this process.
+    in_file: bool,
     /// The symbols of the functions that run when the code goes, where whoever loads the code has to call them.
     pub(super) destructors: Vec<String>,
     /// Globals that LLVM must not drop.
@@ -78,6 +80,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             exports: false,
             elf: false,
             coff: false,
+            in_file: true,
             destructors: Vec::new(),
             kept: Vec::new(),
             added: Vec::new(),
@@ -87,7 +90,14 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
     /// Translates for an object file of this format; with `for_linker`, one that is linked, and tells the linker what a library exports.
     pub(super) fn for_format(self, format: BinaryFormat, for_linker: bool) -> Self {
         let (elf, coff) = (format == BinaryFormat::Elf, format == BinaryFormat::Coff);
-        ModuleTranslator { exports: for_linker && coff, elf, coff, facts: self.facts.for_format(format), ..self }
+        ModuleTranslator {
+            exports: for_linker && coff,
+            in_file: for_linker,
+            elf,
+            coff,
+            facts: self.facts.for_format(format),
+            ..self
+        }
     }
 
     /// Translates every function that has a body.
@@ -228,7 +238,10 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         let ty = self.types.function(&decl.signature);
         let function = match decl.linkage {
             // A name that is taken gets a number behind it.
-            Linkage::Local => self.module.add_function(&decl.name, ty, Some(LlvmLinkage::Internal)),
+            Linkage::Local => {
+                let name = if self.in_file { format!("{LEFT_OUT}{}", decl.name) } else { decl.name.clone() };
+                self.module.add_function(&name, ty, Some(LlvmLinkage::Internal))
+            }
             // A declaration of the same type may be there already: then this is its body.
             _ => self.module.get_function(&decl.name).unwrap_or_else(|| self.module.add_function(&decl.name, ty, None)),
         };

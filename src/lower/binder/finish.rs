@@ -11,13 +11,12 @@ use crate::lower::protocol::{
     SignatureDescriptor, SignatureExtension, TermDescriptor, field, offset,
 };
 
-const CALLING: Piece<'static> = Piece::Value(Directive::String, Field::Calling as u32);
 const BINDINGS: Piece<'static> = Piece::Value(Directive::Bindings, Field::Expr as u32);
 const UNKNOWN: Piece<'static> = Piece::Value(Directive::Unknown, Field::Expr as u32);
 
 pub(super) fn finish(r: &mut Binder<'_, '_>, signature: Value) {
     if r.has(Capability::Expr) {
-        deferred(r, signature);
+        deferred(r);
     }
     if !r.has(Capability::Constraint) && !r.has(Capability::ResultDim) {
         return;
@@ -35,15 +34,15 @@ pub(super) fn finish(r: &mut Binder<'_, '_>, signature: Value) {
 }
 
 /// Goes through the deferred dimensions, as often as there are deferred dimensions: each time the first of them may get its value.
-fn deferred(r: &mut Binder<'_, '_>, signature: Value) {
+fn deferred(r: &mut Binder<'_, '_>) {
     let count = r.field(Field::DeferredCount);
     r.set_number(Field::Pass, Pass::Again as i64);
-    r.for_up(count, |r, _| look(r, signature, count));
+    r.for_up(count, |r, _| look(r, count));
     r.set_number(Field::Pass, Pass::Last as i64);
-    look(r, signature, count);
+    look(r, count);
 }
 
-fn look(r: &mut Binder<'_, '_>, signature: Value, count: Value) {
+fn look(r: &mut Binder<'_, '_>, count: Value) {
     r.for_up(count, |r, index| {
         let (all, size) = (r.field_ptr(Field::Deferred), r.field(Field::DeferredSize));
         let dim = r.nth_of(all, index, size);
@@ -55,7 +54,6 @@ fn look(r: &mut Binder<'_, '_>, signature: Value, count: Value) {
             r.copy_path(path, here);
             let arg = r.b.load(Type::I64, dim, offset!(Deferred, arg), MemFlags::ALIGNED);
             r.set_field(Field::Arg, arg);
-            r.show_calling(signature, arg);
             let got = r.b.load(Type::I64, dim, offset!(Deferred, got), MemFlags::ALIGNED);
             // the flag is 1, so that it is all flags of a size
             const _: () = assert!(dims::IS_SIZE == 1);
@@ -84,15 +82,12 @@ fn look_at(r: &mut Binder<'_, '_>, expr: Value, no_value: &[Piece<'_>]) {
 fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
     let count = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
     let first = r.pool_text(signature, field!(SignatureExtension, first_constraint).of_ending::<SignatureExtension>());
-    if r.has(Capability::Callings) {
-        let calling = r.pool_text(signature, field!(SignatureDescriptor, calling));
-        r.set_field(Field::Calling, calling);
-    }
+    let calling = r.calling();
     r.for_up(count, |r, index| {
         r.set_subject(signature, index);
         let constraint = r.nth_descriptor::<ConstraintDescriptor>(first, index);
         let expr = r.pool_text(constraint, field!(ConstraintDescriptor, expr));
-        let mismatch = [Piece::Text("Mismatched constraint"), CALLING, EXPECTED_TEXT];
+        let mismatch = [Piece::Text("Mismatched constraint"), calling, EXPECTED_TEXT];
         look_at(r, expr, &[&mismatch[..], &[Piece::Text(", got no value of "), UNKNOWN]].concat());
         let zero = r.b.i64(0);
         let (left, has_left) = r.value_of(expr, field!(ExprDescriptor, code), zero);
@@ -115,11 +110,7 @@ fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
 fn result(r: &mut Binder<'_, '_>, signature: Value) {
     let rank = r.read(signature, field!(SignatureExtension, result_dims).of_ending::<SignatureExtension>());
     let first = r.pool_text(signature, field!(SignatureExtension, first_result_dim).of_ending::<SignatureExtension>());
-    if r.has(Capability::Callings) {
-        let params = r.read(signature, field!(SignatureDescriptor, params));
-        r.show_calling(signature, params);
-    }
-    if r.has(Capability::Places) {
+    if r.tells_subjects() {
         let constraints = r.read(signature, field!(SignatureExtension, constraints).of_ending::<SignatureExtension>());
         r.set_subject(signature, constraints);
     }
@@ -127,8 +118,8 @@ fn result(r: &mut Binder<'_, '_>, signature: Value) {
         let at = r.b.element(first, d, Type::I32);
         r.pool_text(at, field!(ResultDimDescriptor, expr))
     };
-    let dim = Piece::Value(Directive::Number, Field::Expected as u32);
-    let mismatch = [Piece::Text("Mismatched result.shape["), dim, Piece::Text("]"), CALLING];
+    let (dim, calling) = (Piece::Value(Directive::Number, Field::Expected as u32), r.calling());
+    let mismatch = [Piece::Text("Mismatched result.shape["), dim, Piece::Text("]"), calling];
     let with = |more: &[Piece<'static>]| [&mismatch[..], more].concat();
     r.for_up(rank, |r, d| {
         r.set_field(Field::Expected, d);
@@ -179,5 +170,5 @@ fn result(r: &mut Binder<'_, '_>, signature: Value) {
     let fits = r.get(fits);
     let ok = r.is_not(fits, 0);
     let text = Piece::Text("sizes whose product fits in 64 bits, got an overflow");
-    r.require(ok, VALUE_ERROR, &[Piece::Text("Mismatched result.shape"), CALLING, text]);
+    r.require(ok, VALUE_ERROR, &[Piece::Text("Mismatched result.shape"), calling, text]);
 }

@@ -96,8 +96,6 @@ pub(super) const PATH: Piece<'static> = Piece::Value(Directive::ValuePath, Field
 /// ` on argument #1`
 pub(super) const ARGUMENT: [Piece<'static>; 2] =
     [Piece::Text(" on argument #"), Piece::Value(Directive::Number, Field::Arg as u32)];
-/// ` when calling: ..., expected `
-const CALLING: Piece<'static> = Piece::Value(Directive::String, Field::Calling as u32);
 pub(super) const GOT: Piece<'static> = Piece::Text(", got ");
 pub(super) const GOT_NUMBER: Piece<'static> = Piece::Value(Directive::Number, Field::Got as u32);
 pub(super) const EXPECTED_NUMBER: Piece<'static> = Piece::Value(Directive::Number, Field::Expected as u32);
@@ -165,6 +163,12 @@ impl Binder<'_, '_> {
         self.b.switch_to(ok);
     }
 
+    /// ` when calling: ..., expected `
+    pub(super) fn calling(&self) -> Piece<'static> {
+        let directive = if self.has(Directive::Stated) { Directive::Calling } else { Directive::String };
+        piece(directive, Field::Calling)
+    }
+
     /// Requires a property of the parameter: `Mismatched {what} on argument ..., expected {expected}`.
     pub(super) fn require_of(
         &mut self,
@@ -189,7 +193,7 @@ impl Binder<'_, '_> {
             true => &[Piece::Value(Directive::Argument, Field::Arg as u32)][..],
             false => &ARGUMENT,
         };
-        let pieces = [&[Piece::Text("Mismatched ")][..], what, argument, &[CALLING], expected].concat();
+        let pieces = [&[Piece::Text("Mismatched ")][..], what, argument, &[self.calling()], expected].concat();
         self.require_telling(cond, kind, &pieces, tell);
     }
 

@@ -7,7 +7,7 @@ use super::structured::{Condition, StructuredCode, Var};
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX};
 use crate::lower::protocol::{
-    Binding, Capability, DefaultDescriptor, Deferred, Directive, Field, HAS_CALLINGS, ParamDescriptor, Path, Piece,
+    Binding, Capability, DefaultDescriptor, Deferred, Directive, Field, ParamDescriptor, Path, Piece,
     SignatureDescriptor, SignatureExtension, field, offset, state,
 };
 use tvm_ffi_runtime::abi::{TVMFFIByteArray, TypeIndex};
@@ -22,6 +22,10 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
     let args_size = r.b.binary(BinaryOp::Mul, count, any_size);
     r.state = r.base(scratch, args_size);
     r.set_field(Field::Pool, pool);
+    if r.tells_subjects() {
+        // of the call itself
+        r.set_number(Field::Arg, -1);
+    }
     arity(r, signature, args, num_args, count);
     lay_out(r, signature);
 
@@ -40,7 +44,6 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
             r.b.select(no_argument, none, index)
         });
         r.set_field(Field::Arg, number);
-        r.show_calling(signature, index);
         let mut from = r.nth(args, index, ANY_SIZE);
         if let Some((filled, chosen)) = defaults {
             let given = r.b.icmp(IntCC::SLt, index, num_args);
@@ -75,7 +78,7 @@ pub(super) fn run(r: &mut Binder<'_, '_>) {
 fn arity(r: &mut Binder<'_, '_>, signature: Value, args: Value, num_args: Value, count: Value) {
     let calling = r.pool_text(signature, field!(SignatureDescriptor, calling));
     r.set_field(Field::Calling, calling);
-    let calling = piece(Directive::String, Field::Calling);
+    let calling = r.calling();
     let least = r.read(signature, field!(SignatureDescriptor, least));
     let enough = r.b.icmp(IntCC::SGe, num_args, least);
     let not_more = r.b.icmp(IntCC::SLe, num_args, count);
@@ -95,28 +98,14 @@ fn arity(r: &mut Binder<'_, '_>, signature: Value, args: Value, num_args: Value,
 }
 
 impl Binder<'_, '_> {
-    /// Of a long signature, sets the text of messages about the subject of that number: a parameter, or the result behind them.
-    pub(super) fn show_calling(&mut self, signature: Value, subject: Value) {
-        if !self.has(Capability::Callings) {
-            return;
-        }
-        let has_callings = self.read(signature, field!(SignatureDescriptor, has_extension));
-        let is_long = self.is(has_callings, i64::from(HAS_CALLINGS));
-        self.when(is_long, |r| {
-            let (pool, first) = (r.field_ptr(Field::Pool), r.behind::<SignatureDescriptor>(signature));
-            let count = r.read(signature, field!(SignatureDescriptor, params));
-            let callings = r.nth_descriptor::<ParamDescriptor>(first, count);
-            let at = r.b.element(callings, subject, Type::I32);
-            let calling = r.b.load(Type::I32, at, 0, MemFlags::ALIGNED);
-            let calling = r.b.convert(ConvertOp::ZExt, Type::I64, calling);
-            let calling = r.b.ptr_add(pool, calling);
-            r.set_field(Field::Calling, calling);
-        });
+    /// Whether anything depends on the subject of a message: the place that its error ends in, or the text of a long signature.
+    pub(super) fn tells_subjects(&self) -> bool {
+        self.has(Capability::Places) || self.has(Directive::Stated)
     }
 
-    /// Sets the number of the subject whose check comes next, of so many behind the arguments, for the place that its error ends in.
+    /// Sets the number of the subject whose check comes next, of so many behind the arguments.
     pub(super) fn set_subject(&mut self, signature: Value, behind: Value) {
-        if self.has(Capability::Places) {
+        if self.tells_subjects() {
             let count = self.read(signature, field!(SignatureDescriptor, params));
             let number = self.b.binary(BinaryOp::Add, count, behind);
             self.set_field(Field::Arg, number);

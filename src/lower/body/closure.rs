@@ -158,7 +158,7 @@ impl BodyLowerer<'_> {
         let any = self.b.ptr_add_imm(data, index as i64 * i64::from(ANY_SIZE));
         let expected = Expected {
             values: vec![(path.clone(), ty.clone())],
-            place: format!("of `{}`", shown(self.signature, Subject::Whole)),
+            place: format!("of `{}`", shown(self.signature, Subject::Call)),
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };

@@ -237,7 +237,7 @@ impl Body<'_> {
         }
         let value = self.value(|l| {
             let state = l.handles.state(l.b.module(), l.prefix, name, &mut l.pool.constants, l.pool.data);
-            let caller = l.pool.constants.text(&shown(l.signature, Subject::Whole));
+            let caller = l.pool.constants.text(&shown(l.signature, Subject::Call));
             let (data, mut refused) = (l.pool.data, None);
             let pointer = crate::lower::once::load_state(
                 &mut l.b,
@@ -262,7 +262,7 @@ impl Body<'_> {
         let text = self.emit(|l| {
             format!(
                 "`{}` is called again and again by itself: more than {most} calls are under way",
-                shown(l.signature, Subject::Whole)
+                shown(l.signature, Subject::Call)
             )
         });
         self.emit(|l| {

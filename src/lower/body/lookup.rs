@@ -22,7 +22,7 @@ impl BodyLowerer<'_> {
         if let Looked::Global(name) = &looked {
             let text = format!(
                 "global function `{name}` is not registered, which `{}` calls",
-                shown(self.signature, Subject::Whole)
+                shown(self.signature, Subject::Call)
             );
             let template = self.pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
             let exit = self.exit_target();
@@ -125,7 +125,7 @@ impl BodyLowerer<'_> {
         let there = self.b.icmp_imm(IntCC::Ne, function, 0);
         let text = format!(
             "global function `{name}` is not registered, which `{}` calls",
-            shown(self.signature, Subject::Whole)
+            shown(self.signature, Subject::Call)
         );
         self.check(there, |l| Failure {
             template: l.pool.constants.template("RuntimeError", &[Piece::Text(&text)]),
@@ -143,7 +143,7 @@ impl BodyLowerer<'_> {
         let is = self.b.icmp_imm(IntCC::Eq, index, i64::from(TypeIndex::FUNCTION.0));
         let text = format!(
             "Mismatched type of {name}, which `{}` calls, expected Function, got ",
-            shown(self.signature, Subject::Whole)
+            shown(self.signature, Subject::Call)
         );
         self.check(is, |l| {
             let got = l.b.convert(crate::ir::ConvertOp::SExt, Type::I64, index);

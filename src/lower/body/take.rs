@@ -20,7 +20,7 @@ impl BodyLowerer<'_> {
     ) -> Result<Args, String> {
         let expected = Expected {
             values: vec![(path.to_owned(), ty.clone())],
-            place: format!("{relation} `{}`", shown(self.signature, Subject::Whole)),
+            place: format!("{relation} `{}`", shown(self.signature, Subject::Call)),
             dtype_policy: self.signature.dtype_policy(),
             known: Vec::new(),
         };

@@ -157,7 +157,7 @@ impl BodyLowerer<'_> {
                 }
                 let fine = self.b.icmp_imm(IntCC::SGe, *value, 0);
                 let text =
-                    format!("`{}` allocates a tensor whose {what} {d} is ", shown(self.signature, Subject::Whole));
+                    format!("`{}` allocates a tensor whose {what} {d} is ", shown(self.signature, Subject::Call));
                 let value = *value;
                 self.check(fine, |l| {
                     let pieces = [Piece::Text(&text), Piece::Value(Directive::Number, 0)];
@@ -193,7 +193,7 @@ impl BodyLowerer<'_> {
         }
         let fine = self.b.binary(BinaryOp::Or, empty, all.fits);
         let text =
-            format!("`{}` allocates a tensor of more bytes than 63 bits count", shown(self.signature, Subject::Whole));
+            format!("`{}` allocates a tensor of more bytes than 63 bits count", shown(self.signature, Subject::Call));
         self.check(fine, |l| Failure {
             template: l.pool.constants.template("ValueError", &[Piece::Text(&text)]),
             values: Vec::new(),
@@ -436,7 +436,7 @@ impl<'b> TensorRef<'b> {
             fine = l.b.binary(BinaryOp::And, fine, inside);
             let before = l.b.icmp(IntCC::SLe, start, size);
             fine = l.b.binary(BinaryOp::And, fine, before);
-            let text = format!("`{}` takes a slice of dimension {d} of {name} of ", shown(l.signature, Subject::Whole));
+            let text = format!("`{}` takes a slice of dimension {d} of {name} of ", shown(l.signature, Subject::Call));
             l.check(fine, |l| {
                 let number = |field| Piece::Value(Directive::Number, field);
                 let pieces = [
@@ -501,7 +501,7 @@ impl<'b> TensorRef<'b> {
                 let positive = l.b.icmp_imm(IntCC::SGe, *size, 0);
                 fine = l.b.binary(BinaryOp::And, fine, positive);
             }
-            let text = format!("`{}` gives {name} of ", shown(l.signature, Subject::Whole));
+            let text = format!("`{}` gives {name} of ", shown(l.signature, Subject::Call));
             l.check(fine, |l| {
                 let pieces = [
                     Piece::Text(&text),

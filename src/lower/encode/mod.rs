@@ -9,15 +9,13 @@ use super::constants::ConstantPool;
 use super::devices::{Devices, SharedId};
 use super::error::LowerError;
 use super::protocol::state::{binding_size, deferred_size};
-use super::protocol::{
-    Capabilities, Capability, HAS_CALLINGS, SignatureDescriptor, SignatureExtension, bindings_offset,
-};
+use super::protocol::{Capabilities, Capability, SignatureDescriptor, SignatureExtension, bindings_offset};
 use crate::spec::{ParamType, Signature};
 use encoder::Encoder;
 pub(in crate::lower) use encoder::Options;
 use expr::Symbols;
 pub(in crate::lower) use texts::{Subject, shown};
-use texts::{calling, callings, expected};
+use texts::{calling, expected};
 
 /// The memory in the function's frame that `bind` writes to: arguments that the fast path accepts, then its own state and bindings.
 #[derive(Clone, Copy, Debug)]
@@ -89,11 +87,11 @@ impl Wording<'_> {
         }
     }
 
-    /// The text between the subject of a message and the expected value.
-    fn place_in(&self, signature: &Signature) -> String {
+    /// The offset of the text between the subject of a message and the expected value.
+    fn place_in(&self, pool: &mut ConstantPool, signature: &Signature) -> u32 {
         match self {
-            Wording::Arguments => calling(signature, Subject::Whole),
-            Wording::Values { place, .. } => format!(" {place}, expected "),
+            Wording::Arguments => calling(pool, signature),
+            Wording::Values { place, .. } => pool.text(&format!(" {place}, expected ")),
         }
     }
 }
@@ -165,12 +163,7 @@ fn encode_signature(
     let (result_dims, first_result_dim) = e.result_dims(signature)?;
     let defaults = e.defaults(signature);
     let constraints = signature.constraints().len() as u32;
-    let callings = match wording {
-        Wording::Arguments => callings(e.pool, signature),
-        Wording::Values { .. } => Vec::new(),
-    };
-    let has_callings = !callings.is_empty();
-    let has_extension = defaults != 0 || constraints != 0 || result_dims != 0 || has_callings;
+    let has_extension = defaults != 0 || constraints != 0 || result_dims != 0;
     let (least, most) = signature.arity();
     let arity = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let mut bytes = Vec::new();
@@ -189,8 +182,8 @@ fn encode_signature(
         devices: devices.slots() as u8,
         binding_size: binding_size(e.deepest) as u8,
         forward_args: u8::from(options.forward_args),
-        has_extension: if has_callings { HAS_CALLINGS } else { u8::from(has_extension) },
-        calling: e.pool.text(&wording.place_in(signature)),
+        has_extension: u8::from(has_extension),
+        calling: wording.place_in(e.pool, signature),
         arity: match wording {
             Wording::Arguments => e.pool.text(&arity),
             Wording::Values { .. } => 0,
@@ -198,7 +191,6 @@ fn encode_signature(
     };
     bytes.extend(e.pool.encoded(&descriptor));
     bytes.extend(params);
-    callings.iter().for_each(|calling| bytes.extend(e.pool.encoded(calling)));
     let bindings = (e.symbols.len() + devices.slots()) as i64 * binding_size(e.deepest);
     let deferred = e.deferred as i64 * deferred_size(e.deepest);
     let [tensors, shapes, strings, containers] = e.memory.map(|bytes| bytes as i64);

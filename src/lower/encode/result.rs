@@ -1,7 +1,7 @@
 //! The parts of a signature beyond its parameters: constraints, sizes of a returned tensor, defaults; and the result that a kernel writes.
 
 use super::encoder::{Encoder, STRINGS};
-use super::texts::{Subject, calling, expected};
+use super::texts::{Subject, expected, shown};
 use crate::lower::abi::fields::{dtype_word, pair};
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::{
@@ -111,7 +111,7 @@ pub(super) fn result(pool: &mut ConstantPool, signature: &Signature, ty: &ParamT
     let descriptor = ResultDescriptor {
         kind: kind as u32,
         expected: pool.text(&expected(ty)),
-        calling: pool.text(&calling(signature, Subject::Result)),
+        calling: pool.text(&format!(" when calling: `{}`, expected ", shown(signature, Subject::Result))),
         index: index.0,
         other_index: other.0,
         key: SizedText { text: pool.text(key), len: key.len() as u32 },

@@ -1,23 +1,49 @@
 //! Texts of descriptors, which messages show.
 
 use crate::lower::constants::ConstantPool;
-use crate::spec::{Param, ParamType, Signature};
+use crate::lower::protocol::{MOST_NAMES, Piece};
+use crate::spec::{ParamType, Signature};
 
 /// The longest signature, in bytes, that messages show in full: two and a half lines of a terminal of 80 columns, in which a parameter is found at
 /// a glance.
 const LONG: usize = 200;
-/// How many names of parameters a message about another parameter of a long signature shows before it, and how many behind it. So the texts of
-/// all parameters take room in proportion to their number.
-const NEIGHBOURS: usize = 8;
 
 /// What a message about a call is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum Subject {
-    /// The call as such, or a constraint.
-    Whole,
+    /// The call as such.
+    Call,
     /// The parameter of this number.
     Param(usize),
+    /// The constraint of this number.
+    Constraint(usize),
     Result,
+}
+
+/// A text of a long signature, and the subject of the messages that show it; `None` where all do.
+type Part = (Option<Subject>, String);
+
+/// The texts of a long signature: names, and what each subject is stated as. Subjects are in the order of their numbers in `bind`, but for the
+/// call itself.
+fn parts(signature: &Signature) -> Vec<Part> {
+    let mut parts = vec![(None, format!("{}(", signature.name()))];
+    for (number, param) in signature.params().iter().enumerate() {
+        let (text, name) = (param.to_string(), param.name.as_str());
+        let of_all = if number == 0 { name.to_owned() } else { format!(", {name}") };
+        let stated = match number < MOST_NAMES {
+            true => {
+                parts.push((None, of_all));
+                text[name.len()..].to_owned()
+            }
+            false => format!(", ..., {text}"),
+        };
+        parts.push((Some(Subject::Param(number)), stated));
+    }
+    let left_out = if signature.params().len() > MOST_NAMES { ", ...)" } else { ")" };
+    parts.push((None, left_out.to_owned()));
+    parts.extend((0..signature.constraints().len()).map(|number| (Some(Subject::Constraint(number)), String::new())));
+    parts.extend(signature.ret().map(|ret| (Some(Subject::Result), format!(" -> {ret}"))));
+    parts
 }
 
 /// A signature as messages show it: in full, or the subject as stated and the other parameters by name.
@@ -26,35 +52,28 @@ pub(in crate::lower) fn shown(signature: &Signature, subject: Subject) -> String
     if full.len() <= LONG {
         return full;
     }
-    let params = signature.params();
-    let name = |param: &Param| param.name.clone();
-    let params: Vec<String> = match subject {
-        Subject::Param(number) if number < params.len() => {
-            let (first, last) = (number.saturating_sub(NEIGHBOURS), number.saturating_add(NEIGHBOURS + 1));
-            let near = params.iter().enumerate().take(last).skip(first);
-            let near = near.map(|(i, param)| if i == number { param.to_string() } else { name(param) });
-            let left_out = |is: bool| is.then(|| "...".to_owned());
-            left_out(first > 0).into_iter().chain(near).chain(left_out(last < params.len())).collect()
-        }
-        _ => params.iter().map(name).collect(),
-    };
-    let result = signature.ret().filter(|_| subject == Subject::Result).map(|ret| format!(" -> {ret}"));
-    format!("{}({}){}", signature.name(), params.join(", "), result.unwrap_or_default())
+    let parts = parts(signature).into_iter();
+    parts.filter(|(of, _)| of.is_none_or(|of| of == subject)).map(|(_, text)| text).collect()
 }
 
-/// The text between the subject of a message and the expected value.
-pub(super) fn calling(signature: &Signature, subject: Subject) -> String {
-    format!(" when calling: `{}`, expected ", shown(signature, subject))
-}
-
-/// Of a long signature, that text for each parameter that is passed, and then for the result; nothing for any other.
-pub(super) fn callings(pool: &mut ConstantPool, signature: &Signature) -> Vec<u32> {
-    if signature.to_string().len() <= LONG {
-        return Vec::new();
+/// The offset of the text between the subject of a message and the expected value; of a long signature that of its template.
+pub(super) fn calling(pool: &mut ConstantPool, signature: &Signature) -> u32 {
+    let full = signature.to_string();
+    if full.len() <= LONG {
+        return pool.text(&format!(" when calling: `{full}`, expected "));
     }
-    let passed = signature.params().iter().enumerate().filter(|(_, param)| param.is_passed());
-    let subjects = passed.map(|(number, _)| Subject::Param(number)).chain([Subject::Result]);
-    subjects.map(|subject| pool.text(&calling(signature, subject))).collect()
+    let parts = parts(signature);
+    let mut pieces = vec![Piece::Stated(""), Piece::Text(" when calling: `")];
+    for (subject, text) in &parts {
+        match subject {
+            // messages about it are the wrapper's own
+            Some(Subject::Param(number)) if !signature.params()[*number].is_passed() => {}
+            Some(_) => pieces.push(Piece::Stated(text)),
+            None => pieces.push(Piece::Text(text)),
+        }
+    }
+    pieces.push(Piece::Text("`, expected "));
+    pool.calling_template(&pieces)
 }
 
 /// The name of a type where an argument of another type came.
@@ -77,22 +96,6 @@ mod tests {
     use super::*;
     use target_lexicon::Endianness;
 
-    /// Bytes of the texts of a signature of so many parameters.
-    fn bytes(params: usize) -> usize {
-        let params: Vec<String> = (0..params).map(|i| format!("p{i:04}: Tensor([n, {i}], float32)")).collect();
-        let signature: Signature = format!("f({})", params.join(", ")).parse().expect("a signature");
-        let mut pool = ConstantPool::new(Endianness::Little);
-        assert_eq!(callings(&mut pool, &signature).len(), params.len() + 1);
-        pool.into_bytes().len()
-    }
-
-    /// Texts that name parameters take room in proportion to the parameters' number.
-    #[test]
-    fn texts_of_long_signatures_grow_with_the_parameters() {
-        let [few, many] = [100, 400].map(bytes);
-        assert!(many < 4 * few + few / 2, "{few} {many}");
-    }
-
     /// The limit itself: a signature is shown in full, and one of a byte more in part.
     #[test]
     fn a_long_signature_is_shown_in_part() {
@@ -106,8 +109,22 @@ mod tests {
         assert_eq!(shown(&signature, Subject::Param(0)), text);
         let (signature, text) = named(LONG + 1);
         let name = signature.name();
-        assert_eq!(shown(&signature, Subject::Whole), format!("{name}(x, y)"), "{text}");
+        assert_eq!(shown(&signature, Subject::Call), format!("{name}(x, y)"), "{text}");
+        assert_eq!(shown(&signature, Subject::Constraint(0)), format!("{name}(x, y)"));
         assert_eq!(shown(&signature, Subject::Param(1)), format!("{name}(x, y: Tensor([n], float32))"));
         assert_eq!(shown(&signature, Subject::Result), format!("{name}(x, y) -> float32"));
+    }
+
+    /// The template of a long signature is hardly longer than its text: each name and type is there once.
+    #[test]
+    fn a_long_signature_takes_the_room_of_its_text() {
+        for params in [20, MOST_NAMES, 1000] {
+            let params: Vec<String> = (0..params).map(|i| format!("p{i}: Tensor([n, {i}], float32)")).collect();
+            let text = format!("f({}) where n > 0", params.join(", "));
+            let mut pool = ConstantPool::new(Endianness::Little);
+            calling(&mut pool, &text.parse().expect("a signature"));
+            let bytes = pool.into_bytes().len();
+            assert!(bytes < text.len() + 8 * params.len() + 100, "{bytes} bytes for {}", text.len());
+        }
     }
 }

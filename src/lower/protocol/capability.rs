@@ -78,8 +78,6 @@ capabilities! {
     Values,
     /// The subject of a check that failed is told by its number, for the place that the error ends in.
     Places,
-    /// Messages show a long signature in part, by the subject of the check.
-    Callings,
 }
 
 const FIRST_DIRECTIVE: u32 = TypeKind::ALL.len() as u32;

@@ -3,10 +3,9 @@
 
 use super::capability::{Capabilities, Capability};
 use super::descriptor::{
-    ANY_ID, DefaultDescriptor, DimDescriptor, DimKind, HAS_CALLINGS, MapDescriptor, ObjectDescriptor,
-    OptionalDescriptor, ParamDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor,
-    ShapeDescriptor, SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor,
-    TypeDescriptor, TypeKind,
+    ANY_ID, DefaultDescriptor, DimDescriptor, DimKind, MapDescriptor, ObjectDescriptor, OptionalDescriptor,
+    ParamDescriptor, ResultDescriptor, ResultKind, ScalarDescriptor, SequenceDescriptor, ShapeDescriptor,
+    SignatureDescriptor, SignatureExtension, TensorDescriptor, TensorFlags, TupleDescriptor, TypeDescriptor, TypeKind,
 };
 use super::layout::{Descriptors, Encode, offset};
 use super::template::{Directive, TEXT};
@@ -42,7 +41,7 @@ pub(in crate::lower) fn of_template(template: &[u8]) -> Capabilities {
         if let Some(directive) = directive {
             found.add(directive);
         }
-        let has_text = TEXT.contains(&code) || directive == Some(Directive::Text);
+        let has_text = TEXT.contains(&code) || matches!(directive, Some(Directive::Text | Directive::Stated));
         let text = if has_text { behind.iter().position(|byte| *byte == 0) } else { None };
         rest = text.and_then(|end| behind.get(end + 1..)).unwrap_or(behind);
     }
@@ -59,7 +58,6 @@ impl Walk<'_> {
         let signature: SignatureDescriptor = self.pool.read(offset)?;
         self.found.add_if(signature.forward_args != 0, Capability::ForwardArgs);
         self.found.add_if(signature.arity == 0, Capability::Values);
-        self.found.add_if(signature.has_extension == HAS_CALLINGS, Capability::Callings);
         if signature.has_extension != 0 {
             let extension = self.pool.read_before(offset)?;
             self.extension(&signature, &extension)?;

@@ -21,8 +21,7 @@ descriptors! {
         len: u32,
     }
 
-    /// A signature; behind it are the [`ParamDescriptor`]s, and of a long signature a word for each of them, and one for the result: what
-    /// `calling` is in messages about them. A signature with defaults, constraints or a returned tensor has a
+    /// A signature; behind it are the [`ParamDescriptor`]s. A signature with defaults, constraints or a returned tensor has a
     /// [`SignatureExtension`] before it.
     SignatureDescriptor {
         /// Number of parameters that are passed.
@@ -39,9 +38,9 @@ descriptors! {
         binding_size: u8,
         /// Not 0 where the caller's own arguments are passed on.
         forward_args: u8,
-        /// Not 0 where there is a [`SignatureExtension`]; [`HAS_CALLINGS`] where the signature is long, too.
+        /// Not 0 where there is a [`SignatureExtension`].
         has_extension: u8,
-        /// The text `` when calling: `...`, expected ``, of a long signature without the types; of values that aren't arguments the text that says in its place where they are.
+        /// The text `` when calling: `...`, expected ``, or the template of a long signature ([`Directive::Calling`](super::Directive::Calling)); of values that aren't arguments the text that says in its place where they are.
         calling: u32,
         /// How many arguments there may be, as text. 0 for values that aren't arguments, which are always as many as there are types.
         arity: u32,
@@ -278,9 +277,6 @@ begin_alike!(TypeDescriptor, expected: OptionalDescriptor TupleDescriptor Sequen
 begin_alike!(DimDescriptor, kind: ConstantDim SymbolDim ExprDim);
 const _: () = assert!(ConstantDim::SIZE == DimDescriptor::SIZE);
 const _: () = assert!(SymbolDim::SIZE == DimDescriptor::SIZE && ExprDim::SIZE == DimDescriptor::SIZE);
-
-/// [`SignatureDescriptor::has_extension`] of a signature whose text in messages depends on their subject.
-pub(in crate::lower) const HAS_CALLINGS: u8 = 3;
 
 /// A tensor's device id where any will do.
 pub(in crate::lower) const ANY_ID: i32 = -1;

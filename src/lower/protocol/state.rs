@@ -101,7 +101,7 @@ pub(in crate::lower) enum Field {
     Expected,
     /// What was expected, as text.
     Text,
-    /// The argument's number; negative for a value that isn't an argument. Where there are [`Places`](super::Capability::Places), the
+    /// The argument's number; negative for a value that isn't an argument. Where messages or places depend on it, the
     /// number goes on: with constraints, and then the result.
     Arg,
     Calling,

@@ -52,6 +52,11 @@ pub(in crate::lower) enum Directive {
     TypeKey,
     /// ` on argument #` and the number of the argument; nothing for a value that isn't an argument, whose number is negative.
     Argument,
+    /// The text `` when calling: `...`, expected ``, a C string; of a long signature the template that begins with [`Stated`](Self::Stated).
+    Calling,
+    /// In the template of a long signature: the text behind the byte, where the subject of the message is that of so many `Stated` before it,
+    /// counted from -1, which is the call itself.
+    Stated,
 }
 
 /// Directives from this one on have codes of their own.
@@ -61,14 +66,14 @@ const FIXED: u8 = 0xa0;
 pub(in crate::lower) const TEXT: std::ops::RangeInclusive<u8> = 0x20..=0x7f;
 /// Shared texts from here on.
 pub(in crate::lower) const SHARED_TEXT: u8 = 0xb0;
-const _: () = assert!(FIXED + Directive::Argument as u8 - (FIRST_FIXED as u8) < SHARED_TEXT);
+const _: () = assert!(FIXED + Directive::Stated as u8 - (FIRST_FIXED as u8) < SHARED_TEXT);
 
 /// Fields of a context that a directive may name.
 pub(in crate::lower) const MAX_FIELDS: u32 = 15;
 
 impl Directive {
     /// All directives, by their numbers.
-    pub(in crate::lower) const ALL: [Self; 16] = [
+    pub(in crate::lower) const ALL: [Self; 18] = [
         Directive::Number,
         Directive::String,
         Directive::ValuePath,
@@ -85,6 +90,8 @@ impl Directive {
         Directive::Steps,
         Directive::TypeKey,
         Directive::Argument,
+        Directive::Calling,
+        Directive::Stated,
     ];
 
     /// The byte for a value in a field.
@@ -129,6 +136,8 @@ impl Directive {
             Directive::Type | Directive::Argument => 2,
             Directive::Unless | Directive::Steps | Directive::Bindings | Directive::Unknown => 0,
             Directive::Number | Directive::String | Directive::ValuePath | Directive::Text | Directive::TypeKey => 1,
+            // of a long signature they are [`CALLING_STRINGS`]
+            Directive::Calling | Directive::Stated => 1,
         }
     }
 
@@ -139,6 +148,7 @@ impl Directive {
             Directive::NumberedDevice => Some(Field::Expected),
             Directive::Bindings | Directive::Unknown => Some(Field::Expr),
             Directive::Argument => Some(Field::Arg),
+            Directive::Calling => Some(Field::Calling),
             _ => None,
         }
     }
@@ -151,6 +161,8 @@ pub(in crate::lower) enum Piece<'a> {
     Text(&'a str),
     /// A value: how it is printed, and which field of the context it is.
     Value(Directive, u32),
+    /// A text that only messages about its subject show: [`Directive::Stated`].
+    Stated(&'a str),
 }
 
 /// Texts that the templates of the runtime helpers have in common. The last begins less than 80 bytes behind the first.
@@ -160,3 +172,8 @@ pub(in crate::lower) const SHARED: [&str; 6] =
 /// The most C strings that a template makes, but for lists of symbols and steps into containers;
 /// [`report`](crate::lower::binder::report) has room for them.
 pub(in crate::lower) const MAX_STRINGS: usize = 40;
+
+/// The most names of parameters that a message shows of a long signature.
+pub(in crate::lower) const MOST_NAMES: usize = 100;
+/// The most C strings that the template of a long signature makes: names, and the texts before, between and behind them.
+pub(in crate::lower) const CALLING_STRINGS: usize = MOST_NAMES + 6;

@@ -32,7 +32,7 @@ fn line(place: &Place) -> String {
 }
 
 /// The places of a signature by the numbers that `bind` gives to the subjects of its checks: the parameters that are passed, the constraints,
-/// the result, the call itself.
+/// the result; the call itself, whose number is -1, comes last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlaceTable {
     /// The data that has it.
@@ -69,12 +69,6 @@ impl PlaceTable {
         let wrapper = trace::end_of_line(wrapper);
         let wrapper = (pool.constants.text(&wrapper), wrapper.len());
         Some(PlaceTable { data: pool.data, wrapper, offset, last: parts.len() as i64 - 1, number })
-    }
-
-    /// Says that no subject is checked yet, so that an error is the call's.
-    pub(super) fn begin(&self, b: &mut FunctionBuilder<'_>, scratch: Value) {
-        let none = b.i64(-1);
-        b.store(none, scratch, self.number, MemFlags::ALIGNED);
     }
 
     /// Appends the place of the subject whose check has failed to the backtrace of the error that `bind` has raised with `code`.

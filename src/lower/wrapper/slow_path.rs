@@ -44,9 +44,6 @@ impl SlowPath<'_> {
 
     /// Calls `bind`, which gives 0 where it accepts the arguments.
     fn call_bind(&self, b: &mut FunctionBuilder<'_>, args: Value, num_args: Value, scratch: Value) -> Option<Value> {
-        if let Some(places) = &self.places {
-            places.begin(b, scratch);
-        }
         let table = b.data_addr(self.table, 0);
         let descriptor = b.iconst(Type::I32, i64::from(self.descriptor.offset));
         b.call(self.bind, &[table, descriptor, args, num_args, scratch])

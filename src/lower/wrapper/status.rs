@@ -24,7 +24,7 @@ pub(super) fn code(
         Some(Target::Symbol(name)) => format!("kernel `{name}`"),
         _ => "the kernel".to_owned(),
     };
-    let before = format!("{name} of `{}` returned status ", encode::shown(signature, Subject::Whole));
+    let before = format!("{name} of `{}` returned status ", encode::shown(signature, Subject::Call));
     let pieces = [Piece::Text(&before), Piece::Value(Directive::Number, 0), Piece::Text(" and raised no error")];
     let template = pool.constants.template("RuntimeError", &pieces);
     let (table, template) = (c.b.data_addr(pool.data, 0), c.b.iconst(Type::I32, i64::from(template)));

@@ -9,12 +9,11 @@ mod tensor;
 mod types;
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use tvm_ffi_codegen::lower::Convention;
 use tvm_ffi_codegen::runtime::abi::{DLDevice, DLDeviceType};
 use tvm_ffi_codegen::runtime::type_table::key_to_index;
-use tvm_ffi_codegen::{ParamType, Signature};
+use tvm_ffi_codegen::{Param, ParamType, Signature};
 
 use super::args::register_types;
 use super::kernels::Noted;
@@ -143,33 +142,35 @@ impl<'a> Model<'a> {
         Err(Stop::Refused(kind, text))
     }
 
-    /// The signature in a message (C7.8, C7.9).
+    /// The signature in a message (C7.8).
     fn shown(&self, what: &str) -> String {
+        let argument = what.split(" on argument #").nth(1).and_then(|number| number.parse().ok());
+        let param = match argument {
+            Some(number) => self.signature.passed().nth(number),
+            None => self.signature.params().iter().find(|param| param.name == what),
+        };
+        self.shown_with(param, what.starts_with("result."))
+    }
+
+    /// The same with the subject: a parameter, or the result.
+    fn shown_with(&self, subject: Option<&Param>, of_result: bool) -> String {
         let signature = self.signature;
         let full = signature.to_string();
         if full.len() <= 200 {
             return full;
         }
-        let argument = what.split(" on argument #").nth(1).and_then(|number| number.parse().ok());
-        let param = match argument {
-            Some(number) => signature.passed().nth(number),
-            None => signature.params().iter().find(|param| param.name == what),
-        };
-        let of_result = what.starts_with("result.").then(|| signature.ret()).flatten();
-        let mut shown = String::new();
-        for (i, other) in signature.params().iter().enumerate() {
-            let subject =
-                param.and_then(|param| signature.params().iter().position(|other| std::ptr::eq(other, param)));
-            let piece = match subject.map(|subject| (i, i.abs_diff(subject))) {
-                Some((_, 0)) => other.to_string(),
-                Some((_, 9)) => "...".to_owned(),
-                Some((_, 10..)) => continue,
-                _ => other.name.clone(),
-            };
-            let _ = write!(shown, "{}{piece}", if shown.is_empty() { "" } else { ", " });
+        let mut shown = Vec::new();
+        for (i, param) in signature.params().iter().enumerate() {
+            let is_subject = subject.is_some_and(|subject| std::ptr::eq(subject, param));
+            shown.extend((is_subject && i >= 100).then(|| "...".to_owned()));
+            match is_subject {
+                true => shown.push(param.to_string()),
+                false => shown.extend((i < 100).then(|| param.name.clone())),
+            }
         }
-        let result = of_result.map(|ret| format!(" -> {ret}")).unwrap_or_default();
-        format!("{}({shown}){result}", signature.name())
+        shown.extend((signature.params().len() > 100).then(|| "...".to_owned()));
+        let result = signature.ret().filter(|_| of_result).map(|ret| format!(" -> {ret}")).unwrap_or_default();
+        format!("{}({}){result}", signature.name(), shown.join(", "))
     }
 
     fn call(&mut self, call: &Call) -> Checked<Accepted> {
@@ -207,7 +208,7 @@ impl<'a> Model<'a> {
                 // a kernel that takes the argument array gets no state
                 ParamType::EnvState(_) if self.convention == Convention::Packed => continue,
                 ParamType::EnvState(name) => {
-                    let signature = self.signature.to_string();
+                    let signature = self.shown_with(Some(param), false);
                     state_of(name, &signature).map_err(|(kind, text)| Stop::Refused(kind, text))?
                 }
                 _ => {

@@ -14,7 +14,7 @@ use crate::ir::{DataRef, FunctionBuilder, Linkage, Module, Type};
 use crate::lower::capi;
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::helpers::{self, REPORT_SYMBOL};
-use crate::lower::protocol::{Capability, Directive, MAX_STRINGS, TypeKind};
+use crate::lower::protocol::{CALLING_STRINGS, Capability, Directive, MAX_STRINGS, TypeKind};
 use crate::spec::MAX_CONTAINER_DEPTH;
 use printer::{CAPACITY, CELL, DEPTH, FRAME, MAX_OPERANDS, Printer};
 
@@ -28,8 +28,11 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool:
     let long = [Directive::Bindings, Directive::Unknown].into_iter().any(|directive| capabilities.has(directive))
         || capabilities.has(Capability::Elements);
     let capacity = if long { CAPACITY } else { MAX_STRINGS };
+    // names are texts of the pool, which take no cells
+    let (numbers, is_partial) = (capacity, capabilities.has(Directive::Stated));
+    let capacity = capacity + if is_partial { CALLING_STRINGS } else { 0 };
     // numbers of a template may come when there is no room for strings any more
-    let cells_size = CELL * (capacity + if long { MAX_STRINGS } else { 0 });
+    let cells_size = CELL * (numbers + if long { MAX_STRINGS } else { 0 });
     // texts that came: the name of a dtype, the keys of one place
     let texts_that_came = usize::from(capabilities.has(Directive::Quoted))
         + if capabilities.has(TypeKind::Map) { MAX_CONTAINER_DEPTH } else { 0 };
@@ -44,12 +47,13 @@ pub(super) fn define(module: &mut Module, linkage: Linkage, data: DataRef, pool:
         free: Var::new(&mut b, Type::Ptr),
         index: Var::new(&mut b, Type::I64),
         step: Var::new(&mut b, Type::I64),
+        stated: is_partial.then(|| Var::new(&mut b, Type::I64)),
         head: b.block(),
         end: b.block(),
         enter: None,
         named: None,
         strings,
-        capacity: long.then_some(CAPACITY),
+        capacity: long.then_some(capacity),
         frames,
         operands,
         base: b.data_addr(data, 0),

@@ -38,6 +38,8 @@ pub(super) struct Printer<'m, 't> {
     /// The next symbol of a list, the next step of a path.
     pub(super) index: Var,
     pub(super) step: Var,
+    /// The number of the next subject of a long signature, where there are such signatures.
+    pub(super) stated: Option<Var>,
     /// Reads the next byte; goes back to the template that was left, or out of the last.
     pub(super) head: Block,
     pub(super) end: Block,
@@ -109,6 +111,10 @@ impl Printer<'_, '_> {
             p.push(copy);
         });
         self.on_directive(byte, Directive::Argument, |p| p.argument());
+        if let Some(stated) = self.stated {
+            self.on_directive(byte, Directive::Calling, |p| p.calling(stated));
+            self.on_known_directive(byte, Directive::Stated, |p| p.stated(stated));
+        }
         if self.has(Directive::DimPath) || self.has(Directive::Device) || self.has(Directive::DType) {
             self.on_known_directive(byte, Directive::Unless, |p| p.unless());
         }
@@ -127,6 +133,32 @@ impl Printer<'_, '_> {
             let template = p.own_template(&ARGUMENT);
             p.enter(template, context);
         });
+    }
+
+    /// The signature that is called: a text, or a template that begins with the first subject.
+    fn calling(&mut self, stated: Var) {
+        let context = self.get(self.context);
+        let calling = self.context_field(Field::Calling);
+        let calling = self.b.convert(ConvertOp::IntToPtr, Type::Ptr, calling);
+        let first = self.b.load(Type::I8, calling, 0, MemFlags::ALIGNED);
+        let is_template = self.is(first, i64::from(Directive::Stated.own_code()));
+        self.on(is_template, |p| {
+            let call = p.b.i64(-1);
+            p.set(stated, call);
+            p.enter(calling, context);
+        });
+        self.push(calling);
+    }
+
+    /// A text of a subject, which is passed over where the message is about another.
+    fn stated(&mut self, stated: Var) {
+        let start = self.get(self.at);
+        let (number, subject) = (self.get(stated), self.context_field(Field::Arg));
+        let next = self.b.binary_imm(BinaryOp::Add, number, 1);
+        self.set(stated, next);
+        let is_subject = self.b.icmp(IntCC::Eq, number, subject);
+        self.when(is_subject, |p| p.push(start));
+        self.pass_text();
     }
 
     /// A value in a field that the byte tells.
@@ -219,6 +251,11 @@ impl Printer<'_, '_> {
     /// Pushes the text that is at `start`, and goes on behind it.
     pub(super) fn text(&mut self, start: Value) {
         self.push(start);
+        self.pass_text();
+    }
+
+    /// Goes on behind the text that comes next.
+    fn pass_text(&mut self) {
         let (inside, done) = (self.b.block(), self.b.block());
         self.b.jump(inside, &[]);
         self.b.switch_to(inside);
