@@ -21,7 +21,7 @@ fn main() -> host::Result {
     if let Some(library) = std::env::args().nth(1) {
         return integration::write_library(&program, library.as_ref());
     }
-    println!("compiled in this process by Cranelift");
+    println!("compiled in this process");
     host::run(&integration::compile(&program)?)?;
 
     let folder = tempfile::tempdir()?;

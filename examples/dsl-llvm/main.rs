@@ -23,7 +23,7 @@ fn main() -> host::Result {
     if let Some(library) = std::env::args().nth(1) {
         return integration::write_library(&codegen::Unit::new(&context)?, &program, library.as_ref());
     }
-    println!("compiled in this process by LLVM");
+    println!("compiled in this process");
     host::run(&integration::compile(&codegen::Unit::new(&context)?, &program)?)?;
 
     let folder = tempfile::tempdir()?;
