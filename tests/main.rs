@@ -6,6 +6,8 @@
 mod artifact;
 #[cfg(not(feature = "external-runtime"))]
 mod bodies;
+#[cfg(not(feature = "external-runtime"))]
+mod c_functions;
 mod calls;
 #[cfg(not(feature = "external-runtime"))]
 mod contract;
