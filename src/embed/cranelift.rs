@@ -11,8 +11,8 @@ pub use self::finish::{finish_functions, host_isa, jit_builder, jit_module};
 use self::targets::Target as Machine;
 use super::library::{self, Added, Lowered};
 use super::{EmbedError, undefined};
-use crate::backend::CodegenError;
 use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
+use crate::backend::{CodegenError, LEFT_OUT};
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn};
 use crate::spec::Signature;
 
@@ -128,7 +128,8 @@ fn bind_helpers<M: Module + ?Sized>(
         if !code.imports().any(|import| set.symbols().contains(&import.name.as_str())) {
             continue;
         }
-        let function = |module: &M, name: &str| match module.get_name(name) {
+        // local functions have names that backtraces leave out
+        let function = |module: &M, name: &str| match module.get_name(&format!("{LEFT_OUT}{name}")) {
             Some(FuncOrDataId::Func(id)) => Some(id),
             _ => None,
         };
@@ -138,7 +139,7 @@ fn bind_helpers<M: Module + ?Sized>(
             |name| function(module, name).is_some(),
             |found| {
                 let functions = module.declarations().get_functions();
-                functions.filter_map(|(_, known)| known.name.as_deref()).for_each(found);
+                functions.filter_map(|(_, known)| known.name.as_deref()?.strip_prefix(LEFT_OUT)).for_each(found);
             },
         );
         let first = set.local_name(set.symbols()[0], capabilities);

@@ -15,7 +15,7 @@ pub use self::finish::finish_functions;
 use super::library::{self, Added, Lowered};
 use super::{EmbedError, undefined};
 use crate::backend::llvm::Destructors;
-use crate::backend::{CodegenError, llvm};
+use crate::backend::{CodegenError, LEFT_OUT, llvm};
 use crate::ir::VerifiedModule;
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn, local_helpers_module};
 use crate::spec::Signature;
@@ -129,6 +129,8 @@ fn bind_helpers<'ctx>(
     needed: Capabilities,
     bindings: &mut HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), EmbedError> {
+    // local functions have names that backtraces leave out
+    let local = |name: &str| module.get_function(&format!("{LEFT_OUT}{name}"));
     for set in HelperSet::ALL {
         if !ir.imports().any(|(_, import)| set.symbols().contains(&import.name.as_str())) {
             continue;
@@ -136,17 +138,22 @@ fn bind_helpers<'ctx>(
         let capabilities = library::choose(
             set,
             needed,
-            |name| module.get_function(name).is_some(),
-            |found| module.get_functions().for_each(|function| found(&function.get_name().to_string_lossy())),
+            |name| local(name).is_some(),
+            |found| {
+                module.get_functions().for_each(|function| {
+                    let name = function.get_name().to_string_lossy();
+                    found(name.strip_prefix(LEFT_OUT).unwrap_or(&name));
+                });
+            },
         );
-        if module.get_function(&set.local_name(set.symbols()[0], capabilities)).is_none() {
+        if local(&set.local_name(set.symbols()[0], capabilities)).is_none() {
             let helpers = local_helpers_module(set, capabilities, llvm::ENDIANNESS);
             let helpers = VerifiedModule::lowered(helpers, cfg!(debug_assertions)).map_err(CodegenError::from)?;
             llvm::add_to(&helpers, module, &HashMap::new(), Destructors::LeftOut).map_err(CodegenError::from)?;
         }
         for symbol in set.symbols() {
             let name = set.local_name(symbol, capabilities);
-            bindings.insert((*symbol).to_owned(), module.get_function(&name).ok_or_else(|| undefined(&name))?);
+            bindings.insert((*symbol).to_owned(), local(&name).ok_or_else(|| undefined(&name))?);
         }
     }
     Ok(())
