@@ -6,6 +6,8 @@
 mod artifact;
 #[cfg(not(feature = "external-runtime"))]
 mod bodies;
+#[cfg(not(feature = "external-runtime"))]
+mod c_functions;
 mod calls;
 #[cfg(not(feature = "external-runtime"))]
 mod contract;
@@ -13,6 +15,8 @@ mod contract;
 mod debug_info;
 #[cfg(not(feature = "external-runtime"))]
 mod declarations;
+#[cfg(not(feature = "external-runtime"))]
+mod example_compilers;
 #[cfg(not(feature = "external-runtime"))]
 mod fixtures;
 #[cfg(not(feature = "external-runtime"))]

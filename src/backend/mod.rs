@@ -29,7 +29,7 @@ use crate::names::{self, UnknownName};
 /// What symbols of local functions begin with, where a file has them: backtraces leave out functions of such names, by the list of upstream's
 /// `backtrace_utils.h`. A wrapper is then one frame, and not one for each of its parts.
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
-const LEFT_OUT: &str = "ffi_call_";
+pub(crate) const LEFT_OUT: &str = "ffi_call_";
 
 /// Where exported functions begin: at a cache line, so that how fast a short one is doesn't depend on what stands before it.
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]

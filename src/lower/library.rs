@@ -11,6 +11,7 @@ use super::globals::{self, Global};
 use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
 use super::module::{Lowering, RuntimeHelpers};
+use super::protocol::Capabilities;
 use super::unit::Unit;
 use crate::ir::{
     AbiParam, BinaryOp, Data, DataKind, DataRef, FuncDecl, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage,
@@ -89,6 +90,16 @@ impl LibraryLowering {
         self.metadata = false;
     }
 
+    /// Lets the module import the runtime helpers, for whoever puts it beside a copy of them.
+    pub fn import_helpers(&mut self) {
+        self.lowering.helpers = RuntimeHelpers::Import;
+    }
+
+    /// The capabilities that the wrappers so far need of the runtime helpers.
+    pub fn capabilities(&self) -> Capabilities {
+        self.lowering.capabilities()
+    }
+
     /// Lets a constructor register the destructors by `atexit`, for a target whose object format has no place for them: COFF.
     pub fn destructors_by_at_exit(&mut self) {
         self.at_exit = true;
@@ -138,6 +149,14 @@ impl LibraryLowering {
             self.returns_text(doc_symbol, doc);
         }
         Ok(())
+    }
+
+    /// Adds a body as a C function, for native code of the library.
+    ///
+    /// # Errors
+    /// As [`Lowering::add_c_function`].
+    pub fn add_c_function(&mut self, signature: &Signature, body: &Kernel) -> Result<(), LowerError> {
+        self.lowering.add_c_function(signature, body).map(drop)
     }
 
     /// Defines a function of the packed prototype that returns a text, as a str of the runtime's making: it may outlive the library.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::convention::KernelReturn;
 use super::error::{BodyMistake, LowerError};
 use super::kernel::Kernel;
 use super::protocol::Capabilities;
@@ -29,7 +30,7 @@ pub enum RuntimeHelpers {
 #[derive(Debug)]
 pub struct Lowering {
     pub(super) unit: Unit,
-    helpers: RuntimeHelpers,
+    pub(super) helpers: RuntimeHelpers,
 }
 
 impl Lowering {
@@ -59,10 +60,41 @@ impl Lowering {
         }
         kernel.check(signature)?;
         kernel.check_symbol(signature, &symbol, &self.unit.module)?;
+        self.all_or_nothing(signature, &symbol, |unit| wrapper::lower(unit, signature, kernel))
+    }
+
+    /// Adds a [body](Kernel::body) as a C function, exported under the signature's own name, for native code that calls it as a kernel is called
+    /// by convention `flat`. It returns a status, and writes a scalar to its last parameter: `int32_t name(const char* s, size_t s_size, double* result)`.
+    /// Its arguments are taken on trust. A tensor or container among them can't be passed on to a callee, as nothing tells the device
+    /// or the object.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add), or the kernel is no body.
+    pub fn add_c_function(&mut self, signature: &Signature, body: &Kernel) -> Result<ir::FuncRef, LowerError> {
+        let symbol = signature.name();
+        let known = self.unit.module.function_named(symbol);
+        if known.is_some_and(|(_, known)| known.linkage != ir::Linkage::Import) {
+            return Err(LowerError::DuplicateName { name: symbol.to_owned() });
+        }
+        body.check(signature)?;
+        // the name is a kernel's, as far as the module sees
+        let native = Kernel::symbol(symbol).returning(KernelReturn::Status);
+        native.check(signature)?;
+        native.check_symbol(signature, &self.unit.symbol(signature), &self.unit.module)?;
+        self.all_or_nothing(signature, symbol, |unit| wrapper::lower_c_function(unit, signature, body))
+    }
+
+    /// Lowers a function; after an error, the module is as it was.
+    fn all_or_nothing(
+        &mut self,
+        signature: &Signature,
+        symbol: &str,
+        lower: impl FnOnce(&mut Unit) -> Result<ir::FuncRef, LowerError>,
+    ) -> Result<ir::FuncRef, LowerError> {
         // code before may call it already
-        let imported = self.unit.module.function_named(&symbol).map(|(func, _)| func);
+        let imported = self.unit.module.function_named(symbol).map(|(func, _)| func);
         let (declared, calls) = (self.unit.module.functions.len(), self.unit.symbol_calls.len());
-        let mut result = wrapper::lower(&mut self.unit, signature, kernel);
+        let mut result = lower(&mut self.unit);
         if !self.unit.pool.constants.is_in_reach() {
             let function = signature.name().to_owned();
             result = Err(LowerError::TooManyMessages { function, most: constants::MAX_BYTES });

@@ -79,8 +79,9 @@ impl BodyLowerer<'_> {
                 let at = &l.b.module().locations[location];
                 trace::line(&at.file, at.line, &at.function)
             };
-            let [line, wrapper] =
-                [line, trace::end_of_line(l.wrapper)].map(|text| trace::text(&mut l.b, l.pool, &text));
+            // a C function has no wrapper whose frame tells how far the stack was walked: the line itself tells
+            let seen = if l.is_c { line.clone() } else { trace::end_of_line(l.wrapper) };
+            let [line, wrapper] = [line, seen].map(|text| trace::text(&mut l.b, l.pool, &text));
             trace::append_texts(&mut l.b, line, wrapper, code);
             match untraced {
                 Some(next) => l.b.jump(next, &[code]),

@@ -37,6 +37,9 @@ impl BodyLowerer<'_> {
         let Some(index) = passed.position(|param| param.name == name) else {
             return Err(format!("`{path}` is no argument"));
         };
+        if self.is_c {
+            return Err(format!("`{path}` came as a C argument, of which no argument of TVM FFI is made"));
+        }
         let ty = self.signature.passed().nth(index).map(|param| param.ty.clone()).unwrap_or(ParamType::Any);
         let argument = self.argument(index);
         self.item(argument, items, &ty)

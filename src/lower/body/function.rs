@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::ir::{
     BinaryOp, Block, ConvertOp, FuncRef, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, PointerFacts,
-    StackSlot, Type, Value,
+    SourceLocation, StackSlot, Type, Value,
 };
 use crate::lower::abi;
 use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
@@ -54,6 +54,8 @@ pub(super) struct BodyLowerer<'m> {
     pub wrapper: &'m str,
     /// The types of the values that the function has captured, if it is a closure's.
     pub captured: &'m [ParamType],
+    /// Whether code calls the function that has no arguments of TVM FFI to pass.
+    pub is_c: bool,
     /// The function's last parameters, each there once the body has needed it.
     pub extras: Vec<(Extra, Value)>,
     /// The owned values that have been moved, by their addresses.
@@ -84,8 +86,10 @@ pub(in crate::lower) enum Extra {
 /// Where a body stands.
 #[derive(Clone, Copy)]
 pub(in crate::lower) struct Place<'a> {
-    /// The symbol of its wrapper.
+    /// The symbol of its wrapper; of a C function its own.
     pub wrapper: &'a str,
+    /// Whether it is a C function, which has no wrapper.
+    pub is_c: bool,
     /// The types of the values that the function has captured, if it is a closure's.
     pub captured: &'a [ParamType],
 }
@@ -101,14 +105,18 @@ pub(super) struct Built<R> {
     pub result: R,
 }
 
-/// A name that no signature gives a wrapper.
+/// A name that no signature gives a wrapper; of a C function its own.
 pub(super) fn symbol(place: Place<'_>) -> String {
-    format!("{}-body", place.wrapper)
+    if place.is_c { place.wrapper.to_owned() } else { format!("{}-body", place.wrapper) }
 }
 
 /// Declares the function. It gives a status, and takes the result's address last if there is a result.
 fn declare(module: &mut Module, signature: &Signature, place: Place<'_>) -> FuncRef {
     let sig = func_sig(signature, Convention::Flat, KernelReturn::Status);
+    if place.is_c {
+        // no checks of a wrapper vouch for its arguments
+        return module.export(symbol(place), sig);
+    }
     let mut facts = Vec::new();
     // only of what comes first, one C parameter for each: facts of others would need their places
     for param in signature.params() {
@@ -213,6 +221,7 @@ pub(super) fn define<R>(
         symbol_calls: Vec::new(),
         wrapper: place.wrapper,
         captured: place.captured,
+        is_c: place.is_c,
         extras: Vec::new(),
         moved: Vec::new(),
         arguments: Vec::new(),
@@ -236,6 +245,14 @@ pub(super) fn define<R>(
 }
 
 impl BodyLowerer<'_> {
+    /// States the place of the operations that follow, if there is one.
+    pub(super) fn locate(&mut self, place: Option<&crate::spec::Place>) {
+        let Some(place) = place else { return };
+        let location = SourceLocation { file: place.file.clone(), line: place.line, function: place.function.clone() };
+        let location = self.b.module().location(location);
+        self.b.set_location(Some(location));
+    }
+
     /// Gives the function's parameters their meaning, in the order of convention `flat`.
     fn args(&mut self, signature: &Signature) -> Args {
         let func = self.b.func_ref();
@@ -476,7 +493,14 @@ impl BodyLowerer<'_> {
     /// Returns 0, with the function's value.
     pub(super) fn succeed_with(&mut self, ty: ScalarType, value: Value) {
         if let Some(result) = self.result_pointer() {
-            abi::store_result(&mut self.b, result, ty, value);
+            match self.is_c {
+                false => abi::store_result(&mut self.b, result, ty, value),
+                true => {
+                    let value =
+                        if ty == ScalarType::Bool { self.b.convert(ConvertOp::ZExt, Type::I8, value) } else { value };
+                    self.b.store(value, result, 0, MemFlags::ALIGNED);
+                }
+            }
         }
         self.succeed();
     }

@@ -45,7 +45,7 @@ use super::convention::writes_result;
 use super::error::{BodyMistake, LowerError};
 use super::unit::Unit;
 use crate::ir::{self, FuncRef};
-use crate::spec::Signature;
+use crate::spec::{Part, Signature};
 
 use arena::Arena;
 use args::Args;
@@ -79,12 +79,17 @@ pub(super) fn lower(
     place: Place<'_>,
     build: &dyn Fn(&Body<'_>),
 ) -> Result<Lowered, LowerError> {
-    let taken = into.module.function_named(&function::symbol(place)).is_some();
+    let known = into.module.function_named(&function::symbol(place));
+    let taken = known.is_some_and(|(_, known)| !place.is_c || known.linkage != ir::Linkage::Import);
     if taken {
         return Err(LowerError::DuplicateName { name: signature.name().to_owned() });
     }
     let declared = into.module.functions.len();
-    let built = function::define(into, signature, place, |l, args| fill(l, signature, args, build));
+    let built = function::define(into, signature, place, |l, args| {
+        let from = signature.place(Part::Signature).filter(|_| place.is_c);
+        l.locate(from);
+        fill(l, signature, args, build)
+    });
     let closures = built.result?;
     let func = built.func;
     into.symbol_calls.extend(built.symbol_calls);
@@ -92,7 +97,7 @@ pub(super) fn lower(
     // what it calls is declared behind it, and stays
     let alone = into.module.functions.len() == declared + 1;
     let code = match &mut into.module.functions[func].body {
-        Some(body) if body.is_straight() && alone => {
+        Some(body) if body.is_straight() && alone && !place.is_c => {
             let body = std::mem::take(body);
             into.module.truncate_functions(declared);
             Code::Straight(body)

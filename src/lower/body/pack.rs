@@ -1,6 +1,6 @@
 //! Arguments of calls: each is evaluated, and all are stored one behind the other.
 
-use super::args::Args;
+use super::args::{Arg, Args};
 use super::calls::{ArgKind, CallArg};
 use super::expr::{Operand, Ops};
 use super::function::BodyLowerer;
@@ -9,7 +9,9 @@ use super::param::ParamRef;
 use super::views;
 use crate::ir::{DataRef, IntCC, MemFlags, Type, Value};
 use crate::lower::abi::fields::{before_zeros, dtype_word, pair};
-use crate::lower::abi::{ANY_SIZE, PAYLOAD, TYPE_INDEX, scalar_parts, store_any, store_index, store_result};
+use crate::lower::abi::{
+    ANY_SIZE, OBJECT_TYPE_INDEX, PAYLOAD, TYPE_INDEX, scalar_parts, store_any, store_index, store_result,
+};
 use crate::lower::{capi, ffi_call};
 use crate::spec::{ParamType, ScalarType};
 use std::mem::offset_of;
@@ -42,9 +44,14 @@ impl BodyLowerer<'_> {
 
     /// A `TVMFFIByteArray` in the frame.
     pub(super) fn byte_array(&mut self, data: Value, size: i64) -> Value {
+        let size = self.b.i64(size);
+        self.byte_array_of(data, size)
+    }
+
+    /// As [`byte_array`](Self::byte_array), of any size.
+    fn byte_array_of(&mut self, data: Value, size: Value) -> Value {
         let slot = self.b.slot(size_of::<TVMFFIByteArray>() as u32, 8);
         let array = self.b.stack_addr(slot);
-        let size = self.b.i64(size);
         self.b.store(data, array, offset_of!(TVMFFIByteArray, data) as i32, MemFlags::ALIGNED);
         self.b.store(size, array, offset_of!(TVMFFIByteArray, size) as i32, MemFlags::ALIGNED);
         array
@@ -241,13 +248,54 @@ fn evaluate_param(body: &dyn Ops, operation: &str, param: ParamRef<'_>) -> Optio
         }
         _ => {}
     }
-    let found = body.emit(|l| Some(address_of(l, param.args, &node.path)))?;
+    let found = body.emit(|l| {
+        Some(c_argument(l, param.args, &node.path, &node.ty).map_or_else(|| address_of(l, param.args, &node.path), Ok))
+    })?;
     match found {
         Ok(any) => Some(Packed::Copy(any)),
         Err(problem) => {
             body.note(operation, problem);
             None
         }
+    }
+}
+
+/// The address of a value that is made of the arguments of a C function, if the body is one, and held from then on.
+fn c_argument(l: &mut BodyLowerer<'_>, args: &Args, path: &str, ty: &ParamType) -> Option<Value> {
+    let value = |path: &str| match args.find(path) {
+        Some((_, Arg::Scalar(_, value))) if args.any.is_none() => Some(*value),
+        _ => None,
+    };
+    if !l.is_c {
+        return None;
+    }
+    match ty {
+        ParamType::Str | ParamType::Bytes => {
+            let (data, size) = (value(path)?, value(&format!("{path}.size"))?);
+            let array = l.byte_array_of(data, size);
+            let any = l.any_slot();
+            let make = match ty {
+                ParamType::Str => capi::STRING_FROM_BYTE_ARRAY,
+                _ => capi::BYTES_FROM_BYTE_ARRAY,
+            };
+            let make = capi::import(l.b.module(), make);
+            if let Some(code) = l.b.call(make, &[array, any]) {
+                l.exit_unless_zero(code);
+            }
+            l.hold(Held::Value(any));
+            Some(any)
+        }
+        ParamType::Any => value(path),
+        ParamType::Function | ParamType::Module | ParamType::Object(_) => {
+            let object = value(path)?;
+            let any = l.any_slot();
+            let index = l.b.load(Type::I32, object, OBJECT_TYPE_INDEX, MemFlags::ALIGNED);
+            let word = before_zeros(&mut l.b, index);
+            l.b.store(word, any, TYPE_INDEX, MemFlags::ALIGNED);
+            l.b.store(object, any, PAYLOAD, MemFlags::ALIGNED);
+            Some(any)
+        }
+        _ => None,
     }
 }
 

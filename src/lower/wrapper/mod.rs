@@ -40,7 +40,7 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     let body = match &kernel.code {
         KernelCode::Body(build) => {
             // parts of a system library's functions have no prefix
-            let place = Place { wrapper: &signature.symbol(), captured: &[] };
+            let place = Place { wrapper: &signature.symbol(), is_c: false, captured: &[] };
             let lowered = body::lower(into, signature, place, &**build)?;
             closures = lowered.closures;
             Some(lowered.code)
@@ -49,6 +49,28 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
     };
     let func = into.module.export(symbol, ffi_call::safe_call_signature());
     define(into, func, plan, descriptor, kernel, body)?;
+    lower_closures(into, closures)?;
+    Ok(func)
+}
+
+/// Lowers a body into the unit as a C function, and the closures that it makes.
+pub(super) fn lower_c_function(into: &mut Unit, signature: &Signature, body: &Kernel) -> Result<FuncRef, LowerError> {
+    let function = || signature.name().to_owned();
+    let KernelCode::Body(build) = &body.code else {
+        let problem = "is no body, of which C functions are made".to_owned();
+        return Err(LowerError::KernelReturn { function: function(), problem });
+    };
+    let place = Place { wrapper: signature.name(), is_c: true, captured: &[] };
+    let lowered = body::lower(into, signature, place, &**build)?;
+    lower_closures(into, lowered.closures)?;
+    match lowered.code {
+        Code::Function { func, extras } if extras.is_empty() => Ok(func),
+        _ => Err(LowerError::Internal { function: function(), missing: "the arguments of a C function".to_owned() }),
+    }
+}
+
+/// Lowers the closures that a body makes.
+fn lower_closures(into: &mut Unit, mut closures: Vec<Closure>) -> Result<(), LowerError> {
     // closures may make closures
     while let Some(closure) = closures.pop() {
         let Closure { func, symbol, signature, build, captured } = closure;
@@ -58,12 +80,12 @@ pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> 
         // the handle is the closure's own, in which the slow path can't pass anything
         let plan = Plan { binds_first: true, ..Plan::new(&signature, kernel.stated_convention()) };
         let descriptor = describe(into, &plan)?;
-        let place = Place { wrapper: &symbol, captured: &captured };
+        let place = Place { wrapper: &symbol, is_c: false, captured: &captured };
         let lowered = body::lower(into, &signature, place, &**build)?;
         closures.extend(lowered.closures);
         define(into, func, plan, descriptor, &kernel, Some(lowered.code))?;
     }
-    Ok(func)
+    Ok(())
 }
 
 /// Writes the descriptor of a signature.

@@ -21,7 +21,7 @@ pub fn graph(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
 }
 
 /// Runs a program: it has to print what the page shows.
-fn shown(tests: &mut Tests, what: &str, program: Cmd) -> Result {
+pub fn shown(tests: &mut Tests, what: &str, program: Cmd) -> Result {
     let page = fs::read_to_string(root().join(PAGE)).map_err(|e| failure(format!("{PAGE}: {e}")))?;
     let printed = program.run().map_err(|Failure { what, .. }| Failure { what, tests: *tests })?.stdout;
     if printed.is_empty() || !page.contains(&printed) {

@@ -23,6 +23,7 @@ pub fn load() -> Result<Tests> {
     }
     upstreams_crate_on_both(&mut tests, &programs)?;
     super::graph::graph(&mut tests, &programs.kind, &programs.python_path)?;
+    super::dsl::compilers(&mut tests, &programs.kind, &programs.python_path)?;
     Ok(tests)
 }
 

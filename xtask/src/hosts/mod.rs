@@ -3,6 +3,7 @@
 mod alone;
 mod aot;
 mod cross;
+mod dsl;
 mod foreign;
 mod formats;
 mod graph;

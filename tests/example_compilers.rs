@@ -1,0 +1,111 @@
+//! The example compilers: how many of their lines exist because of TVM FFI, and what their language says of mistakes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[path = "../examples/dsl/mod.rs"]
+#[allow(dead_code)] // no code generator is here
+mod dsl;
+
+/// Fewer lines than these are the integration of a compiler, in one mode.
+const LIMIT: usize = 50;
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// The lines of a file that are code, each with the section that it is in: the last comment of the form `// -- section --` before it.
+fn code(file: &Path) -> Vec<(String, String)> {
+    let mut section = String::new();
+    let mut code = Vec::new();
+    for line in fs::read_to_string(file).unwrap().lines().map(str::trim) {
+        match line.strip_prefix("// -- ").and_then(|line| line.strip_suffix(" --")) {
+            Some(name) => section = name.to_owned(),
+            None if line.is_empty() || line.starts_with("//") => {}
+            None => code.push((section.clone(), line.to_owned())),
+        }
+    }
+    code
+}
+
+/// The integration of both compilers is in one file each, whose lines are counted as `rustfmt` leaves them: imports too, and no blank lines and
+/// comments. Both modes have the lines of the first section.
+#[test]
+fn integration_lines() {
+    for compiler in ["dsl-cranelift", "dsl-llvm"] {
+        let folder = examples().join(compiler);
+        let lines = code(&folder.join("integration.rs"));
+        let of = |section: &str| lines.iter().filter(|(known, _)| known == section).count();
+        let [both, here, ahead] = ["both modes", "in this process", "ahead of time"].map(of);
+        assert_eq!(both + here + ahead, lines.len(), "{compiler}: each line is in a section");
+        assert!(both > 0 && here > 0 && ahead > 0, "{compiler}: no section is empty");
+        println!(
+            "{compiler}: {} lines in this process, {} ahead of time; {both} of them for both",
+            both + here,
+            both + ahead
+        );
+        assert!(both + here < LIMIT, "{compiler}: {} lines in this process", both + here);
+        assert!(both + ahead < LIMIT, "{compiler}: {} lines ahead of time", both + ahead);
+
+        let words = lines.iter().flat_map(|(_, line)| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        assert_eq!(
+            words.filter(|word| *word == "unsafe").count(),
+            1,
+            "{compiler}: the author vouches for the kernels once"
+        );
+        let wide = lines.iter().find(|(_, line)| line.len() > 120 || line.matches(';').count() > 1);
+        assert_eq!(wide, None, "{compiler}: a line has one statement");
+    }
+}
+
+/// Nothing else of a compiler knows of TVM FFI, so that no line is left out of the count.
+#[test]
+fn only_the_integration_knows_of_tvm_ffi() {
+    let mut files: Vec<PathBuf> =
+        ["dsl-cranelift/codegen.rs", "dsl-llvm/codegen.rs"].map(|f| examples().join(f)).into();
+    let front_end = fs::read_dir(examples().join("dsl")).unwrap().map(|entry| entry.unwrap().path());
+    files.extend(front_end.filter(|f| f.extension().is_some_and(|e| e == "rs") && !f.ends_with("host.rs")));
+    assert!(files.len() > 7);
+    for file in files {
+        let known = code(&file).into_iter().find(|(_, line)| line.to_lowercase().contains("ffi"));
+        assert_eq!(known, None, "{}", file.display());
+    }
+}
+
+/// The text of a program with the mistake, and how the mistake is shown.
+const MISTAKES: [(&str, &str); 8] = [
+    ("kernel f(x: float32[n]) { x[0] = y; }", "k.dsl:1:34: there is no `y`"),
+    ("kernel f(x: float32[n]) {\n  for i in n { x[i] = 1.0 }\n}", "k.dsl:2:27: expected `;`, found `}`"),
+    ("kernel f(x: float32[n]) { for i in n { x[i] = i; } }", "k.dsl:1:47: expected float32, found int64"),
+    (
+        "kernel f(x: float32[n]?) { for i in n { x[i] = 1.0; } }",
+        "k.dsl:1:41: `x` may be missing; ask `if given(x)` before",
+    ),
+    ("kernel f(x: float32[n, m]) { x[0] = 1.0; }", "k.dsl:1:30: `x` has 2 dimensions, found 1"),
+    ("kernel f(n: int64) -> int64 { if n > 0 { return n; } }", "k.dsl:1:54: expected a `return`"),
+    ("kernel f(n: int64) -> int64 { return n // n; }", "k.dsl:1:38: expected a number above 0 as divisor"),
+    ("kernel f(s: str) { raise E(\"{} {}\", s); }", "k.dsl:1:20: the message has 2 values, found 1"),
+];
+
+#[test]
+fn mistakes_of_programs_have_places() {
+    for (text, expected) in MISTAKES {
+        let mistake = dsl::read("k.dsl", text).map(drop).unwrap_err().to_string();
+        assert_eq!(mistake.lines().next(), Some(expected), "{text}");
+    }
+    let deep = format!("kernel f(n: int64) -> int64 {{ return {}n{}; }}", "(".repeat(10_000), ")".repeat(10_000));
+    let mistake = dsl::read("k.dsl", &deep).map(drop).unwrap_err().to_string();
+    assert!(mistake.contains("expected at most 128 levels"), "{}", &mistake[..60]);
+    let long = format!("kernel f(n: int64) -> int64 {{ return n{}; }}", " + n".repeat(10_000));
+    assert!(dsl::read("k.dsl", &long).is_err());
+}
+
+/// An index needs no check only where it can't be outside.
+#[test]
+fn indices_are_checked_unless_they_are_inside() {
+    let checks = |index: &str| {
+        let text = format!("kernel f(x: float32[n, m]) {{ for i in n, j in m {{ x[{index}] = 1.0; }} }}");
+        dsl::read("k.dsl", &text).unwrap().kernels[0].outside.len()
+    };
+    assert_eq!(["i, j", "j, i", "i, 0", "i + 0, j"].map(checks), [0, 2, 1, 1]);
+}

@@ -1,0 +1,19 @@
+//! The example compilers `dsl-cranelift` and `dsl-llvm`: kernels in their own processes, and in Python.
+
+use super::graph::shown;
+use super::*;
+
+/// Runs the kernels of each compiler in the compiler's process, and by Python the library that it writes. `kind` is a library with an allocator.
+pub fn compilers(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
+    let folder = folder("dsl")?;
+    for backend in BACKENDS {
+        let name = format!("dsl-{backend}");
+        let example = ["run", "--quiet", "--example", &name, "--features", "llvm22-1", "--"];
+        shown(tests, &name, cargo(&example))?;
+        let library = text(&folder.join(format!("{name}.so")));
+        cargo(&[&example[..], &[&library]].concat()).run()?;
+        let python = cmd("python3", &["examples/dsl/run.py", &library, kind]);
+        shown(tests, &format!("run.py, {name}"), python.env("PYTHONPATH", python_path))?;
+    }
+    Ok(())
+}
