@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
-use tvm_ffi_runtime::{self as runtime, Function};
 
 use super::library::{Added, Wrapper};
 use super::{EmbedError, undefined};
@@ -57,7 +57,7 @@ impl Loaded {
     /// # Safety
     /// The kernels keep to their signatures.
     #[cfg(not(feature = "external-runtime"))]
-    pub(super) unsafe fn into_module(self) -> runtime::Module {
+    pub(super) unsafe fn into_module(self) -> tvm_ffi_runtime::Module {
         let function = |Wrapper { id, signature, doc }: Wrapper<_>| crate::engine::ModuleFunction {
             safe_call: id,
             signature,
@@ -134,7 +134,7 @@ pub unsafe fn module_at(
     added: impl IntoIterator<Item = Added<String>>,
     address: impl Fn(&str) -> Option<*const u8>,
     owner: impl Any + Send + Sync,
-) -> Result<runtime::Module, EmbedError> {
+) -> Result<tvm_ffi_runtime::Module, EmbedError> {
     let (added, context) = (added.into_iter().collect(), address(LIBRARY_CTX));
     // SAFETY: as promised to this function.
     Ok(unsafe {

@@ -75,6 +75,7 @@ pub struct Added<F> {
 pub(super) struct Wrapper<F> {
     pub(super) id: F,
     pub(super) signature: Signature,
+    #[cfg_attr(feature = "external-runtime", allow(dead_code))] // modules can't be made there
     pub(super) doc: Option<String>,
 }
 

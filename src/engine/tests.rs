@@ -82,7 +82,7 @@ fn the_jit_of_an_engine_has_its_helpers(backend: Backend) {
 
     let engine = Engine::builder().backend(backend).build().unwrap();
     // checks by `bind`, and a result by `take_result`
-    let signature: crate::Signature = "f(xs: Array[int64]) -> Array".parse().unwrap();
+    let signature: crate::Signature = "f(xs: Array[int64]) -> Array[Any]".parse().unwrap();
     extern "C" fn nothing() {}
     let kernel = crate::Kernel::address(nothing as *const std::ffi::c_void);
     let module = verify(lower(&signature, &kernel, RuntimeHelpers::Import).unwrap()).unwrap();

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, FuncOrDataId, Linkage, Module, default_libcall_names};
+use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
-use tvm_ffi_runtime::{self as runtime, Function};
 
 use crate::backend::CodegenError;
 use crate::backend::cranelift::{self, IsaOptions};
@@ -60,19 +60,18 @@ pub unsafe fn finish(
     module: JITModule,
     added: impl IntoIterator<Item = Added<FuncId>>,
     owner: impl Any + Send + Sync,
-) -> Result<runtime::Module, EmbedError> {
+) -> Result<tvm_ffi_runtime::Module, EmbedError> {
     // SAFETY: as promised to this function.
     unsafe { Ok(load(module, added.into_iter().collect(), owner)?.into_module()) }
 }
 
-/// As [`finish`], for the functions alone, in the order in which they were added.
+/// As `finish`, for the functions alone, in the order in which they were added.
 ///
 /// # Safety
-/// As [`finish`].
+/// As `finish`.
 ///
 /// # Errors
-/// As [`finish`].
-#[cfg_attr(feature = "external-runtime", doc = "[`finish`]: jit_builder")]
+/// As `finish`.
 pub unsafe fn finish_functions(
     module: JITModule,
     added: impl IntoIterator<Item = Added<FuncId>>,
@@ -83,7 +82,7 @@ pub unsafe fn finish_functions(
 }
 
 /// # Safety
-/// As [`finish`].
+/// As `finish`.
 unsafe fn load(
     module: JITModule,
     added: Vec<Added<FuncId>>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use inkwell::module::Module;
 use inkwell::targets::TargetMachine;
+use tvm_ffi_runtime::Function;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
-use tvm_ffi_runtime::{self as runtime, Function};
 
 use crate::backend::{CodegenError, llvm};
 use crate::embed::finish::Loaded;
@@ -33,7 +33,7 @@ pub unsafe fn finish(
     machine: &TargetMachine,
     added: impl IntoIterator<Item = Added<String>>,
     owner: impl Any + Send + Sync,
-) -> Result<runtime::Module, EmbedError> {
+) -> Result<tvm_ffi_runtime::Module, EmbedError> {
     // SAFETY: as promised to this function.
     unsafe { Ok(load(module, machine, added.into_iter().collect(), owner)?.into_module()) }
 }
