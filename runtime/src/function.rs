@@ -124,6 +124,14 @@ impl Function {
         make(SymbolOf { safe_call, _keep_alive: keep_alive })
     }
 
+    /// A function that calls another, and keeps a value alive, which is dropped after the other function.
+    pub(crate) fn keeping(self, keep_alive: impl Send + Sync + 'static) -> Self {
+        fn make<T>(payload: Keeping<T>) -> Function {
+            Function::with_payload(call_keeping::<T>, payload)
+        }
+        make(Keeping { function: self, _keep_alive: keep_alive })
+    }
+
     /// The callable in the object's cell. Call it with [`Function::as_raw_handle`] as handle and
     /// keep `self` alive meanwhile.
     #[inline]
@@ -299,4 +307,23 @@ unsafe extern "C" fn call_symbol<T>(
     let symbol = unsafe { &(*handle.cast::<FunctionObject<SymbolOf<T>>>()).payload };
     // SAFETY: the arguments are passed on under the same convention.
     unsafe { (symbol.safe_call)(std::ptr::null_mut(), args, num_args, result) }
+}
+
+/// A function, and what stays as long. Dropped in this order.
+struct Keeping<T> {
+    function: Function,
+    _keep_alive: T,
+}
+
+/// The callable of [`Function::keeping`].
+unsafe extern "C" fn call_keeping<T>(
+    handle: *mut c_void,
+    args: *const TVMFFIAny,
+    num_args: i32,
+    result: *mut TVMFFIAny,
+) -> i32 {
+    // SAFETY: the handle is the function object that holds this callable, alive for the call.
+    let function = unsafe { &(*handle.cast::<FunctionObject<Keeping<T>>>()).payload.function };
+    // SAFETY: the arguments are passed on under the same convention, with the callable's own handle.
+    unsafe { function.as_safe_call()(function.as_raw_handle(), args, num_args, result) }
 }

@@ -178,7 +178,11 @@ fn modules_hand_out_their_functions() {
     assert!(module.get_function("two").unwrap().is_none());
     let one = module.get_function("one").unwrap().unwrap();
     assert_eq!(one.call(()).unwrap().cast::<i32>().unwrap(), 1);
+    // the function keeps what the module was given to keep
     drop(module);
+    assert_eq!(Arc::strong_count(&alive), 2);
+    assert_eq!(one.call(()).unwrap().cast::<i32>().unwrap(), 1);
+    drop(one);
     assert_eq!(Arc::strong_count(&alive), 1);
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use super::implementation::ModuleImpl;
 use super::object::Module;
@@ -28,8 +29,8 @@ impl ModuleBuilder {
         self
     }
 
-    /// Keeps a value, such as the memory of the code, for as long as the module lives. It is
-    /// dropped after the module's functions.
+    /// Keeps a value, such as the memory of the code, for as long as the module or a function that was got from it lives. It is dropped after
+    /// the functions, which then call those that were added.
     #[must_use]
     pub fn keep_alive(mut self, value: impl Send + Sync + 'static) -> Self {
         self.keep_alive.push(Box::new(value));
@@ -37,7 +38,13 @@ impl ModuleBuilder {
     }
 
     /// The module.
-    pub fn build(self) -> Module {
+    pub fn build(mut self) -> Module {
+        if !self.keep_alive.is_empty() {
+            let owners = Arc::new(std::mem::take(&mut self.keep_alive));
+            let keeping = |(name, function): (String, Function)| (name, function.keeping(Arc::clone(&owners)));
+            self.functions = self.functions.into_iter().map(keeping).collect();
+            self.keep_alive.push(Box::new(owners));
+        }
         Module::from_impl(self)
     }
 }
