@@ -1,12 +1,19 @@
 //! Wrappers in a `cranelift_module::Module` of the caller's.
 
-use cranelift_module::{FuncId, Module};
+mod finish;
+mod targets;
 
-use super::{EmbedError, Wrappers, import_name, undefined};
+use cranelift_module::{FuncId, FuncOrDataId, Module};
+
+#[cfg(not(feature = "external-runtime"))]
+pub use self::finish::finish;
+pub use self::finish::{finish_functions, host_isa, jit_builder, jit_module};
+use self::targets::Target as Machine;
+use super::library::{self, Added, Lowered};
+use super::{EmbedError, undefined};
 use crate::backend::CodegenError;
-use crate::backend::cranelift::{self, Bindings};
-use crate::ir::HOST_ENDIANNESS;
-use crate::lower::{Kernel, KernelReturn};
+use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
+use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn};
 use crate::spec::Signature;
 
 /// The function that a wrapper in a caller's module calls.
@@ -31,7 +38,11 @@ impl From<Kernel> for Target {
     }
 }
 
-/// Adds a wrapper to the caller's module, as an exported function [`Signature::symbol`].
+/// Wrappers for a `cranelift_module::Module`, and what it gets beside them.
+pub type Library = super::Library<Target>;
+
+/// Adds a wrapper to the caller's module, as an exported function [`Signature::symbol`]. The module gets a copy of the runtime helpers, as far as its
+/// wrappers use them, with the first wrapper; see [`Library`] for other ways.
 ///
 /// The module has to know the functions of the C API that the wrapper imports when it is finalized or linked:
 /// [`runtime_symbols`](super::runtime_symbols) has them.
@@ -48,7 +59,7 @@ pub fn add_wrapper<M: Module + ?Sized>(
     ids.first().copied().ok_or_else(|| undefined(&signature.symbol()))
 }
 
-/// Adds several wrappers, as [`add_wrapper`] does one. They share the code and text of their errors.
+/// Adds several wrappers, as [`add_wrapper`] does one. They share the text of their errors.
 ///
 /// # Errors
 /// As [`add_wrapper`]; it's all or nothing.
@@ -56,19 +67,81 @@ pub fn add_wrappers<'a, M: Module + ?Sized>(
     module: &mut M,
     wrappers: impl IntoIterator<Item = (&'a Signature, Target)>,
 ) -> Result<Vec<FuncId>, EmbedError> {
-    let mut all = Wrappers::new(module.isa().triple().endianness().unwrap_or(HOST_ENDIANNESS));
-    let mut bindings = Bindings::new();
-    for (signature, target) in wrappers {
-        match target {
-            Target::Kernel(kernel) => all.add(signature, &kernel)?,
+    let add = |library: Library, (signature, target)| library.function(signature, target);
+    let added = wrappers.into_iter().fold(Library::wrappers(), add).add_to(module)?;
+    Ok(added.functions().copied().collect())
+}
+
+impl Library {
+    /// Adds the wrappers and what belongs to them to the caller's module.
+    ///
+    /// # Errors
+    /// As [`add_wrapper`], and for a library as [`LibraryBuilder::emit`](crate::artifact::LibraryBuilder::emit); it's all or nothing.
+    pub fn add_to<M: Module + ?Sized>(&self, module: &mut M) -> Result<Added<FuncId>, EmbedError> {
+        let machine = Machine::of(module.isa())?;
+        let mut bound = Vec::new();
+        let Lowered { ir, capabilities, symbols } = self.lower(module.isa().triple(), |name, target| match target {
+            Target::Kernel(kernel) => kernel.clone(),
             Target::Function(id, returns) => {
-                bindings = bindings.bind(import_name(signature), id);
-                all.add_function(signature, returns)?;
+                let kernel = Kernel::symbol(&name);
+                bound.push((name, *id));
+                returns.map_or(kernel.clone(), |returns| kernel.returning(returns))
             }
+        })?;
+        let bindings = bound.into_iter().fold(Bindings::new(), |bindings, (name, id)| bindings.bind(name, id));
+        let compiled = machine.compile(&ir)?;
+        compiled.check(module, &bindings).map_err(CodegenError::from)?;
+        let bindings = match self.defines_helpers() {
+            true => bind_helpers(module, &machine, &compiled, capabilities, bindings)?,
+            false => bindings,
+        };
+        let placed = compiled.place(module, &bindings, false).map_err(CodegenError::from)?;
+        if self.is_file() {
+            list_functions(module, &placed.constructors, &placed.destructors).map_err(CodegenError::from)?;
+        }
+        let id = |symbol: &String| placed.defined.function(symbol).ok_or_else(|| undefined(symbol));
+        let ids = symbols.iter().map(id).collect::<Result<_, _>>()?;
+        Ok(self.added(ids, if self.is_finished() { placed.destructors } else { Vec::new() }))
+    }
+}
+
+/// Binds the helpers that code imports to those of the module, which are added where it has none that serve the code.
+fn bind_helpers<M: Module + ?Sized>(
+    module: &mut M,
+    machine: &Machine,
+    code: &CompiledModule,
+    needed: Capabilities,
+    mut bindings: Bindings,
+) -> Result<Bindings, EmbedError> {
+    for set in HelperSet::ALL {
+        if !code.imports().any(|import| set.symbols().contains(&import.name.as_str())) {
+            continue;
+        }
+        let function = |module: &M, name: &str| match module.get_name(name) {
+            Some(FuncOrDataId::Func(id)) => Some(id),
+            _ => None,
+        };
+        let capabilities = library::choose(
+            set,
+            needed,
+            |name| function(module, name).is_some(),
+            |found| {
+                let functions = module.declarations().get_functions();
+                functions.filter_map(|(_, known)| known.name.as_deref()).for_each(found);
+            },
+        );
+        let first = set.local_name(set.symbols()[0], capabilities);
+        if function(module, &first).is_none() {
+            machine.helpers(set, capabilities)?.add_named(module).map_err(CodegenError::from)?;
+        }
+        for symbol in set.symbols() {
+            let name = set.local_name(symbol, capabilities);
+            let id = function(module, &name).ok_or_else(|| undefined(&name))?;
+            bindings = bindings.bind(*symbol, id);
         }
     }
-    let (ir, symbols) = all.finish()?;
-    let compiled = cranelift::compile(&ir, module.isa()).map_err(CodegenError::from)?;
-    let defined = compiled.add_to(module, &bindings).map_err(CodegenError::from)?;
-    symbols.iter().map(|symbol| defined.function(symbol).ok_or_else(|| undefined(symbol))).collect()
+    Ok(bindings)
 }
+
+#[cfg(test)]
+mod tests;

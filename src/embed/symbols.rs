@@ -3,7 +3,8 @@
 use crate::lower::{C_FUNCTIONS, Importer};
 use tvm_ffi_runtime::capi;
 
-/// The functions of the C API that a wrapper may import, with their addresses in the bundled runtime.
+/// The functions that a wrapper may import, with their addresses in this process: those of the C API in the bundled runtime, and the runtime helpers for
+/// a module that doesn't define them ([`Library::in_process`](super::Library::in_process)). Helpers are compiled when they are first called, and stay.
 ///
 /// A module that has wrappers, and is run in this process, has to know them all, or those that it imports. A module that is linked leaves them
 /// to the linker, which finds them in `libtvm_ffi` or the bundled runtime's libraries.
@@ -24,8 +25,11 @@ use tvm_ffi_runtime::capi;
 /// ```
 pub fn runtime_symbols() -> impl Iterator<Item = (&'static str, *const u8)> {
     let wanted = C_FUNCTIONS.iter().filter(|function| function.importer != Importer::Library);
-    wanted.filter_map(|function| {
+    let functions = wanted.filter_map(|function| {
         let (_, address) = capi::symbols().iter().find(|(name, _)| *name == function.symbol)?;
         Some((function.symbol, address.as_ptr().cast()))
-    })
+    });
+    #[cfg(feature = "_engine")]
+    let functions = functions.chain(crate::engine::helpers_of_process());
+    functions
 }

@@ -37,13 +37,13 @@ pub struct Code {
 
 /// Addresses in loaded code.
 #[derive(Default)]
-pub(super) struct Symbols {
+pub(crate) struct Symbols {
     /// Exported functions by name.
-    pub(super) functions: Vec<(Box<str>, usize)>,
+    pub(crate) functions: Vec<(Box<str>, usize)>,
     /// Variables by name.
-    pub(super) variables: Vec<(Box<str>, usize)>,
+    pub(crate) variables: Vec<(Box<str>, usize)>,
     /// Functions `()` that run when the code goes.
-    pub(super) destructors: Vec<usize>,
+    pub(crate) destructors: Vec<usize>,
 }
 
 fn address_of(symbols: &[(Box<str>, usize)], name: &str) -> Option<*const u8> {
@@ -52,7 +52,7 @@ fn address_of(symbols: &[(Box<str>, usize)], name: &str) -> Option<*const u8> {
 }
 
 /// Where loaded code lies; dropping it unmaps.
-pub(super) trait Memory: Send + Sync {
+pub(crate) trait Memory: Send + Sync {
     /// Whether code or data of the module is at the address, as far as is known.
     fn contains(&self, address: usize) -> bool;
 }
@@ -70,6 +70,12 @@ impl Code {
         symbols.variables.sort_unstable();
         let (code_size, data_size) = sizes;
         Code { symbols, destroys: AtomicBool::new(false), code_size, data_size, told, memory: Some(memory), keep_alive }
+    }
+
+    /// Code that somebody else has loaded: nobody was told of it.
+    #[cfg(feature = "_engine")]
+    pub(crate) fn adopt(symbols: Symbols, memory: Box<dyn Memory>, keep_alive: Vec<KeepAlive>) -> Arc<Self> {
+        Arc::new(Self::new(symbols, (0, 0), memory, Told::default(), keep_alive))
     }
 
     /// The address of an exported function.

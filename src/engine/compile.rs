@@ -16,7 +16,7 @@ use super::error::EngineError;
 use super::helpers::{Helpers, Linked, Needs};
 use super::jit::{Jit, JitBuilder, LoadOptions};
 #[cfg(not(feature = "external-runtime"))]
-use super::jit_module;
+use super::jit_module::{self, ModuleFunction};
 use crate::backend::{Backend, CodegenError, OptLevel};
 use crate::ir::{self, Data, DataKind, VerifiedModule};
 use crate::lower::{Capabilities, Kernel, Lowering, RuntimeHelpers};
@@ -159,6 +159,8 @@ impl EngineBuilder {
         };
         let jit = jit.build()?;
         let helpers = Arc::new(Helpers::new(&jit, self.bundled)?);
+        let of_jit = Arc::clone(&helpers);
+        jit.resolve_last_by(move |name| of_jit.resolve(name));
         Ok(Engine {
             jit,
             helpers,
@@ -196,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// The JIT below, with the engine's symbols.
+    /// The JIT below, with the engine's symbols and the runtime helpers that wrappers import.
     pub fn jit(&self) -> &Jit {
         &self.jit
     }
@@ -237,7 +239,7 @@ impl Engine {
         let safe_call = self.safe_call(&wrappers.code, signature)?;
         #[cfg(not(feature = "external-runtime"))]
         if wrappers.needs_module {
-            let module = self.module_of(wrappers, &[signature])?;
+            let module = self.module_of(wrappers, &[(signature, None)])?;
             let function = module.get_function(signature.name());
             return function.ok().flatten().ok_or_else(|| undefined(&signature.symbol()));
         }
@@ -247,8 +249,9 @@ impl Engine {
     }
 
     /// Compiles wrappers into one module, of kind `jit`, that imports what the engine's modules [import](EngineBuilder::import). Its code
-    /// finds functions of these, and of what the caller lets it import. With the feature `external-runtime` there is no such thing, since an external runtime's modules
-    /// are C++ objects; [`compile_code`](Self::compile_code) and [`compile`](Self::compile) make functions.
+    /// finds functions of these, and of what the caller lets it import. It tells the functions' [metadata](crate::lower::metadata). With the
+    /// feature `external-runtime` there is no such thing, since an external runtime's modules are C++ objects;
+    /// [`compile_code`](Self::compile_code) and [`compile`](Self::compile) make functions.
     ///
     /// # Safety
     /// As [`compile`](Self::compile), for each kernel.
@@ -260,32 +263,57 @@ impl Engine {
         &self,
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<runtime::Module, EngineError> {
-        let wrappers: Vec<_> = wrappers.into_iter().collect();
-        let signatures: Vec<&Signature> = wrappers.iter().map(|(signature, _)| *signature).collect();
-        let wrappers = self.wrappers(wrappers)?;
-        if wrappers.needs_module {
-            return self.module_of(wrappers, &signatures);
-        }
-        let mut functions = Vec::new();
-        for signature in &signatures {
-            let safe_call = self.safe_call(&wrappers.code, signature)?;
-            // SAFETY: the function owns the code, so that the address is good as long as it may be called.
-            let function = unsafe { Function::from_code(safe_call, Arc::clone(&wrappers.code)) };
-            functions.push((signature.name().to_owned(), function));
-        }
-        self.keep(&wrappers, None, signatures);
-        self.importing(runtime::Module::new(jit_module::KIND, functions))
+        let wrappers = wrappers.into_iter().map(|(signature, kernel)| (signature, kernel, None));
+        // SAFETY: as here.
+        unsafe { self.compile_documented(wrappers) }
     }
 
-    /// The module that owns code of wrappers.
+    /// As [`compile_module`](Self::compile_module), for functions with docs, which hosts show.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{Engine, Kernel, Signature};
+    ///
+    /// let double: Signature = "double(n: int64) -> int64".parse()?;
+    /// let kernel = Kernel::body(|b| b.ret(b.arg("n") * 2));
+    /// // SAFETY: the body reads no memory.
+    /// let module = unsafe { Engine::new()?.compile_documented([(&double, &kernel, Some("2n"))])? };
+    /// assert_eq!(module.function_doc("double", false)?.as_deref(), Some("2n"));
+    /// assert!(module.function_metadata("double", false)?.is_some_and(|text| text.contains("int64")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Safety
+    /// As [`compile`](Self::compile), for each kernel.
+    ///
+    /// # Errors
+    /// As [`compile_module`](Self::compile_module).
     #[cfg(not(feature = "external-runtime"))]
-    fn module_of(&self, wrappers: Wrappers, signatures: &[&Signature]) -> Result<runtime::Module, EngineError> {
-        let address =
-            |signature: &&Signature| Ok((signature.name().to_owned(), self.safe_call(&wrappers.code, signature)?));
-        let functions: Vec<_> = signatures.iter().map(address).collect::<Result<_, EngineError>>()?;
+    pub unsafe fn compile_documented<'a>(
+        &self,
+        wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel, Option<&'a str>)>,
+    ) -> Result<runtime::Module, EngineError> {
+        let all: Vec<_> = wrappers.into_iter().collect();
+        let wrappers = self.wrappers(all.iter().map(|&(signature, kernel, _)| (signature, kernel)))?;
+        let documented: Vec<_> = all.iter().map(|&(signature, _, doc)| (signature, doc)).collect();
+        self.module_of(wrappers, &documented)
+    }
+
+    /// The module that owns code of wrappers, which have docs perhaps.
+    #[cfg(not(feature = "external-runtime"))]
+    fn module_of(
+        &self,
+        wrappers: Wrappers,
+        documented: &[(&Signature, Option<&str>)],
+    ) -> Result<runtime::Module, EngineError> {
+        let function = |&(signature, doc): &(&Signature, Option<&str>)| {
+            let safe_call = self.safe_call(&wrappers.code, signature)?;
+            Ok(ModuleFunction { safe_call, signature: signature.clone(), doc: doc.map(str::to_owned) })
+        };
+        let functions: Vec<_> = documented.iter().map(function).collect::<Result<_, EngineError>>()?;
         // SAFETY: whoever has the code compiled vouches for its calls, and nobody else has it.
         let module = unsafe { jit_module::module(Arc::clone(&wrappers.code), functions) };
-        self.keep(&wrappers, Some(module.as_object().downgrade()), signatures.iter().copied());
+        let signatures = documented.iter().map(|(signature, _)| *signature);
+        self.keep(&wrappers, Some(module.as_object().downgrade()), signatures);
         self.importing(module)
     }
 

@@ -3,7 +3,8 @@
 //! Wrappers import three helpers ([`BIND_SYMBOL`], [`REPORT_SYMBOL`] and [`TAKE_RESULT_SYMBOL`]). To compile them takes longer than to compile a
 //! wrapper, and most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of *stubs*:
 //! functions of this file that compile the helpers when they are first called, and then call those. A wrapper that calls a helper in every
-//! call gets the address of the helper itself, which is compiled with it.
+//! call gets the address of the helper itself, which is compiled with it. Code that was lowered elsewhere ([`Jit::load`], modules of callers)
+//! gets stubs of all three helpers, with every capability.
 //!
 //! Helpers have the [capabilities](Capabilities) that the wrappers so far ask for. Each compiled set is in a *slot*, for good: the process has so
 //! few of them that the memory they take is bounded. Where a wrapper asks for more than any set of its runtime has, the next set
@@ -21,10 +22,11 @@ use super::compile::verified;
 use super::error::EngineError;
 use super::jit::{Jit, LoadOptions};
 use crate::backend::Backend;
-use crate::ir::Module;
+use crate::ir::{HOST_ENDIANNESS, Module};
 use crate::lower::{
-    BIND_SYMBOL, C_FUNCTIONS, Capabilities, Importer, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, helpers_module,
+    BIND_SYMBOL, C_FUNCTIONS, Capabilities, HelperSet, Importer, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, helpers_module,
 };
+use tvm_ffi_runtime::capi;
 
 /// The symbols of the runtime's functions that helpers call.
 const IMPORTS: [&str; imported()] = {
@@ -53,36 +55,16 @@ const fn imported() -> usize {
 /// Raises an error whose message is in parts.
 const RAISE: &str = "TVMFFIErrorSetRaisedFromCStrParts";
 
-/// The sets of helpers that one runtime may have by one backend, for each [`Unit`]. The last has every capability.
+/// The sets of helpers that one runtime may have by one backend, for each [`HelperSet`]. The last has every capability.
 const SETS: usize = 3;
 /// The sets of helpers that a process may have.
 const SLOTS: usize = 48;
 /// The sets that foreign runtimes may have together, so that the bundled one finds room for its own.
-const FOREIGN_SLOTS: usize = SLOTS - Unit::COUNT * SETS * MOST_BACKENDS;
+const FOREIGN_SLOTS: usize = SLOTS - HelperSet::ALL.len() * SETS * MOST_BACKENDS;
 const MOST_BACKENDS: usize = 2;
 
 /// The stack of a thread that compiles helpers. The caller's may be small, and is nearly used up perhaps.
 const STACK: usize = 4 << 20;
-
-/// Helpers that are compiled together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unit {
-    /// `bind` and `report`.
-    Bind,
-    /// `take_result`. A wrapper that imports it calls it in every call.
-    TakeResult,
-}
-
-impl Unit {
-    const COUNT: usize = 2;
-
-    fn symbols(self) -> &'static [&'static str] {
-        match self {
-            Unit::Bind => &[BIND_SYMBOL, REPORT_SYMBOL],
-            Unit::TakeResult => &[TAKE_RESULT_SYMBOL],
-        }
-    }
-}
 
 /// The functions that helpers call, and the backend that makes the helpers. Equal ones share helpers: nothing else is in their code.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,6 +81,26 @@ impl Runtime {
         let known = IMPORTS.iter().zip(self.addresses).filter(|(_, address)| *address != 0);
         known.map(|(name, address)| (*name, std::ptr::with_exposed_provenance(address))).collect()
     }
+
+    /// The address of a helper with every capability, by its symbol: a stub where it isn't compiled yet.
+    fn helper(&self, symbol: &str) -> Option<*const u8> {
+        let position = |unit: HelperSet| unit.symbols().iter().position(|known| *known == symbol);
+        let (unit, index) = HelperSet::ALL.into_iter().find_map(|unit| Some((unit, position(unit)?)))?;
+        let slot = slot_for(self, unit, Capabilities::ALL)?;
+        let addresses = SLOTS_OF_PROCESS[slot].addresses().unwrap_or_else(|| STUBS[slot].addresses(unit));
+        Some(addresses[index])
+    }
+}
+
+/// The helpers of this process for code of the bundled runtime that no engine loads, by their symbols: stubs, which are never unloaded. Nothing is
+/// compiled before a stub is called.
+pub(crate) fn helpers_of_process() -> impl Iterator<Item = (&'static str, *const u8)> {
+    let table = capi::symbols();
+    let address = |name| table.iter().find(|(known, _)| *known == name).map(|(_, address)| address.as_ptr());
+    let addresses = IMPORTS.map(|name| address(name).map_or(0, <*const c_void>::expose_provenance));
+    let runtime = Runtime { backend: Backend::default(), addresses, bundled: true };
+    let symbols = HelperSet::ALL.into_iter().flat_map(HelperSet::symbols);
+    symbols.filter_map(move |symbol| Some((*symbol, runtime.helper(symbol)?)))
 }
 
 /// The needs of a module's wrappers: which helpers they call, and when.
@@ -156,7 +158,7 @@ impl Helpers {
     pub(super) fn link(&self, jit: &Jit, module: &Module, needs: Needs) -> Result<Linked, EngineError> {
         let imports = |symbol: &&str| module.function_named(symbol).is_some();
         let mut linked = Linked::default();
-        for (unit, at_once) in [(Unit::Bind, needs.always_binds), (Unit::TakeResult, true)] {
+        for (unit, at_once) in [(HelperSet::Bind, needs.always_binds), (HelperSet::TakeResult, true)] {
             if !unit.symbols().iter().any(imports) {
                 continue;
             }
@@ -166,10 +168,16 @@ impl Helpers {
             if at_once {
                 compile(slot)?;
             }
-            let addresses = SLOTS_OF_PROCESS[slot].addresses().unwrap_or_else(|| STUBS[slot].addresses());
+            let addresses = SLOTS_OF_PROCESS[slot].addresses().unwrap_or_else(|| STUBS[slot].addresses(unit));
             linked.symbols.extend(unit.symbols().iter().copied().zip(addresses));
         }
         Ok(linked)
+    }
+
+    /// The address of a helper with every capability, by its symbol: a stub where it isn't compiled yet. None for other symbols, and in a process that
+    /// has no slot left.
+    pub(super) fn resolve(&self, symbol: &str) -> Option<*const u8> {
+        self.runtime.helper(symbol)
     }
 
     /// The addresses of the engine's own helpers.
@@ -179,9 +187,10 @@ impl Helpers {
         let mut own = lock(&self.own);
         let code = match &*own {
             Some(code) => code,
-            None => {
-                own.insert(jit.load(&verified(helpers_module(&symbols, Capabilities::ALL), cfg!(debug_assertions))?)?)
-            }
+            None => own.insert(jit.load(&verified(
+                helpers_module(&symbols, Capabilities::ALL, HOST_ENDIANNESS),
+                cfg!(debug_assertions),
+            )?)?),
         };
         let address = |name| Ok((name, code.function(name).ok_or_else(|| undefined(name))?));
         let symbols = symbols.map(address).into_iter().collect::<Result<_, EngineError>>()?;
@@ -200,7 +209,7 @@ fn undefined(name: &str) -> EngineError {
 /// A set of helpers.
 struct Set {
     runtime: Runtime,
-    unit: Unit,
+    unit: HelperSet,
     capabilities: Capabilities,
     /// The capabilities can't grow any more: the set is being compiled, or is compiled.
     fixed: bool,
@@ -213,7 +222,7 @@ static SETS_OF_PROCESS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
 
 /// A slot's part that calls look at, which takes no lock.
 struct Slot {
-    /// The helpers in the order of [`Unit::symbols`]. The first is written last.
+    /// The helpers in the order of [`HelperSet::symbols`]. The first is written last.
     addresses: [AtomicPtr<c_void>; 2],
     /// Held by the thread that compiles the set.
     compiling: Mutex<()>,
@@ -239,7 +248,7 @@ impl Slot {
 }
 
 /// The slot of a set that has the capabilities; compiled, if there is such a one. None where the process has no slot left.
-fn slot_for(runtime: &Runtime, unit: Unit, capabilities: Capabilities) -> Option<usize> {
+fn slot_for(runtime: &Runtime, unit: HelperSet, capabilities: Capabilities) -> Option<usize> {
     let mut sets = lock(&SETS_OF_PROCESS);
     let ours = |set: &Set| set.unit == unit && set.runtime == *runtime;
     let covers = |set: &Set| ours(set) && set.capabilities.covers(capabilities);
@@ -279,7 +288,7 @@ fn compile(slot: usize) -> Result<(), EngineError> {
         set.fixed = true;
         (set.runtime.clone(), set.unit, set.capabilities)
     };
-    let module = verified(helpers_module(unit.symbols(), capabilities), cfg!(debug_assertions))?;
+    let module = verified(helpers_module(unit.symbols(), capabilities, HOST_ENDIANNESS), cfg!(debug_assertions))?;
     let jit = Jit::builder().backend(runtime.backend).build()?;
     let symbols = runtime.symbols();
     let code = jit.load_with(&module, LoadOptions { symbols: &symbols, keep_alive: Vec::new() })?;
@@ -336,17 +345,23 @@ fn raise(slot: usize, error: &EngineError) {
 type Bind = unsafe extern "C" fn(*const c_void, u32, *const c_void, i64, *mut c_void) -> i32;
 /// `int32_t report(const void* table, uint32_t template, const uint64_t* context)`
 type Report = unsafe extern "C" fn(*const c_void, u32, *const c_void) -> i32;
+/// `int32_t take_result(const void* table, uint32_t result, TVMFFIAny* from, TVMFFIAny* to)`
+type TakeResult = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *mut c_void) -> i32;
 
 /// The stubs of a slot. A 32-bit number comes in a register of 64 bits, whose upper half is anything: wrappers don't extend it.
 struct Stubs {
     bind: unsafe extern "C" fn(*const c_void, u64, *const c_void, i64, *mut c_void) -> i32,
     report: unsafe extern "C" fn(*const c_void, u64, *const c_void) -> i32,
+    take_result: unsafe extern "C" fn(*const c_void, u64, *mut c_void, *mut c_void) -> i32,
 }
 
 impl Stubs {
-    /// In the order of [`Unit::symbols`], as only [`Unit::Bind`] has stubs.
-    fn addresses(&self) -> [*const u8; 2] {
-        [self.bind as *const u8, self.report as *const u8]
+    /// Those of a unit, in the order of [`HelperSet::symbols`].
+    fn addresses(&self, unit: HelperSet) -> [*const u8; 2] {
+        match unit {
+            HelperSet::Bind => [self.bind as *const u8, self.report as *const u8],
+            HelperSet::TakeResult => [self.take_result as *const u8, std::ptr::null()],
+        }
     }
 }
 
@@ -374,9 +389,21 @@ unsafe extern "C" fn report<const SLOT: usize>(table: *const c_void, template: u
     unsafe { std::mem::transmute::<*const u8, Report>(report)(table, template as u32, context) }
 }
 
+unsafe extern "C" fn take_result<const SLOT: usize>(
+    table: *const c_void,
+    result: u64,
+    from: *mut c_void,
+    to: *mut c_void,
+) -> i32 {
+    let Some([take_result, _]) = helpers(SLOT) else { return -1 };
+    // SAFETY: as in `bind`.
+    unsafe { std::mem::transmute::<*const u8, TakeResult>(take_result)(table, result as u32, from, to) }
+}
+
 macro_rules! stubs {
     ($($slot:literal)*) => {
-        static STUBS: [Stubs; SLOTS] = [$(Stubs { bind: bind::<$slot>, report: report::<$slot> }),*];
+        static STUBS: [Stubs; SLOTS] =
+            [$(Stubs { bind: bind::<$slot>, report: report::<$slot>, take_result: take_result::<$slot> }),*];
     };
 }
 

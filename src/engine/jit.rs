@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::code::{Code, KeepAlive};
 #[cfg(feature = "cranelift")]
@@ -47,8 +47,13 @@ struct Inner {
     loader: Box<dyn Loader>,
     backend: Backend,
     symbols: SymbolResolver,
+    /// What else finds symbols, after all others.
+    last: OnceLock<Box<Find>>,
     keep_alive: Vec<KeepAlive>,
 }
+
+/// Finds the address of a symbol, which stays good for good.
+type Find = dyn Fn(&str) -> Option<*const u8> + Send + Sync;
 
 impl fmt::Debug for Jit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +76,7 @@ pub(super) trait Loader: Send + Sync {
 }
 
 /// Gives the addresses of names, in their order, or says which are missing.
-pub(super) type Resolve<'a> = &'a dyn Fn(&[String]) -> Result<Vec<*const u8>, EngineError>;
+pub(crate) type Resolve<'a> = &'a dyn Fn(&[String]) -> Result<Vec<*const u8>, EngineError>;
 
 /// The settings that a [`Jit`] is built with.
 #[derive(Debug, Default)]
@@ -182,7 +187,7 @@ impl JitBuilder {
             Backend::Llvm => Box::new(LlvmJit::new(self.opt_level, self.baseline, debugging)?),
         };
         let JitBuilder { backend, symbols, keep_alive, .. } = self;
-        Ok(Jit { inner: Arc::new(Inner { loader, backend, symbols, keep_alive }) })
+        Ok(Jit { inner: Arc::new(Inner { loader, backend, symbols, last: OnceLock::new(), keep_alive }) })
     }
 }
 
@@ -200,6 +205,11 @@ impl Jit {
     /// The symbols that imports are resolved with.
     pub fn symbols(&self) -> &SymbolResolver {
         &self.inner.symbols
+    }
+
+    /// Lets a function find the symbols that nobody else has, unless there is such a function.
+    pub(super) fn resolve_last_by(&self, find: impl Fn(&str) -> Option<*const u8> + Send + Sync + 'static) {
+        self.inner.last.get_or_init(|| Box::new(find));
     }
 
     /// Compiles a module and loads it.
@@ -230,7 +240,8 @@ impl Jit {
         let mut missing = Vec::new();
         for name in names {
             let own = extra.iter().find(|(known, _)| known == name).map(|&(_, address)| address);
-            match own.or_else(|| self.inner.symbols.resolve(name)) {
+            let last = || self.inner.last.get().and_then(|find| find(name));
+            match own.or_else(|| self.inner.symbols.resolve(name)).or_else(last) {
                 Some(address) => found.push(address),
                 None => missing.push(name.clone()),
             }

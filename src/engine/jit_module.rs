@@ -1,4 +1,4 @@
-//! Modules of code that has state or looks at its imports: the module owns the code, and the code knows the module.
+//! Modules of code in this process: the module owns the code, the code knows the module, and the module tells of its functions.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -9,13 +9,23 @@ use tvm_ffi_runtime::module::PropertyMask;
 use tvm_ffi_runtime::{self as runtime, AsObject, Function, Module, ModuleImpl, WeakRef};
 
 use super::code::Code;
+use crate::lower::metadata;
+use crate::spec::Signature;
 
 /// The kind of modules that an engine makes.
-pub(super) const KIND: &str = "jit";
+const KIND: &str = "jit";
+
+/// A function of a module.
+pub(crate) struct ModuleFunction {
+    pub(crate) safe_call: TVMFFISafeCallType,
+    pub(crate) signature: Signature,
+    /// What hosts show of it.
+    pub(crate) doc: Option<String>,
+}
 
 /// What a module object holds. The code's variable has the module's address for as long as this is there.
 struct Contents {
-    functions: BTreeMap<String, TVMFFISafeCallType>,
+    functions: BTreeMap<String, ModuleFunction>,
     module: OnceLock<WeakRef>,
     code: Arc<Code>,
 }
@@ -26,11 +36,9 @@ struct JitModule(Arc<Contents>);
 ///
 /// # Safety
 /// The functions are the code's, and may be called with any arguments. Nobody else sets the code's library context.
-pub(super) unsafe fn module(
-    code: Arc<Code>,
-    functions: impl IntoIterator<Item = (String, TVMFFISafeCallType)>,
-) -> Module {
-    let functions = functions.into_iter().collect();
+pub(crate) unsafe fn module(code: Arc<Code>, functions: impl IntoIterator<Item = ModuleFunction>) -> Module {
+    let named = |function: ModuleFunction| (function.signature.name().to_owned(), function);
+    let functions = functions.into_iter().map(named).collect();
     let contents = Arc::new(Contents { functions, module: OnceLock::new(), code });
     let module = Module::from_impl(JitModule(Arc::clone(&contents)));
     contents.module.get_or_init(|| module.as_object().downgrade());
@@ -53,15 +61,23 @@ impl ModuleImpl for JitModule {
     }
 
     fn get_function(&self, name: &str) -> runtime::Result<Option<Function>> {
-        let Some(&safe_call) = self.0.functions.get(name) else { return Ok(None) };
+        let Some(function) = self.0.functions.get(name) else { return Ok(None) };
         // gone while it is asked: then there is no function any more
         let Some(module) = self.0.module.get().and_then(WeakRef::upgrade) else { return Ok(None) };
         // SAFETY: as promised to `module`; the function owns the module, which owns the code.
-        Ok(Some(unsafe { Function::from_code(safe_call, module) }))
+        Ok(Some(unsafe { Function::from_code(function.safe_call, module) }))
     }
 
     fn implements_function(&self, name: &str) -> runtime::Result<bool> {
         Ok(self.0.functions.contains_key(name))
+    }
+
+    fn function_metadata(&self, name: &str) -> runtime::Result<Option<String>> {
+        Ok(self.0.functions.get(name).map(|function| metadata(&function.signature)))
+    }
+
+    fn function_doc(&self, name: &str) -> runtime::Result<Option<String>> {
+        Ok(self.0.functions.get(name).and_then(|function| function.doc.clone()))
     }
 
     fn function_names(&self) -> Option<Vec<String>> {

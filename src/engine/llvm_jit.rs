@@ -6,7 +6,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 
 use target_lexicon::Triple;
 
-use super::code::{Code, KeepAlive, Symbols};
+use super::code::{Code, KeepAlive, Memory, Symbols};
 #[cfg(target_os = "linux")]
 use super::debug::{self, placed};
 use super::debug::{Debugging, Told, Wanted};
@@ -96,6 +96,20 @@ fn tell(
 #[cfg(not(target_os = "linux"))]
 fn tell(_: Wanted, _: Vec<u8>, _: &VerifiedModule, _: &[(Box<str>, usize)]) -> Result<Told, EngineError> {
     Ok(Told::default())
+}
+
+/// Loads an object that the caller of `embed` has had made. Gives the addresses of what it exports, and its memory.
+pub(crate) fn load_object(
+    object: &[u8],
+    resolve: Resolve<'_>,
+    exports: &[&str],
+) -> Result<(Vec<usize>, Box<dyn Memory>), EngineError> {
+    let contents = Contents::of(object)?;
+    let addresses = resolve(&contents.undefined)?.into_iter().map(<*const u8>::expose_provenance);
+    let symbols: Vec<(&str, usize)> = contents.undefined.iter().map(String::as_str).zip(addresses).collect();
+    let mut loaded = Session::of_process()?.load(object, &symbols, exports)?;
+    let addresses = std::mem::take(&mut loaded.addresses);
+    Ok((addresses, Box::new(loaded.memory(Vec::new()))))
 }
 
 /// What an object file is seen to hold.

@@ -38,12 +38,22 @@ mod tests;
 
 pub use code::{Code, KeepAlive};
 #[cfg(feature = "_engine")]
+pub(crate) use code::{Memory, Symbols};
+#[cfg(feature = "_engine")]
 pub use compile::{Engine, EngineBuilder};
 #[cfg(feature = "_engine")]
 pub use debug::Perf;
 pub use error::EngineError;
 #[cfg(feature = "_engine")]
+pub(crate) use helpers::helpers_of_process;
+#[cfg(feature = "_engine")]
 pub use jit::{Jit, JitBuilder, LoadOptions};
+#[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
+pub(crate) use jit_module::{ModuleFunction, module as module_of_code};
+#[cfg(feature = "_llvm")]
+pub(crate) use llvm_jit::load_object;
 #[cfg(all(feature = "_engine", feature = "interpreter"))]
 pub use native_host::NativeHost;
+#[cfg(feature = "cranelift")]
+pub(crate) use pool::Pool;
 pub use symbols::SymbolResolver;

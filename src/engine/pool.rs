@@ -6,23 +6,28 @@ use std::sync::{Mutex, PoisonError};
 const LIMIT: usize = 16;
 
 /// Things that a thread takes to use alone, and gives back.
-pub(super) struct Pool<T> {
+pub(crate) struct Pool<T> {
     idle: Mutex<Vec<T>>,
 }
 
 impl<T> Default for Pool<T> {
     fn default() -> Self {
-        Pool { idle: Mutex::default() }
+        Self::new()
     }
 }
 
 impl<T> Pool<T> {
-    pub(super) fn take(&self) -> Option<T> {
+    /// An empty one.
+    pub(crate) const fn new() -> Self {
+        Pool { idle: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn take(&self) -> Option<T> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Keeps it for the next one, unless there are enough.
-    pub(super) fn give(&self, thing: T) {
+    pub(crate) fn give(&self, thing: T) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < LIMIT {
             idle.push(thing);

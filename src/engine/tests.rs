@@ -24,6 +24,7 @@ macro_rules! on_each_backend {
 
 on_each_backend! {
     a_function_is_found_by_its_name_and_nothing_else_is
+    the_jit_of_an_engine_has_its_helpers
     code_that_is_loaded_is_never_writable
     missing_symbols_are_all_named_at_once
     symbols_come_from_the_caller_then_libm_then_the_process
@@ -70,6 +71,29 @@ fn calls(imports: &[&str]) -> VerifiedModule {
     b.ret(Some(v));
     b.finish();
     verify(module).unwrap()
+}
+
+fn the_jit_of_an_engine_has_its_helpers(backend: Backend) {
+    use crate::lower::{RuntimeHelpers, lower};
+    use tvm_ffi_runtime::Function;
+    use tvm_ffi_runtime::abi::TVMFFISafeCallType;
+
+    let engine = Engine::builder().backend(backend).build().unwrap();
+    // checks by `bind`, and a result by `take_result`
+    let signature: crate::Signature = "f(xs: Array[int64]) -> Array[Any]".parse().unwrap();
+    extern "C" fn nothing() {}
+    let kernel = crate::Kernel::address(nothing as *const std::ffi::c_void);
+    let module = verify(lower(&signature, &kernel, RuntimeHelpers::Import).unwrap()).unwrap();
+    assert!(module.imports().any(|(_, import)| import.name == crate::lower::TAKE_RESULT_SYMBOL));
+    let code = engine.jit().load_with(&module, LoadOptions::default()).unwrap();
+    let address = code.function(&signature.symbol()).unwrap();
+    // SAFETY: every wrapper is such a function.
+    let safe_call = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(address) };
+    // SAFETY: the function owns its code, and calls nothing before its checks are through.
+    let function = unsafe { Function::from_code(safe_call, code) };
+    let error = function.call((1,)).unwrap_err().to_string();
+    assert!(error.contains("expected Array[int64], got int"), "{error}");
+    assert!(Jit::builder().backend(backend).build().unwrap().load(&module).is_err());
 }
 
 fn a_function_is_found_by_its_name_and_nothing_else_is(backend: Backend) {

@@ -11,6 +11,7 @@ use super::globals::{self, Global};
 use super::kernel::{Kernel, Target};
 use super::metadata::metadata;
 use super::module::{Lowering, RuntimeHelpers};
+use super::protocol::Capabilities;
 use super::unit::Unit;
 use crate::ir::{
     AbiParam, BinaryOp, Data, DataKind, DataRef, FuncDecl, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage,
@@ -87,6 +88,16 @@ impl LibraryLowering {
     /// Leaves the metadata of functions out: their docs, if they have any, are all that hosts then read of them.
     pub fn without_metadata(&mut self) {
         self.metadata = false;
+    }
+
+    /// Lets the module import the runtime helpers, for whoever puts it beside a copy of them.
+    pub fn import_helpers(&mut self) {
+        self.lowering.helpers = RuntimeHelpers::Import;
+    }
+
+    /// The capabilities that the wrappers so far need of the runtime helpers.
+    pub fn capabilities(&self) -> Capabilities {
+        self.lowering.capabilities()
     }
 
     /// Lets a constructor register the destructors by `atexit`, for a target whose object format has no place for them: COFF.

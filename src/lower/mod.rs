@@ -40,6 +40,8 @@ mod worked_example;
 mod wrapper;
 
 pub use binder::helpers_module;
+#[cfg(feature = "_engine")]
+pub(crate) use binder::local_helpers_module;
 pub use body::{
     Body, Call, CallArg, CallArgs, CallResult, Callee, Caught, Expr, OnDevice, Operand, Owned, ParamRef, TensorRef,
     Variable,
@@ -52,5 +54,7 @@ pub use library::LibraryLowering;
 pub use metadata::{metadata, type_schema};
 pub use module::{Lowering, RuntimeHelpers, lower};
 pub use protocol::Capabilities;
+#[cfg(feature = "_engine")]
+pub(crate) use protocol::helpers::HelperSet;
 pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype};

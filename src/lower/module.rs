@@ -29,7 +29,7 @@ pub enum RuntimeHelpers {
 #[derive(Debug)]
 pub struct Lowering {
     pub(super) unit: Unit,
-    helpers: RuntimeHelpers,
+    pub(super) helpers: RuntimeHelpers,
 }
 
 impl Lowering {

@@ -202,7 +202,7 @@ pub const BENCH: &[Step] = &[
     },
     Step {
         name: "llvm",
-        about: "LLVM beside Cranelift and against clang",
+        about: "LLVM beside Cranelift and against clang; wrappers in callers' modules beside the engine",
         needs: &[LLVM_22, CXX, CLANG_22],
         run: bench_llvm,
     },
@@ -436,7 +436,7 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    let mut tests = all(["compile", "call", "cold_start", "many", "workloads"]
+    let mut tests = all(["compile", "call", "cold_start", "embed", "many", "workloads"]
         .map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))?;
     tests.add(runtime_cost::smoke()?);
     Ok(tests)
@@ -461,7 +461,7 @@ fn bench_many() -> Result {
 }
 
 fn bench_llvm() -> Result {
-    all([cargo(&["bench", "--bench", "llvm", "--features", "llvm22-1"])])
+    all(["llvm", "embed"].map(|bench| cargo(&["bench", "--bench", bench, "--features", "llvm22-1"])))
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ impl CompiledModule {
 }
 
 /// Triple and settings that code depends on; two ISAs with the same text make code that can be mixed.
-pub(super) fn isa_identity(isa: &dyn TargetIsa) -> String {
+pub(crate) fn isa_identity(isa: &dyn TargetIsa) -> String {
     use std::fmt::Write;
     let flags = isa.flags();
     let mut out = isa.triple().to_string();

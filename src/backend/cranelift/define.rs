@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use cranelift_codegen::ir as clif;
-use cranelift_module::{DataId, FuncId, FuncOrDataId, Linkage as ClifLinkage, Module, ModuleReloc, ModuleRelocTarget};
+use cranelift_module::{
+    DataDescription, DataId, FuncId, FuncOrDataId, Linkage as ClifLinkage, Module, ModuleReloc, ModuleRelocTarget,
+};
 
 use super::Error;
 use super::compile::{CompiledData, CompiledFunction, CompiledModule, isa_identity};
 use super::translate::{DATA, FUNCTIONS};
-use crate::ir::Linkage;
+use crate::ir::{FuncRef, Linkage};
 
 /// The functions of the caller's module that imports mean, by the imports' names.
 ///
@@ -60,6 +62,8 @@ pub(crate) struct Placed {
     pub(crate) defined: Defined,
     /// Each function's id, that of an import only if it is used.
     pub(crate) ids: Vec<FuncId>,
+    /// The functions that run when the code is loaded.
+    pub(crate) constructors: Vec<FuncId>,
     /// The functions that run when the code goes.
     pub(crate) destructors: Vec<FuncId>,
 }
@@ -100,23 +104,24 @@ impl CompiledModule {
     /// A name that the module declares as its own (not `Linkage::Import`) counts as defined, since a
     /// `cranelift_module::Module` doesn't tell.
     pub fn add_to<M: Module + ?Sized>(&self, module: &mut M, bindings: &Bindings) -> Result<Defined, Error> {
-        Ok(self.add_all_to(module, bindings)?.0)
+        if let Some(what) = &self.only_in_objects {
+            return Err(Error::OnlyInObjects { what: what.clone() });
+        }
+        Ok(self.place(module, bindings, false)?.defined)
     }
 
-    /// As [`add_to`](Self::add_to); also gives each function's id, in the order of [`functions`](Self::functions), that of an import only if it
-    /// is used.
-    pub(crate) fn add_all_to<M: Module + ?Sized>(
-        &self,
-        module: &mut M,
-        bindings: &Bindings,
-    ) -> Result<(Defined, Vec<FuncId>), Error> {
-        match &self.only_in_objects {
-            Some(what) => Err(Error::OnlyInObjects { what: what.clone() }),
-            None => {
-                let placed = self.place(module, bindings, false)?;
-                Ok((placed.defined, placed.ids))
-            }
-        }
+    /// Checks all that can be wrong with a request to add the code, without touching the module. Imports that aren't bound, and that the module
+    /// doesn't have, may still be bound.
+    pub(crate) fn check<M: Module + ?Sized>(&self, module: &M, bindings: &Bindings) -> Result<(), Error> {
+        self.plan(module, bindings)?;
+        self.data.iter().try_for_each(|data| plan_data(module, data).map(drop))
+    }
+
+    /// Adds the code of local functions under their names, and gives these with their ids.
+    pub(crate) fn add_named<M: Module + ?Sized>(&self, module: &mut M) -> Result<Vec<(&str, FuncId)>, Error> {
+        let ids = self.place(module, &Bindings::new(), true)?.ids;
+        let named = self.functions.iter().zip(ids).filter(|(function, _)| function.linkage == Linkage::Local);
+        Ok(named.map(|(function, id)| (function.name.as_str(), id)).collect())
     }
 
     /// As [`add_to`](Self::add_to), whatever the code has.
@@ -179,8 +184,9 @@ impl CompiledModule {
                 module.define_function_bytes(ids[index], u64::from(function.align), &function.code, &relocs)?;
             }
         }
-        let destructors = self.destructors.iter().map(|func| ids[func.as_u32() as usize]).collect();
-        Ok(Placed { defined, ids, destructors })
+        let ids_of = |functions: &[FuncRef]| functions.iter().map(|func| ids[func.as_u32() as usize]).collect();
+        let (constructors, destructors) = (ids_of(&self.constructors), ids_of(&self.destructors));
+        Ok(Placed { defined, ids, constructors, destructors })
     }
 
     /// Checks the request, without touching the module.
@@ -314,4 +320,35 @@ fn callable_as(ours: &clif::Signature, theirs: &clif::Signature) -> bool {
 
 fn conflict(name: &str, expected: &clif::Signature, found: &clif::Signature) -> Error {
     Error::SignatureConflict { name: name.to_owned(), expected: expected.to_string(), found: found.to_string() }
+}
+
+/// Puts the addresses of functions, of a module that becomes an object file, where whoever loads that finds them: of those that run first, and of those
+/// that run last. In COFF nobody looks for the latter.
+pub(crate) fn list_functions<M: Module + ?Sized>(
+    module: &mut M,
+    first: &[FuncId],
+    last: &[FuncId],
+) -> Result<(), Error> {
+    use target_lexicon::BinaryFormat::{Coff, Macho};
+    let places = match module.isa().triple().binary_format {
+        Macho => [Some("__DATA,__mod_init_func,mod_init_funcs"), Some("__DATA,__mod_term_func,mod_term_funcs")],
+        // The C library runs what stands between .CRT$XCA and .CRT$XCZ; U is for what users add.
+        Coff => [Some(".CRT$XCU"), None],
+        _ => [Some(".init_array"), Some(".fini_array")],
+    };
+    for (section, functions) in places.into_iter().zip([first, last]) {
+        let Some(section) = section else { continue };
+        for &function in functions {
+            let mut description = DataDescription::new();
+            description.define(Box::new([0; 8]));
+            description.set_align(8);
+            description.set_used(true);
+            description.set_custom_section(section);
+            let address = module.declare_func_in_data(function, &mut description);
+            description.write_function_addr(0, address);
+            let id = module.declare_anonymous_data(true, false)?;
+            module.define_data(id, &description)?;
+        }
+    }
+    Ok(())
 }

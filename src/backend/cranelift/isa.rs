@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cranelift_codegen::isa::{self, OwnedTargetIsa};
+use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, SetError};
 use target_lexicon::{PointerWidth, Triple};
 
@@ -81,6 +81,42 @@ impl ByLoops {
         let (looping, best) = (isa(looping, false)?, isa(straight, false)?);
         let cold = if options.single_pass { isa(straight, true)? } else { Arc::clone(&best) };
         Ok(ByLoops { looping, straight: best, cold })
+    }
+
+    /// Targets whose code can be mixed with that for `isa`: of the same triple and settings, but for how much is optimised
+    /// ([`OptLevel::Speed`]), how cold code gets its registers, and what Cranelift checks of its own work.
+    ///
+    /// # Errors
+    /// Cranelift doesn't know the triple or a setting, as that of a target of somebody else's.
+    pub fn like(isa: &dyn TargetIsa, verifier: bool) -> Result<Self, Error> {
+        let triple = isa.triple();
+        let failed = |name: &str, e: SetError| Error::Setting {
+            target: triple.to_string(),
+            name: name.to_owned(),
+            reason: e.to_string(),
+        };
+        let like = |level: &str, algorithm: &str| {
+            let mut builder = isa::lookup(triple.clone()).map_err(|e| unsupported(triple, e))?;
+            let mut flags = settings::builder();
+            for value in isa.isa_flags() {
+                builder.set(value.name, &value.value_string()).map_err(|e| failed(value.name, e))?;
+            }
+            for value in isa.flags().iter() {
+                flags.set(value.name, &value.value_string()).map_err(|e| failed(value.name, e))?;
+            }
+            let verifier = if verifier { "true" } else { "false" };
+            for (name, value) in
+                [("opt_level", level), ("regalloc_algorithm", algorithm), ("enable_verifier", verifier)]
+            {
+                flags.set(name, value).map_err(|e| failed(name, e))?;
+            }
+            builder.finish(settings::Flags::new(flags)).map_err(|e| unsupported(triple, e))
+        };
+        Ok(ByLoops {
+            looping: like("speed", "backtracking")?,
+            straight: like("none", "backtracking")?,
+            cold: like("none", "single_pass")?,
+        })
     }
 }
 

@@ -25,7 +25,9 @@ mod worker;
 mod tests;
 
 pub(crate) use codegen::Cranelift;
+pub(crate) use compile::isa_identity;
 pub use compile::{CompiledFunction, CompiledModule, Compiler, Options, compile};
+pub(crate) use define::list_functions;
 pub use define::{Bindings, Defined};
 pub use error::Error;
 pub use isa::{ByLoops, IsaOptions, host_isa, isa_for};

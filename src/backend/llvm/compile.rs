@@ -18,6 +18,7 @@ use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
 use target_lexicon::{BinaryFormat, Endianness};
 
+use super::define::Destructors;
 use super::translate::{ModuleTranslator, Surroundings};
 use super::{Error, Target};
 use super::{pipeline, target};
@@ -141,7 +142,11 @@ impl Compiler {
         let mut translator = ModuleTranslator::new(&ir, &module).for_format(self.target.format(), options.for_linker);
         translator.widest_piece = self.target.widest_piece();
         translator.x86_64 = self.target.is_x86_64();
-        let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
+        let destructors = match options.for_linker {
+            true => Destructors::Listed(self.target.format()),
+            false => Destructors::Exported,
+        };
+        let surroundings = Surroundings { bindings: &HashMap::new(), alone: true, destructors };
         translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
         if options.for_linker {
             let no_builtins = context.create_string_attribute("no-builtins", "");
@@ -180,6 +185,14 @@ impl Compiler {
         let asm = asm.map(|text| String::from_utf8_lossy(&text).into_owned());
         Ok(CompiledModule { object, destructors, llvm_ir, asm })
     }
+}
+
+/// The object file of a module of somebody else's.
+pub(crate) fn object_of(module: &LlvmModule<'_>, machine: &TargetMachine) -> Result<Vec<u8>, Error> {
+    // The code generator takes a malformed module for granted and crashes on it.
+    module.verify().map_err(|e| Error::Caller { message: e.to_string() })?;
+    catch_unwind(AssertUnwindSafe(|| emit(machine, module, FileType::Object)))
+        .unwrap_or_else(|_| Err(Error::Caller { message: "a panic while code was generated".to_owned() }))
 }
 
 fn emit(machine: &TargetMachine, module: &LlvmModule<'_>, kind: FileType) -> Result<Vec<u8>, Error> {

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use inkwell::attributes::AttributeLoc;
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
 use inkwell::module::Module as LlvmModule;
 use inkwell::values::{AsValueRef, FunctionValue};
+
+use target_lexicon::BinaryFormat;
 
 use super::Error;
 use super::compile::{check_endianness, refused};
@@ -13,17 +15,48 @@ use super::translate::{ModuleTranslator, Surroundings};
 use super::types::Types;
 use crate::ir::{DataKind, FuncDecl, FuncSig, Linkage, VerifiedModule};
 
-/// Translates into `module`, with imports bound to functions of it, and variables that it has. Destructors are left out. Everything that can be wrong is found before the module is
-/// touched: the request by comparing, and what LLVM doesn't take, which is a bug of ours, by a rehearsal elsewhere.
+/// What to do with the functions that run when the code goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Destructors {
+    /// They are left out: nobody tells when the code goes.
+    LeftOut,
+    /// They are exported, by names that begin with this one, for whoever loads the code.
+    Exported,
+    /// They are where whoever loads an object file of this format finds them.
+    Listed(BinaryFormat),
+}
+
+/// Translates into `module`, with imports bound to functions of it, and variables that it has. Everything that can be wrong is found before the module is
+/// touched: the request by comparing, and what LLVM doesn't take, which is a bug of ours, by a rehearsal elsewhere. Gives the names of
+/// destructors that are exported.
 pub(crate) fn add_to<'ctx>(
+    ir: &VerifiedModule,
+    module: &LlvmModule<'ctx>,
+    bindings: &HashMap<String, FunctionValue<'ctx>>,
+    destructors: Destructors,
+) -> Result<Vec<String>, Error> {
+    check(ir, module, bindings)?;
+    rehearse(ir)?;
+    let mut translator = ModuleTranslator::new(ir, module);
+    if let Destructors::Listed(format) = destructors {
+        translator = translator.for_format(format, true);
+    }
+    translator
+        .translate(&Surroundings { bindings, alone: false, destructors })
+        .map_err(|e| Error::Codegen { message: e.to_string(), listing: ir.to_string() })?;
+    let added = std::mem::take(&mut translator.added);
+    share_cpu(&added, bindings);
+    leave_cold_alone(module, &added);
+    Ok(std::mem::take(&mut translator.destructors))
+}
+
+/// Checks a request, without touching the module. Imports that aren't bound, and that the module doesn't have, may still be bound.
+pub(crate) fn check<'ctx>(
     ir: &VerifiedModule,
     module: &LlvmModule<'ctx>,
     bindings: &HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), Error> {
     check_endianness(ir)?;
-    if let Some(what) = ir.only_in_objects() {
-        return Err(Error::OnlyInObjects { what });
-    }
     let types = Types::new(module.get_context());
     for decl in ir.functions.values() {
         match decl.linkage {
@@ -32,16 +65,10 @@ pub(crate) fn add_to<'ctx>(
             Linkage::Import => check_import(module, &types, decl, bindings)?,
         }
     }
-    for data in ir.data.values().filter(|data| data.kind == DataKind::Variable) {
-        check_variable(module, &data.name)?;
-    }
-    rehearse(ir)?;
-    let mut translator = ModuleTranslator::new(ir, module);
-    translator
-        .translate(&Surroundings { bindings, alone: false })
-        .map_err(|e| Error::Codegen { message: e.to_string(), listing: ir.to_string() })?;
-    share_cpu(&translator.added, bindings);
-    Ok(())
+    ir.data
+        .values()
+        .filter(|data| data.kind == DataKind::Variable)
+        .try_for_each(|data| check_variable(module, &data.name))
 }
 
 /// Translates into a module of its own, to see whether LLVM takes it.
@@ -49,9 +76,28 @@ fn rehearse(ir: &VerifiedModule) -> Result<(), Error> {
     let context = Context::create();
     let module = context.create_module("tvm_ffi");
     let mut translator = ModuleTranslator::new(ir, &module);
-    let surroundings = Surroundings { bindings: &HashMap::new(), alone: true };
+    let surroundings = Surroundings { bindings: &HashMap::new(), alone: true, destructors: Destructors::Exported };
     translator.translate(&surroundings).map_err(|e| refused(&e.to_string(), &module))?;
     module.verify().map_err(|e| refused(&e.to_string(), &module))
+}
+
+/// Keeps the caller's passes from functions that are hardly ever called: they would take longer than all else, and make calls of the C library out of loops.
+fn leave_cold_alone<'ctx>(module: &LlvmModule<'ctx>, added: &[FunctionValue<'ctx>]) {
+    let here = AttributeLoc::Function;
+    let context = module.get_context();
+    let [cold, minsize, optsize, optnone, noinline] =
+        ["cold", "minsize", "optsize", "optnone", "noinline"].map(Attribute::get_named_enum_kind_id);
+    let is_cold = |function: &&FunctionValue<'ctx>| function.get_enum_attribute(here, cold).is_some();
+    for function in added.iter().filter(|f| f.count_basic_blocks() > 0).filter(is_cold) {
+        // these and `optnone` exclude each other
+        for kind in [minsize, optsize] {
+            function.remove_enum_attribute(here, kind);
+        }
+        for kind in [optnone, noinline] {
+            function.add_attribute(here, context.create_enum_attribute(kind, 0));
+        }
+        function.add_attribute(here, context.create_string_attribute("no-builtins", ""));
+    }
 }
 
 fn check_export<'ctx>(module: &LlvmModule<'ctx>, types: &Types<'ctx>, decl: &FuncDecl) -> Result<(), Error> {

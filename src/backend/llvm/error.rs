@@ -57,6 +57,12 @@ pub enum Error {
         /// The part of the code that it is, in words.
         what: String,
     },
+    /// LLVM can't compile a module of the caller's.
+    #[error("LLVM can't compile the module: {message}")]
+    Caller {
+        /// LLVM's words.
+        message: String,
+    },
     /// LLVM refused what it was given. This is a bug of this library.
     #[error("internal error: LLVM can't compile the module: {message}\n{listing}")]
     Codegen {

@@ -17,9 +17,9 @@ mod translate;
 mod types;
 
 pub(crate) use codegen::Llvm;
-pub(crate) use compile::ENDIANNESS;
 pub use compile::{CompiledModule, Compiler, Options, compile};
-pub(crate) use define::add_to;
+pub(crate) use compile::{ENDIANNESS, object_of};
+pub(crate) use define::{Destructors, add_to, check};
 pub use error::Error;
 pub(crate) use pipeline::take_error;
 pub use target::{Target, TargetOptions};

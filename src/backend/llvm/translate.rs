@@ -6,11 +6,16 @@ use cranelift_entity::SecondaryMap;
 use inkwell::DLLStorageClass;
 use inkwell::comdat::ComdatSelectionKind;
 use inkwell::context::ContextRef;
+use inkwell::llvm_sys::core::{LLVMGetNumOperands, LLVMGetOperand};
 use inkwell::module::{Linkage as LlvmLinkage, Module as LlvmModule};
-use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, GlobalValue, PointerValue, UnnamedAddress};
+use inkwell::types::AsTypeRef;
+use inkwell::values::{
+    ArrayValue, AsValueRef, BasicValueEnum, FunctionValue, GlobalValue, PointerValue, UnnamedAddress,
+};
 use target_lexicon::BinaryFormat;
 
 use super::debug::DebugInfo;
+use super::define::Destructors;
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
@@ -37,8 +42,6 @@ pub(super) struct ModuleTranslator<'a, 'ctx> {
     /// Whether the object's format is ELF, or COFF.
     elf: bool,
     coff: bool,
-    /// Whether it becomes an object file that is linked, and not code of this process.
-    for_linker: bool,
     /// The symbols of the functions that run when the code goes, where whoever loads the code has to call them.
     pub(super) destructors: Vec<String>,
     /// Globals that LLVM must not drop.
@@ -53,6 +56,8 @@ pub(super) struct Surroundings<'a, 'ctx> {
     pub(super) bindings: &'a HashMap<String, FunctionValue<'ctx>>,
     /// Whether the module holds nothing else, so that exported functions aren't inlined into code that we don't know.
     pub(super) alone: bool,
+    /// What becomes of functions that run when the code goes.
+    pub(super) destructors: Destructors,
 }
 
 impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
@@ -73,7 +78,6 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
             exports: false,
             elf: false,
             coff: false,
-            for_linker: false,
             destructors: Vec::new(),
             kept: Vec::new(),
             added: Vec::new(),
@@ -83,14 +87,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
     /// Translates for an object file of this format; with `for_linker`, one that is linked, and tells the linker what a library exports.
     pub(super) fn for_format(self, format: BinaryFormat, for_linker: bool) -> Self {
         let (elf, coff) = (format == BinaryFormat::Elf, format == BinaryFormat::Coff);
-        ModuleTranslator {
-            exports: for_linker && coff,
-            for_linker,
-            elf,
-            coff,
-            facts: self.facts.for_format(format),
-            ..self
-        }
+        ModuleTranslator { exports: for_linker && coff, elf, coff, facts: self.facts.for_format(format), ..self }
     }
 
     /// Translates every function that has a body.
@@ -118,22 +115,27 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         }
         let ir = self.ir;
         self.listed(&ir.constructors, ".init_array", "constructors", "llvm.global_ctors");
-        match (surroundings.alone, self.for_linker) {
-            // nobody tells when the code of a module of the caller's goes
-            (false, _) => {}
-            (true, false) => self.show_destructors(),
+        match surroundings.destructors {
+            Destructors::LeftOut => {}
+            Destructors::Exported => self.show_destructors(surroundings.alone),
             // in COFF nobody looks for such addresses: there destructors are what constructors register
-            (true, true) if self.coff => {}
-            (true, true) => self.listed(&ir.destructors, ".fini_array", "destructors", "llvm.global_dtors"),
+            Destructors::Listed(_) if self.coff => {}
+            Destructors::Listed(_) => self.listed(&ir.destructors, ".fini_array", "destructors", "llvm.global_dtors"),
         }
         self.keep();
         Ok(())
     }
 
-    /// Lets whoever loads the code find the functions that run when it goes.
-    fn show_destructors(&mut self) {
+    /// Lets whoever loads the code find the functions that run when it goes. Beside other code their names tell an exported function of the module too, as
+    /// other modules that are loaded together with this one have destructors of the same names.
+    fn show_destructors(&mut self, alone: bool) {
+        let exported = self.ir.functions.values().find(|decl| decl.linkage == Linkage::Export);
         for &func in &self.ir.destructors {
             let function = self.function(func);
+            if !alone && let Some(exported) = exported {
+                let name = format!("{}.{}", function.get_name().to_string_lossy(), exported.name);
+                function.as_global_value().set_name(&name);
+            }
             function.set_linkage(LlvmLinkage::External);
             self.destructors.push(function.get_name().to_string_lossy().into_owned());
         }
@@ -176,8 +178,15 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         }
     }
 
-    /// Adds one of the arrays that LLVM knows by their names.
-    fn special(&self, name: &str, list: ArrayValue<'ctx>) -> GlobalValue<'ctx> {
+    /// Adds one of the arrays that LLVM knows by their names, behind the elements that the module has of it.
+    fn special(&self, name: &str, mut list: ArrayValue<'ctx>) -> GlobalValue<'ctx> {
+        if let Some(known) = self.module.get_global(name) {
+            if let Some(BasicValueEnum::ArrayValue(before)) = known.get_initializer() {
+                list = joined(before, list);
+            }
+            // SAFETY: nothing refers to such an array.
+            unsafe { known.delete() };
+        }
         let global = self.module.add_global(list.get_type(), None, name);
         global.set_initializer(&list);
         global.set_linkage(LlvmLinkage::Appending);
@@ -314,4 +323,16 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         }
         self.context.const_struct(&fields, true).into()
     }
+}
+
+/// The elements of two constant arrays of one type of elements.
+fn joined<'ctx>(first: ArrayValue<'ctx>, second: ArrayValue<'ctx>) -> ArrayValue<'ctx> {
+    let elements = |list: ArrayValue<'ctx>| {
+        let list = list.as_value_ref();
+        // SAFETY: a constant array, whose operands are its elements.
+        (0..unsafe { LLVMGetNumOperands(list) }).map(move |index| unsafe { LLVMGetOperand(list, index as u32) })
+    };
+    let all: Vec<_> = elements(first).chain(elements(second)).collect();
+    // SAFETY: constants of the type, of one context.
+    unsafe { ArrayValue::new_raw_const_array(second.get_type().get_element_type().as_type_ref(), &all) }
 }

@@ -106,7 +106,7 @@ fn variables_are_shared_and_state_is_not() {
     let context = Context::create();
     let module = context.create_module("mine");
     for name in ["a", "b"] {
-        llvm::add_to(&counter(name), &module, &HashMap::new()).unwrap();
+        llvm::add_to(&counter(name), &module, &HashMap::new(), Destructors::LeftOut).unwrap();
     }
     module.verify().unwrap();
     let text = module.print_to_string().to_string();
@@ -117,7 +117,182 @@ fn variables_are_shared_and_state_is_not() {
     let module = context.create_module("other");
     module.add_global(context.i64_type(), None, "shared").set_constant(true);
     let before = module.print_to_string().to_string();
-    let error = llvm::add_to(&counter("a"), &module, &HashMap::new()).unwrap_err();
+    let error = llvm::add_to(&counter("a"), &module, &HashMap::new(), Destructors::LeftOut).unwrap_err();
     assert!(matches!(&error, llvm::Error::NotAVariable { name } if name == "shared"), "{error}");
     assert_eq!(module.print_to_string().to_string(), before);
+}
+
+/// `int64_t triple(int64_t n)` of the caller's.
+fn triple<'ctx>(context: &'ctx Context, module: &Module<'ctx>) -> FunctionValue<'ctx> {
+    let i64 = context.i64_type();
+    let function = module.add_function("triple", i64.fn_type(&[i64.into()], false), Some(Linkage::Internal));
+    let builder = context.create_builder();
+    builder.position_at_end(context.append_basic_block(function, "entry"));
+    let n = function.get_nth_param(0).unwrap().into_int_value();
+    let n = builder.build_int_mul(n, i64.const_int(3, false), "").unwrap();
+    builder.build_return(Some(&n)).unwrap();
+    function
+}
+
+fn machine() -> TargetMachine {
+    LlvmTarget::initialize_native(&InitializationConfig::default()).unwrap();
+    let triple = TargetMachine::get_default_triple();
+    let target = LlvmTarget::from_triple(&triple).unwrap();
+    target.create_target_machine(&triple, "", "", Default::default(), RelocMode::PIC, CodeModel::Default).unwrap()
+}
+
+fn optimise(module: &Module<'_>, machine: &TargetMachine) {
+    module.verify().unwrap();
+    module.run_passes("default<O2>", machine, PassBuilderOptions::create()).unwrap();
+}
+
+#[test]
+fn wrappers_of_a_module_share_helpers_which_passes_leave_alone() {
+    let context = Context::create();
+    let module = context.create_module("mine");
+    for i in 0..10 {
+        let signature: Signature = format!("f{i}(s: str, n: int64)").parse().unwrap();
+        add_wrapper(&module, &signature, Kernel::check_only()).unwrap();
+    }
+    let machine = machine();
+    for optimised in [false, true] {
+        if optimised {
+            optimise(&module, &machine);
+        }
+        let names = module.get_functions().filter(|function| function.count_basic_blocks() > 0);
+        let bind = names.filter(|f| f.get_name().to_string_lossy().starts_with("__tvm_ffi_codegen_bind."));
+        assert_eq!(bind.count(), 1);
+    }
+    let text = module.print_to_string().to_string();
+    for name in ["strlen", "memset", "memcpy", "memcmp", "bcmp"] {
+        assert!(!text.contains(&format!("@{name}(")), "{name}: {text}");
+    }
+    assert!(text.contains("optnone"), "{text}");
+}
+
+#[test]
+fn a_finished_module_outlives_its_context() {
+    let machine = machine();
+    let owner = std::sync::Arc::new(());
+    let signature: Signature = "three(n: int64) -> int64".parse().unwrap();
+    let functions = {
+        let context = Context::create();
+        let module = context.create_module("mine");
+        let kernel = triple(&context, &module);
+        let added = Library::in_process().documented(&signature, kernel, "3n").add_to(&module).unwrap();
+        optimise(&module, &machine);
+        assert!(!module.print_to_string().to_string().contains("define internal i32 @__tvm_ffi_codegen_bind"));
+        // SAFETY: the kernel has the prototype that the signature gives.
+        unsafe { finish_functions(&module, &machine, [added], std::sync::Arc::clone(&owner)) }.unwrap()
+    };
+    let three = functions[0].clone();
+    drop(functions);
+    assert_eq!(three.call((5,)).unwrap().cast::<i64>().unwrap(), 15);
+    let error = three.call(("5",)).unwrap_err().to_string();
+    assert!(error.contains("expected int64, got str"), "{error}");
+    assert_eq!(std::sync::Arc::strong_count(&owner), 2);
+    drop(three);
+    assert_eq!(std::sync::Arc::strong_count(&owner), 1);
+
+    let context = Context::create();
+    let module = context.create_module("mine");
+    let missing = Kernel::symbol("nobody_has_this_symbol");
+    let added = Library::in_process().function(&signature, missing).add_to(&module).unwrap();
+    // SAFETY: it is never called.
+    let error = unsafe { finish_functions(&module, &machine, [added], ()) }.unwrap_err().to_string();
+    assert!(error.contains("`nobody_has_this_symbol`"), "{error}");
+}
+
+/// The loader is the caller's own: MCJIT.
+#[cfg(not(feature = "external-runtime"))]
+#[test]
+fn a_module_of_the_callers_own_loader_gives_its_state_up() {
+    use crate::embed::module_at;
+    use tvm_ffi_runtime::{Function, Module as FfiModule, registry};
+
+    /// The engine refers to the context, which therefore goes later. Nobody uses either meanwhile.
+    struct Loader(#[expect(dead_code, reason = "it is only kept")] inkwell::execution_engine::ExecutionEngine<'static>);
+    // SAFETY: it is only dropped, by whoever drops the last function.
+    unsafe impl Send for Loader {}
+    // SAFETY: as above.
+    unsafe impl Sync for Loader {}
+
+    let alive = std::sync::Arc::new(());
+    let kept = std::sync::Arc::clone(&alive);
+    let global = Function::from_packed(move |_| Ok((std::sync::Arc::strong_count(&kept) as i64).into()));
+    registry::set_global("embed.llvm.counts", global, true).unwrap();
+    LlvmTarget::initialize_native(&InitializationConfig::default()).unwrap();
+    let context: &'static Context = Box::leak(Box::new(Context::create()));
+    let module = context.create_module("mine");
+    let kernel = Kernel::body(|b| {
+        let count = b.call_global("embed.llvm.counts", ()).returns(ScalarType::Int64).value();
+        b.ret(b.call_import("imported", (count,)).returns(ScalarType::Int64).value());
+    });
+    let signature: Signature = "f() -> int64".parse().unwrap();
+    let added = Library::in_process().documented(&signature, kernel, "what it does").add_to(&module).unwrap();
+    let engine = module.create_jit_execution_engine(inkwell::OptimizationLevel::Default).unwrap();
+    for (name, address) in crate::embed::runtime_symbols() {
+        if let Some(function) = module.get_function(name) {
+            engine.add_global_mapping(&function, address.addr());
+        }
+    }
+    let address = |name: &str| {
+        // of a variable, too
+        let name = std::ffi::CString::new(name).unwrap();
+        // SAFETY: the engine is alive.
+        let at = unsafe {
+            inkwell::llvm_sys::execution_engine::LLVMGetGlobalValueAddress(engine.as_mut_ptr(), name.as_ptr())
+        };
+        (at != 0).then(|| std::ptr::with_exposed_provenance(at as usize))
+    };
+    // SAFETY: the addresses are the engine's, which the module owns; the body reads no memory.
+    let module = unsafe { module_at([added], address, Loader(engine.clone())) }.unwrap();
+    drop(engine);
+    let ten = Function::from_packed(|args| Ok((args[0].cast::<i64>()? * 10).into()));
+    module.import_module(&FfiModule::new("k", [("imported".to_owned(), ten)])).unwrap();
+    assert_eq!(module.function_doc("f", false).unwrap().as_deref(), Some("what it does"));
+    let f = module.get_function("f").unwrap().unwrap();
+    drop(module);
+    for _ in 0..2 {
+        assert_eq!(f.call(()).unwrap().cast::<i64>().unwrap(), 20);
+    }
+    assert!(registry::remove_global("embed.llvm.counts"));
+    assert_eq!(std::sync::Arc::strong_count(&alive), 2);
+    drop(f);
+    assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+}
+
+#[test]
+fn an_object_has_what_a_library_has() {
+    use object::{Object, ObjectSection, ObjectSymbol};
+
+    let machine = machine();
+    let context = Context::create();
+    let module = context.create_module("mine");
+    module.set_triple(&machine.get_triple());
+    let signature: Signature = "three(n: int64) -> int64".parse().unwrap();
+    let kernel = Kernel::body(|b| {
+        b.call_global("somebody.calls", ()).run();
+        b.ret(b.arg("n") * 3);
+    });
+    Library::system("mine_").documented(&signature, kernel.clone(), "3n").add_to(&module).unwrap();
+    // another library in the same module, with lists of its own
+    Library::system("other_").function(&signature, kernel).add_to(&module).unwrap();
+    optimise(&module, &machine);
+    let bytes = llvm::object_of(&module, &machine).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let names: Vec<&str> = file.symbols().filter(|s| s.is_definition()).map(|s| s.name().unwrap()).collect();
+    for name in ["mine___tvm_ffi__metadata_three", "mine___tvm_ffi__doc_three", "mine___tvm_ffi__library_ctx"] {
+        assert!(
+            names.iter().any(|known| known.trim_start_matches('_') == name.trim_start_matches('_')),
+            "{name}: {names:?}"
+        );
+    }
+    let size = |wanted: &str| -> u64 {
+        let sections = file.sections().filter(|s| s.name().unwrap().starts_with(wanted));
+        sections.map(|s| s.size()).sum()
+    };
+    if file.format() == object::BinaryFormat::Elf {
+        assert_eq!((size(".init_array"), size(".fini_array")), (16, 16));
+    }
 }

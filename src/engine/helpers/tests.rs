@@ -5,13 +5,13 @@ use std::ffi::CStr;
 
 use super::*;
 use crate::{Engine, Kernel, Signature};
+use tvm_ffi_runtime::ToAnyView;
 use tvm_ffi_runtime::abi::{TVMFFIAny, TVMFFISafeCallType};
-use tvm_ffi_runtime::{ToAnyView, capi};
 
 #[test]
 fn helpers_import_what_is_resolved_for_them() {
     let symbols = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL];
-    let module = helpers_module(&symbols, Capabilities::ALL);
+    let module = helpers_module(&symbols, Capabilities::ALL, HOST_ENDIANNESS);
     let mut imports: Vec<_> = module.imports().map(|(_, import)| import.name.as_str()).collect();
     let mut resolved = IMPORTS;
     imports.sort_unstable();
@@ -54,7 +54,7 @@ fn engine(backend: Backend, raise: *const u8) -> Engine {
 /// How many parts of code each set has that the engine's runtime has for `bind`: none where it isn't compiled.
 fn sets(runtime: &Runtime) -> Vec<(Capabilities, usize)> {
     let sets = lock(&SETS_OF_PROCESS);
-    let ours = sets.iter().filter(|set| set.runtime == *runtime && set.unit == Unit::Bind);
+    let ours = sets.iter().filter(|set| set.runtime == *runtime && set.unit == HelperSet::Bind);
     ours.map(|set| (set.capabilities, set.code.as_ref().map_or(0, |code| code.code_size()))).collect()
 }
 
@@ -136,7 +136,7 @@ fn check<const WHICH: usize>(backend: Backend) {
         addresses: runtime.addresses.map(|address| if address == raise.addr() { address } else { 0 }),
         ..runtime
     };
-    let slot = slot_for(&missing, Unit::Bind, Capabilities::ALL).unwrap();
+    let slot = slot_for(&missing, HelperSet::Bind, Capabilities::ALL).unwrap();
     for _ in 0..2 {
         // SAFETY: the helpers aren't called, and nothing reads the arguments before.
         let code = unsafe { (STUBS[slot].report)(std::ptr::null(), 0, std::ptr::null()) };
@@ -161,5 +161,5 @@ fn slots_run_out(backend: Backend) {
     assert_eq!((wrapper.call(&[&"a"]), raised().ends_with("expected int64, got str")), (-1, true));
     // the bundled runtime has room
     let bundled = Helpers::new(Engine::builder().backend(backend).build().unwrap().jit(), true).unwrap();
-    assert!(slot_for(&bundled.runtime, Unit::Bind, Capabilities::ALL).is_some());
+    assert!(slot_for(&bundled.runtime, HelperSet::Bind, Capabilities::ALL).is_some());
 }

@@ -5,7 +5,10 @@ use super::{check, dims, eval, report, results, run};
 use crate::ir::{DataRef, FuncRef, FunctionBuilder, Linkage, Module};
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::Capabilities;
+#[cfg(feature = "_engine")]
+use crate::lower::protocol::helpers::HelperSet;
 use crate::lower::protocol::helpers::{self, BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
+use target_lexicon::Endianness;
 
 /// Defines the runtime helpers that a module imports, with the capabilities that the module's constant pool asks for. `data` will hold the
 /// pool, which gets the helpers' own texts too.
@@ -43,9 +46,9 @@ fn define_bind(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut 
 }
 
 /// A module that exports runtime helpers, for JITs that share a copy: the helpers with these symbols, which are [`BIND_SYMBOL`],
-/// [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`], and the helpers that these call.
-pub fn helpers_module(symbols: &[&str], capabilities: Capabilities) -> Module {
-    let mut module = Module::new();
+/// [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`], and the helpers that these call. `endianness` is the target's.
+pub fn helpers_module(symbols: &[&str], capabilities: Capabilities, endianness: Endianness) -> Module {
+    let mut module = Module::for_endianness(endianness);
     let data = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
     let mut pool = ConstantPool::new(module.endianness);
     pool.ask(capabilities);
@@ -59,5 +62,17 @@ pub fn helpers_module(symbols: &[&str], capabilities: Capabilities) -> Module {
     }
     define(&mut module, Linkage::Export, data, &mut pool);
     module.data[data].bytes = pool.into_bytes();
+    module
+}
+
+/// As [`helpers_module`], for a set that lies beside wrappers: each function is local, and has the [name](HelperSet::local_name) that tells the
+/// set's capabilities.
+#[cfg(feature = "_engine")]
+pub(crate) fn local_helpers_module(set: HelperSet, capabilities: Capabilities, endianness: Endianness) -> Module {
+    let mut module = helpers_module(set.symbols(), capabilities, endianness);
+    for function in module.functions.values_mut().filter(|function| function.body.is_some()) {
+        function.linkage = Linkage::Local;
+        function.name = set.local_name(&function.name, capabilities);
+    }
     module
 }

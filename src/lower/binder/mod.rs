@@ -27,3 +27,5 @@ mod tensors;
 
 pub(super) use define::define;
 pub use define::helpers_module;
+#[cfg(feature = "_engine")] // for modules that a backend adds to
+pub(crate) use define::local_helpers_module;

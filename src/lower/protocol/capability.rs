@@ -128,6 +128,18 @@ impl Capabilities {
         others.0 & !self.0 == 0
     }
 
+    /// The set as a number, for names that tell it.
+    #[cfg(feature = "_engine")]
+    pub(in crate::lower) fn bits(self) -> u128 {
+        self.0
+    }
+
+    /// The set of a [number](Self::bits).
+    #[cfg(feature = "_engine")]
+    pub(in crate::lower) fn from_bits(bits: u128) -> Self {
+        Capabilities(bits)
+    }
+
     /// The capabilities of both sets.
     pub fn union(self, others: Self) -> Self {
         Capabilities(self.0 | others.0)

@@ -1,5 +1,7 @@
 //! The runtime helpers, which wrappers share, as wrappers import them.
 
+#[cfg(feature = "_engine")]
+use super::Capabilities;
 use crate::ir::{FuncRef, FuncSig, Linkage, Module, Type};
 
 /// The symbol of the helper that checks a call's arguments exactly, where wrappers import it.
@@ -8,6 +10,48 @@ pub const BIND_SYMBOL: &str = "__tvm_ffi_codegen_bind";
 pub const TAKE_RESULT_SYMBOL: &str = "__tvm_ffi_codegen_take_result";
 /// The symbol of the helper that raises an error, where wrappers import it.
 pub const REPORT_SYMBOL: &str = "__tvm_ffi_codegen_report";
+
+/// Helpers that are compiled together.
+#[cfg(feature = "_engine")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HelperSet {
+    /// `bind` and `report`.
+    Bind,
+    /// `take_result`. A wrapper that imports it calls it in every call.
+    TakeResult,
+}
+
+#[cfg(feature = "_engine")]
+impl HelperSet {
+    pub(crate) const ALL: [HelperSet; 2] = [HelperSet::Bind, HelperSet::TakeResult];
+
+    /// The symbols by which wrappers import the set.
+    pub(crate) fn symbols(self) -> &'static [&'static str] {
+        match self {
+            HelperSet::Bind => &[BIND_SYMBOL, REPORT_SYMBOL],
+            HelperSet::TakeResult => &[TAKE_RESULT_SYMBOL],
+        }
+    }
+
+    /// The name of a function of the set where it lies beside wrappers, seen by nobody else. It tells the set's capabilities.
+    pub(crate) fn local_name(self, symbol: &str, capabilities: Capabilities) -> String {
+        format!("{symbol}.{}{:x}", self.mark(), capabilities.bits())
+    }
+
+    /// The capabilities of a set, which the [name](Self::local_name) of its first function tells; `None` for any other name.
+    pub(crate) fn of_local_name(self, name: &str) -> Option<Capabilities> {
+        let bits = name.strip_prefix(self.symbols()[0])?.strip_prefix('.')?.strip_prefix(self.mark())?;
+        u128::from_str_radix(bits, 16).ok().map(Capabilities::from_bits)
+    }
+
+    /// Tells functions of the sets apart: each set has a `report`.
+    fn mark(self) -> &'static str {
+        match self {
+            HelperSet::Bind => "",
+            HelperSet::TakeResult => "r",
+        }
+    }
+}
 
 /// The helper that checks a call's arguments exactly, imported where it isn't yet.
 pub(in crate::lower) fn bind(module: &mut Module) -> FuncRef {
