@@ -111,8 +111,8 @@ pub use engine::EngineError;
 pub use engine::{Engine, EngineBuilder, Perf};
 pub use lower::{
     Body, BodyMistake, CType, Call, CallArg, CallArgs, CallResult, Callee, Caught, Convention, Expr, Kernel,
-    KernelParam, KernelReturn, LowerError, OnDevice, Operand, Owned, ParamRef, ParamSource, Part, TensorRef, Variable,
-    c_header, c_prototype, metadata, type_schema,
+    KernelParam, KernelReturn, LowerError, OnDevice, Operand, Owned, ParamPart, ParamRef, ParamSource, TensorRef,
+    Variable, c_header, c_prototype, metadata, type_schema,
 };
 pub use names::UnknownName;
 pub use spec::{

@@ -229,6 +229,7 @@ impl<T> Library<T> {
         let mut lowering = self.lowering(endianness, target.binary_format == BinaryFormat::Coff)?;
         for Wanted { signature, target, doc, is_c } in &self.functions {
             let kernel = kernel(signature, import_name(signature), target)?;
+            kernel.check_linked_elsewhere(signature)?;
             match is_c {
                 true => lowering.add_c_function(signature, &kernel)?,
                 false => lowering.add(signature, &kernel, doc.as_deref())?,

@@ -156,7 +156,7 @@ pub(crate) fn load_object(
     let contents = Contents::of(object)?;
     let addresses = resolve(&contents.undefined)?.into_iter().map(<*const u8>::expose_provenance);
     let symbols: Vec<(&str, usize)> = contents.undefined.iter().map(String::as_str).zip(addresses).collect();
-    let mut loaded = Session::of_process()?.load(object, &symbols, exports)?;
+    let mut loaded = Session::of_process()?.load(&[object], &symbols, exports)?;
     let addresses = std::mem::take(&mut loaded.addresses);
     Ok((addresses, Box::new(loaded.memory(Vec::new()))))
 }

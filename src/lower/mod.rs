@@ -50,7 +50,7 @@ pub use body::{
 };
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::c_type::CType;
-pub use convention::param::{KernelParam, ParamSource, Part};
+pub use convention::param::{KernelParam, ParamPart, ParamSource};
 pub use convention::{Convention, KernelReturn};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::Kernel;

@@ -134,14 +134,14 @@ impl Kernel {
     /// [`embed`](crate::embed) declares for it:
     ///
     /// ```
-    /// use tvm_ffi_codegen::{Kernel, ParamSource, Part};
+    /// use tvm_ffi_codegen::{Kernel, ParamPart, ParamSource};
     ///
     /// let signature = "scale(x: Tensor([n], float32), f: float64)".parse()?;
     /// let mut meanings = Vec::new();
     /// for param in Kernel::symbol("scale").parameters(&signature)? {
     ///     meanings.push(match &param.source {
-    ///         ParamSource::Argument(x, Part::Data) => format!("{param}: the elements of {x}"),
-    ///         ParamSource::Argument(f, Part::Value) => format!("{param}: the scalar {f}"),
+    ///         ParamSource::Argument(x, ParamPart::Data) => format!("{param}: the elements of {x}"),
+    ///         ParamSource::Argument(f, ParamPart::Value) => format!("{param}: the scalar {f}"),
     ///         ParamSource::Symbol { name, .. } => format!("{param}: the dimension {name}"),
     ///         other => format!("{param}: {other}"),
     ///     });

@@ -11,7 +11,7 @@ use cranelift_module::{FuncId, Linkage, Module};
 
 use tvm_ffi_codegen::backend::cranelift::{IsaOptions, host_isa, isa_for};
 use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
-use tvm_ffi_codegen::{Kernel, ParamSource, Part, embed};
+use tvm_ffi_codegen::{Kernel, ParamPart, ParamSource, embed};
 
 use super::{Passed, all, check_scale, parts, scale};
 
@@ -80,8 +80,8 @@ pub fn define_scale(module: &mut JITModule, kernel: &Kernel) -> FuncId {
     let values: Vec<Value> = b.block_params(entry).to_vec();
     for (param, value) in kernel.parameters(&signature).unwrap().into_iter().zip(values) {
         match param.source {
-            ParamSource::Argument(name, Part::Data) => tensors.insert(name, value),
-            ParamSource::Argument(name, Part::Value) => scalars.insert(name, value),
+            ParamSource::Argument(name, ParamPart::Data) => tensors.insert(name, value),
+            ParamSource::Argument(name, ParamPart::Value) => scalars.insert(name, value),
             ParamSource::Symbol { name, .. } => dims.insert(name, value),
             other => panic!("{other}"),
         };

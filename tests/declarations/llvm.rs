@@ -11,7 +11,7 @@ use inkwell::values::FunctionValue;
 use inkwell::{IntPredicate, OptimizationLevel};
 
 use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
-use tvm_ffi_codegen::{Kernel, ParamSource, Part, embed};
+use tvm_ffi_codegen::{Kernel, ParamPart, ParamSource, embed};
 
 use super::{Passed, all, check_scale, parts, scale};
 
@@ -72,8 +72,8 @@ pub fn define_scale<'ctx>(context: &'ctx Context, module: &Module<'ctx>, kernel:
     let (mut tensors, mut scalars, mut dims) = (HashMap::new(), HashMap::new(), HashMap::new());
     for (param, value) in kernel.parameters(&signature).unwrap().into_iter().zip(function.get_param_iter()) {
         match param.source {
-            ParamSource::Argument(name, Part::Data) => drop(tensors.insert(name, value.into_pointer_value())),
-            ParamSource::Argument(name, Part::Value) => drop(scalars.insert(name, value.into_float_value())),
+            ParamSource::Argument(name, ParamPart::Data) => drop(tensors.insert(name, value.into_pointer_value())),
+            ParamSource::Argument(name, ParamPart::Value) => drop(scalars.insert(name, value.into_float_value())),
             ParamSource::Symbol { name, .. } => drop(dims.insert(name, value.into_int_value())),
             other => panic!("{other}"),
         }

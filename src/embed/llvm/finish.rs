@@ -77,7 +77,11 @@ unsafe fn load(
         let missing: Vec<String> = missing.collect();
         match found.into_iter().collect() {
             Some(addresses) => Ok(addresses),
-            None => Err(EngineError::Unresolved { names: missing, callers: Default::default() }),
+            None => Err(EngineError::Unresolved {
+                names: missing,
+                callers: Default::default(),
+                references: Default::default(),
+            }),
         }
     };
     let (addresses, memory) = load_object(&object, &resolve, &exports)?;

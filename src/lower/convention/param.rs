@@ -27,10 +27,10 @@ impl fmt::Display for KernelParam {
 #[non_exhaustive]
 pub enum ParamSource {
     /// A part of an argument, by its path: `x`, and `pair[1]` for an item of a tuple.
-    Argument(String, Part),
-    /// A part of the tensor that the wrapper has allocated for the result; or, as [`Part::Value`], the place that the kernel writes its
+    Argument(String, ParamPart),
+    /// A part of the tensor that the wrapper has allocated for the result; or, as [`ParamPart::Value`], the place that the kernel writes its
     /// result to.
-    Result(Part),
+    Result(ParamPart),
     /// A symbol of dimensions.
     Symbol {
         /// The symbol's name in the signature.
@@ -63,7 +63,7 @@ impl fmt::Display for ParamSource {
 /// A part of an argument, or of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum Part {
+pub enum ParamPart {
     /// All of it: a scalar, `dtype` or `device` by value, the handle of an object, the address of a value of any type.
     Value,
     /// Whether an optional value is given: 0 or 1. Without it, a pointer that is NULL says that the value isn't.
@@ -92,18 +92,18 @@ pub enum Part {
     State,
 }
 
-impl Part {
+impl ParamPart {
     /// The part behind the path of the whole: `x.data`.
     fn show(self, path: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Part::Value | Part::Descriptor | Part::Stream | Part::State => f.write_str(path),
-            Part::Given => write!(f, "whether {path} is given"),
-            Part::Data | Part::Allocated | Part::Aligned => write!(f, "{path}.data"),
-            Part::Size => write!(f, "{path}.size"),
-            Part::ByteOffset => write!(f, "{path}.byte_offset"),
-            Part::Offset => write!(f, "{path}.offset"),
-            Part::Extent(d) => write!(f, "{path}.shape[{d}]"),
-            Part::Stride(d) => write!(f, "{path}.strides[{d}]"),
+            ParamPart::Value | ParamPart::Descriptor | ParamPart::Stream | ParamPart::State => f.write_str(path),
+            ParamPart::Given => write!(f, "whether {path} is given"),
+            ParamPart::Data | ParamPart::Allocated | ParamPart::Aligned => write!(f, "{path}.data"),
+            ParamPart::Size => write!(f, "{path}.size"),
+            ParamPart::ByteOffset => write!(f, "{path}.byte_offset"),
+            ParamPart::Offset => write!(f, "{path}.offset"),
+            ParamPart::Extent(d) => write!(f, "{path}.shape[{d}]"),
+            ParamPart::Stride(d) => write!(f, "{path}.strides[{d}]"),
         }
     }
 }

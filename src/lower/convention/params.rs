@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::c_names;
 use super::c_type::CType;
-use super::param::{ARGS, HANDLE, KernelParam, NUM_ARGS, ParamSource, Part, RESULT};
+use super::param::{ARGS, HANDLE, KernelParam, NUM_ARGS, ParamPart, ParamSource, RESULT};
 use super::{Convention, KernelReturn, TensorForm, has_null, writes_result};
 use crate::ir::FuncSig;
 use crate::spec::{Dim, ParamType, ScalarType, Signature, TensorType};
@@ -18,7 +18,7 @@ enum Place<'a> {
 
 /// What a C parameter is for, without text.
 enum Source<'a> {
-    Part(&'a Place<'a>, Part),
+    Part(&'a Place<'a>, ParamPart),
     Symbol(&'a str),
     Handle,
     Args,
@@ -51,15 +51,19 @@ impl Source<'_> {
             Source::Part(place, part) => {
                 let whole = place.text(&|i| format!("_{i}"));
                 match part {
-                    Part::Value | Part::Data | Part::Descriptor | Part::Stream | Part::State => whole,
-                    Part::Given => whole + "_given",
-                    Part::Size => whole + "_size",
-                    Part::ByteOffset => whole + "_byte_offset",
-                    Part::Allocated => whole + "_allocated",
-                    Part::Aligned => whole + "_aligned",
-                    Part::Offset => whole + "_offset",
-                    Part::Extent(d) => format!("{whole}_size{d}"),
-                    Part::Stride(d) => format!("{whole}_stride{d}"),
+                    ParamPart::Value
+                    | ParamPart::Data
+                    | ParamPart::Descriptor
+                    | ParamPart::Stream
+                    | ParamPart::State => whole,
+                    ParamPart::Given => whole + "_given",
+                    ParamPart::Size => whole + "_size",
+                    ParamPart::ByteOffset => whole + "_byte_offset",
+                    ParamPart::Allocated => whole + "_allocated",
+                    ParamPart::Aligned => whole + "_aligned",
+                    ParamPart::Offset => whole + "_offset",
+                    ParamPart::Extent(d) => format!("{whole}_size{d}"),
+                    ParamPart::Stride(d) => format!("{whole}_stride{d}"),
                 }
             }
             Source::Symbol(name) => (*name).to_owned(),
@@ -190,7 +194,7 @@ fn for_each_param(
     returns: KernelReturn,
     each: &mut dyn FnMut(CType, Source<'_>),
 ) {
-    let result = |c_type| (c_type, Source::Part(&Place::Result, Part::Value));
+    let result = |c_type| (c_type, Source::Part(&Place::Result, ParamPart::Value));
     let mut walk = Walk { convention, each };
     if convention == Convention::Packed {
         (walk.each)(CType::Pointer("void"), Source::Handle);
@@ -225,37 +229,37 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn part(&mut self, place: &Place<'_>, part: Part, c_type: CType) {
+    fn part(&mut self, place: &Place<'_>, part: ParamPart, c_type: CType) {
         (self.each)(c_type, Source::Part(place, part));
     }
 
     fn span(&mut self, place: &Place<'_>, of: &'static str) {
-        self.part(place, Part::Data, CType::Pointer(of));
-        self.part(place, Part::Size, CType::Size);
+        self.part(place, ParamPart::Data, CType::Pointer(of));
+        self.part(place, ParamPart::Size, CType::Size);
     }
 
     fn of_type(&mut self, place: &Place<'_>, ty: &ParamType) {
         match ty {
-            ParamType::Scalar(ty) => self.part(place, Part::Value, CType::Scalar(*ty)),
+            ParamType::Scalar(ty) => self.part(place, ParamPart::Value, CType::Scalar(*ty)),
             ParamType::Tensor(tensor) => self.tensor(place, tensor),
             ParamType::Str | ParamType::Bytes => self.span(place, "const char"),
-            ParamType::DType => self.part(place, Part::Value, CType::DType),
-            ParamType::Device => self.part(place, Part::Value, CType::Device),
+            ParamType::DType => self.part(place, ParamPart::Value, CType::DType),
+            ParamType::Device => self.part(place, ParamPart::Value, CType::Device),
             ParamType::Shape(_) => self.span(place, "const int64_t"),
-            ParamType::Any => self.part(place, Part::Value, CType::Pointer("const TVMFFIAny")),
+            ParamType::Any => self.part(place, ParamPart::Value, CType::Pointer("const TVMFFIAny")),
             ParamType::None | ParamType::Int(_) | ParamType::Bool(_) => {}
             ParamType::Function
             | ParamType::Module
             | ParamType::Object(_)
             | ParamType::List(_)
             | ParamType::Map(..)
-            | ParamType::Dict(..) => self.part(place, Part::Value, CType::Object),
+            | ParamType::Dict(..) => self.part(place, ParamPart::Value, CType::Object),
             ParamType::Array(_) => self.span(place, "const TVMFFIAny"),
-            ParamType::EnvStream => self.part(place, Part::Stream, CType::Pointer("void")),
-            ParamType::EnvState(_) => self.part(place, Part::State, CType::Pointer("void")),
+            ParamType::EnvStream => self.part(place, ParamPart::Stream, CType::Pointer("void")),
+            ParamType::EnvState(_) => self.part(place, ParamPart::State, CType::Pointer("void")),
             ParamType::Optional(inner) => {
                 if !has_null(inner) {
-                    self.part(place, Part::Given, CType::Scalar(ScalarType::Bool));
+                    self.part(place, ParamPart::Given, CType::Scalar(ScalarType::Bool));
                 }
                 self.of_type(place, inner);
             }
@@ -270,17 +274,17 @@ impl Walk<'_> {
     fn tensor(&mut self, place: &Place<'_>, tensor: &TensorType) {
         let elements = tensor.exact_dtype().map_or(CType::Pointer("void"), CType::Elements);
         match self.convention.form(tensor) {
-            TensorForm::Descriptor => self.part(place, Part::Descriptor, CType::Pointer("DLTensor")),
+            TensorForm::Descriptor => self.part(place, ParamPart::Descriptor, CType::Pointer("DLTensor")),
             TensorForm::Data if tensor.is_opaque() => {
-                self.part(place, Part::Data, CType::Pointer("void"));
-                self.part(place, Part::ByteOffset, CType::Scalar(ScalarType::UInt64));
+                self.part(place, ParamPart::Data, CType::Pointer("void"));
+                self.part(place, ParamPart::ByteOffset, CType::Scalar(ScalarType::UInt64));
             }
-            TensorForm::Data => self.part(place, Part::Data, elements),
+            TensorForm::Data => self.part(place, ParamPart::Data, elements),
             TensorForm::MemRef => {
-                self.part(place, Part::Allocated, elements);
-                self.part(place, Part::Aligned, elements);
-                self.part(place, Part::Offset, INT64);
-                for part in [Part::Extent as fn(u32) -> Part, Part::Stride] {
+                self.part(place, ParamPart::Allocated, elements);
+                self.part(place, ParamPart::Aligned, elements);
+                self.part(place, ParamPart::Offset, INT64);
+                for part in [ParamPart::Extent as fn(u32) -> ParamPart, ParamPart::Stride] {
                     for d in 0..tensor.shape.rank().unwrap_or(0) as u32 {
                         self.part(place, part(d), INT64);
                     }
