@@ -38,7 +38,8 @@ pub fn table() -> Result<()> {
         let before = median(RUNS / 4, || {
             let mut module = module()?;
             add_before(&mut module, text, "f")?;
-            Ok(free(module))
+            free(module);
+            Ok(())
         })?;
         let mut one_module = module()?;
         let start = Instant::now();

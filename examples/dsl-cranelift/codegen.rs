@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::{Context, settings, settings::Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_module::{FuncId, Module, ModuleResult, default_libcall_names};
+use cranelift_module::{FuncId, Module, default_libcall_names};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 
 use crate::dsl::program::{
@@ -34,7 +34,7 @@ pub fn define(
     id: FuncId,
     params: impl Iterator<Item = String>,
     outside: &[FuncId],
-) -> ModuleResult<()> {
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut context = Context::new();
     context.func.signature = module.declarations().get_function_decl(id).signature.clone();
     let outside = outside.iter().map(|id| module.declare_func_in_func(*id, &mut context.func)).collect();
@@ -57,7 +57,7 @@ pub fn define(
     emitter.b.ins().return_(&[status]);
     emitter.b.seal_all_blocks();
     emitter.b.finalize(module.target_config());
-    module.define_function(id, &mut context)
+    Ok(module.define_function(id, &mut context)?)
 }
 
 struct Emitter<'a> {

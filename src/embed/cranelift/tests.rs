@@ -13,6 +13,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::*;
 use crate::Body;
+use crate::backend::LEFT_OUT;
 use crate::lower::BIND_SYMBOL;
 
 fn sig(text: &str) -> Signature {
@@ -42,7 +43,7 @@ fn triple<M: Module>(module: &mut M) -> FuncId {
 /// The names of the module's copies of `bind`.
 fn copies(module: &JITModule) -> Vec<String> {
     let names = module.declarations().get_functions().filter_map(|(_, known)| known.name.clone());
-    names.filter(|name| name.strip_prefix(BIND_SYMBOL).is_some_and(|rest| rest.starts_with('.'))).collect()
+    names.filter(|name| name.starts_with(&format!("{LEFT_OUT}{BIND_SYMBOL}."))).collect()
 }
 
 #[test]

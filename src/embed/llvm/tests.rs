@@ -158,7 +158,7 @@ fn wrappers_of_a_module_share_helpers_which_passes_leave_alone() {
             optimise(&module, &machine);
         }
         let names = module.get_functions().filter(|function| function.count_basic_blocks() > 0);
-        let bind = names.filter(|f| f.get_name().to_string_lossy().starts_with("__tvm_ffi_codegen_bind."));
+        let bind = names.filter(|f| f.get_name().to_string_lossy().starts_with("ffi_call___tvm_ffi_codegen_bind."));
         assert_eq!(bind.count(), 1);
     }
     let text = module.print_to_string().to_string();
