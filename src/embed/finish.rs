@@ -9,7 +9,6 @@ use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
 use super::library::{Added, Wrapper};
 use super::{EmbedError, undefined};
-use crate::backend::CodegenError;
 use crate::engine::{Code, KeepAlive, Memory, Symbols};
 
 /// Code with the wrappers in it.
@@ -140,11 +139,4 @@ pub unsafe fn module_at(
     Ok(unsafe {
         Loaded::new(added, |name: &String| address(name), context, Box::new(OfOwner), Arc::new(owner))?.into_module()
     })
-}
-
-/// A panic of somebody else's linker, as an error.
-pub(super) fn panicked(payload: Box<dyn Any + Send>) -> EmbedError {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-    CodegenError::internal(text).into()
 }

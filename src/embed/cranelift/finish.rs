@@ -12,7 +12,7 @@ use tvm_ffi_runtime::abi::symbol::LIBRARY_CTX;
 
 use crate::backend::CodegenError;
 use crate::backend::cranelift::{self, IsaOptions};
-use crate::embed::finish::{Loaded, panicked};
+use crate::embed::finish::Loaded;
 use crate::embed::{Added, EmbedError, runtime_symbols};
 use crate::engine::Memory;
 
@@ -127,4 +127,11 @@ impl Memory for JitMemory {
     fn contains(&self, _: usize) -> bool {
         false
     }
+}
+
+/// A panic of somebody else's linker, as an error.
+fn panicked(payload: Box<dyn Any + Send>) -> EmbedError {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+    CodegenError::internal(text).into()
 }
