@@ -40,8 +40,14 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int
 }
 
 void TVMFFIErrorMoveFromRaised(TVMFFIObjectHandle* result) {
+  *result = is_raised ? new_object(kTVMFFIError) : NULL;
   is_raised = 0;
-  *result = new_object(kTVMFFIError);
+}
+
+// There is one text, which the error that was taken last has.
+void TVMFFIErrorSetRaised(TVMFFIObjectHandle error) {
+  (void)error;
+  is_raised = 1;
 }
 
 int TVMFFIObjectDecRef(TVMFFIObjectHandle object) {
