@@ -27,7 +27,6 @@ mod in_use;
 mod link;
 #[cfg(all(target_os = "linux", not(feature = "external-runtime")))]
 #[path = "../runtime/tests/live.rs"]
-#[allow(dead_code)] // no test of this crate registers symbols of a system library
 mod live;
 #[cfg(not(feature = "external-runtime"))]
 mod lower_errors;

@@ -1,9 +1,6 @@
 //! Bodies that call, in a module of the caller's.
 
-use cranelift_codegen::settings::{self, Configurable};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_object::{ObjectBuilder, ObjectModule};
-use tvm_ffi_codegen::embed::cranelift::Library;
 use tvm_ffi_codegen::runtime::abi::{TVMFFIAny, TVMFFISafeCallType, TypeIndex};
 use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::{Body, Kernel, ParamType, ScalarType, embed};
@@ -59,51 +56,4 @@ fn a_call_that_the_callee_refuses_is_a_mistake() {
     let text =
         "the body of function `calls` has mistakes:\n  call of `twice`: `twice(s: str)` takes str for s, got int";
     assert_eq!(refused.to_string(), text);
-}
-
-/// An object of the caller's Cranelift module with `name(n: int64) -> int64`, which calls a global function.
-fn object(library: Library, name: &str) -> Vec<u8> {
-    let mut flags = settings::builder();
-    flags.enable("is_pic").unwrap();
-    let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
-    let builder = ObjectBuilder::new(isa, "mine", cranelift_module::default_libcall_names()).unwrap();
-    let mut module = ObjectModule::new(builder);
-    let kernel = Kernel::body(|b| {
-        let text = b.call_global("ffi.ReprPrint", (b.arg("n"),)).returns(ParamType::Str);
-        b.ret(text.size());
-    });
-    let signature = sig(&format!("{name}(n: int64) -> int64"));
-    library.documented(&signature, kernel, "the number of digits").add_to(&mut module).unwrap();
-    module.finish().emit().unwrap()
-}
-
-/// The caller's object is a library like those of `LibraryBuilder`: metadata, docs, state that goes with it, registration.
-#[cfg(target_os = "linux")]
-#[test]
-fn objects_of_the_callers_are_libraries() {
-    use tvm_ffi_codegen::artifact::{Linker, Triple};
-    use tvm_ffi_codegen::runtime::Module;
-
-    let folder = tempfile::tempdir().unwrap();
-    let link = |object: Vec<u8>, name: &str| {
-        let path = folder.path().join(name);
-        Linker::new(Triple::host()).object(object).link(&path).unwrap();
-        path
-    };
-    let path = link(object(Library::new(), "digits"), "digits.so");
-    // SAFETY: the library is the one above, whose functions check their arguments.
-    let module = unsafe { Module::load_from_file(&path) }.unwrap();
-    assert_eq!(module.function_doc("digits", false).unwrap().as_deref(), Some("the number of digits"));
-    assert!(module.function_metadata("digits", false).unwrap().unwrap().contains("int64"));
-    let digits = module.get_function("digits").unwrap().unwrap();
-    assert_eq!(digits.call((1234,)).unwrap().cast::<i64>().unwrap(), 4);
-    let error = digits.call(("x",)).unwrap_err().to_string();
-    assert!(error.contains("expected int64, got str"), "{error}");
-
-    let path = link(object(Library::system("embedded_"), "count"), "system.so");
-    // SAFETY: its constructor registers symbols, and it is never closed.
-    std::mem::forget(unsafe { libloading::Library::new(&path) }.unwrap());
-    let module = Module::system_lib("embedded_").unwrap();
-    let count = module.get_function("count").unwrap().unwrap();
-    assert_eq!(count.call((77777,)).unwrap().cast::<i64>().unwrap(), 5);
 }

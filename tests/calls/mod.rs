@@ -5,6 +5,8 @@ mod cases;
 mod codes;
 mod counts;
 mod embedded;
+#[cfg(all(target_os = "linux", not(feature = "external-runtime")))]
+mod embedded_libraries;
 mod graphs;
 mod threads;
 

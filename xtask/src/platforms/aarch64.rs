@@ -51,6 +51,7 @@ const TESTS: [&[&str]; 3] = [
         "prototypes::up_to_forty_arguments_flat",
         "prototypes::special",
         "link::",
+        "native_code::",
         "native::",
     ],
 ];
