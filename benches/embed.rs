@@ -22,7 +22,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// The signatures: plain tensors, and one whose `bind` has more parts.
 const SIGNATURES: [(&str, &str); 2] = [
     ("two vectors", "NAME(x: Tensor([n], float32), y: Tensor([n], float32))"),
-    ("many kinds", "NAME(x: Tensor([m, n + 1], float16), xs: Array[str], m: Map[str, int64], o: Optional[device])"),
+    ("many kinds", "NAME(x: Tensor([m, n + 1], float16), xs: Array[str], d: Map[str, int64], o: Optional[device])"),
 ];
 
 fn is_smoke() -> bool {
