@@ -1,4 +1,5 @@
 //! The module that these tests compile.
+#![cfg(any(target_os = "linux", target_os = "macos"))]
 
 use tvm_ffi_codegen::ir::{
     BinaryOp, FuncSig, FunctionBuilder, LocationRef, Module, SourceLocation, Type, VerifiedModule, verify,
