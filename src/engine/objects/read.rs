@@ -163,6 +163,7 @@ impl<'a> ObjectFile<'a> {
 const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 /// Whether an ELF section is loaded.
+#[cfg(any(all(feature = "cranelift", unix), feature = "_llvm"))]
 pub(super) fn is_loaded(flags: SectionFlags) -> bool {
     matches!(flags, SectionFlags::Elf { sh_flags } if sh_flags & u64::from(elf::SHF_ALLOC) != 0)
 }
