@@ -163,7 +163,7 @@ impl<'a> ObjectFile<'a> {
 const GOT: &str = "_GLOBAL_OFFSET_TABLE_";
 
 /// Whether an ELF section is loaded.
-#[cfg(any(all(feature = "cranelift", unix), feature = "_llvm"))]
+#[cfg_attr(not(any(all(feature = "cranelift", unix), feature = "_llvm")), expect(dead_code, reason = "linkers ask"))]
 pub(super) fn is_loaded(flags: SectionFlags) -> bool {
     matches!(flags, SectionFlags::Elf { sh_flags } if sh_flags & u64::from(elf::SHF_ALLOC) != 0)
 }
