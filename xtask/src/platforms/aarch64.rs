@@ -51,7 +51,6 @@ const TESTS: [&[&str]; 3] = [
         "prototypes::up_to_forty_arguments_flat",
         "prototypes::special",
         "link::",
-        "native_code::forms::",
         "native_code::several::",
         "native_code::lifetimes::",
         "native::",
