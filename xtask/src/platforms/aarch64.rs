@@ -51,8 +51,6 @@ const TESTS: [&[&str]; 3] = [
         "prototypes::up_to_forty_arguments_flat",
         "prototypes::special",
         "link::",
-        "native_code::several::",
-        "native_code::lifetimes::",
         "native::",
     ],
 ];
