@@ -29,7 +29,7 @@ fn is_smoke() -> bool {
     std::env::args().any(|arg| arg == "--test" || arg == "--list")
 }
 
-/// How many kernels go into one module.
+/// The number of kernels in one module.
 fn many() -> usize {
     if is_smoke() { 3 } else { 1000 }
 }

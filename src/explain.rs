@@ -1,4 +1,4 @@
-//! The stages of a signature's way to machine code as text: a header for its kernel, the IR, a backend's own IR, the assembly. For
+//! The stages of a signature's way to machine code as text: a header for its kernel, the sequence of its launch, the IR, a backend's own IR, the assembly. For
 //! people, not programs.
 
 use std::fmt;
@@ -18,6 +18,8 @@ pub enum Stage {
     /// A C header for a native kernel of the signature; for one that is no native kernel, that of one in its place. It is
     /// the same for all backends, and a stage of none.
     Header,
+    /// The calls of a device's driver that a [launch](Kernel::launch) is made of, in order. It is the same for all backends, and a stage of none.
+    Launch,
     /// The host IR, before any backend.
     Ir,
     /// Cranelift's IR.
@@ -30,12 +32,13 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage of every backend.
-    pub const ALL: &'static [Stage] = &[Stage::Header, Stage::Ir, Stage::Clif, Stage::Llvm, Stage::Asm];
+    pub const ALL: &'static [Stage] = &[Stage::Header, Stage::Launch, Stage::Ir, Stage::Clif, Stage::Llvm, Stage::Asm];
 
     /// The stage's name on command lines.
     pub const fn name(self) -> &'static str {
         match self {
             Stage::Header => "header",
+            Stage::Launch => "launch",
             Stage::Ir => "ir",
             Stage::Clif => "clif",
             Stage::Llvm => "llvm",
@@ -55,7 +58,7 @@ impl Stage {
     /// The backend's text that the stage is, where it is a backend's.
     fn listing(self) -> Option<Listing> {
         match self {
-            Stage::Header | Stage::Ir => None,
+            Stage::Header | Stage::Launch | Stage::Ir => None,
             Stage::Clif => Some(Listing::Clif),
             Stage::Llvm => Some(Listing::Llvm),
             Stage::Asm => Some(Listing::Asm),
@@ -82,6 +85,12 @@ pub enum ExplainError {
     /// The backend can't compile the wrapper.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
+    /// The stage is [`Stage::Launch`], and the kernel isn't a launch.
+    #[error("the kernel of `{function}` isn't a launch")]
+    NoLaunch {
+        /// The function's name.
+        function: String,
+    },
     /// The stage isn't one of that backend.
     #[error("`{stage}` is not a stage of the backend {backend}")]
     NoSuchStage {
@@ -111,6 +120,10 @@ pub fn explain(
 ) -> Result<String, ExplainError> {
     if stage == Stage::Header {
         return Ok(kernel.header(signature)?);
+    }
+    if stage == Stage::Launch {
+        let no_launch = || ExplainError::NoLaunch { function: signature.name().to_owned() };
+        return kernel.launch_sequence(signature)?.ok_or_else(no_launch);
     }
     let module = lower::lower(signature, kernel, RuntimeHelpers::Import)?;
     let Some(listing) = stage.listing() else { return Ok(module.to_string()) };

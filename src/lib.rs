@@ -96,6 +96,7 @@ pub mod embed;
 pub mod engine;
 #[cfg(feature = "_engine")]
 pub mod explain;
+pub mod image;
 pub mod ir;
 pub mod lower;
 mod names;

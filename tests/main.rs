@@ -19,6 +19,8 @@ mod declarations;
 mod example_compilers;
 #[cfg(not(feature = "external-runtime"))]
 mod fixtures;
+#[cfg(all(any(target_os = "linux", windows), not(feature = "external-runtime")))]
+mod gpu;
 #[cfg(not(feature = "external-runtime"))]
 mod growth;
 #[cfg(not(feature = "external-runtime"))]
@@ -34,7 +36,7 @@ mod lower_errors;
 mod native;
 #[cfg(not(feature = "external-runtime"))]
 mod native_code;
-#[cfg(not(any(debug_assertions, feature = "external-runtime")))]
+#[cfg(not(feature = "external-runtime"))]
 mod objects;
 #[cfg(not(feature = "external-runtime"))]
 mod pack;

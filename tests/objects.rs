@@ -1,7 +1,7 @@
 //! The objects of every fixture signature, for each machine and backend, compared with a committed table
 //! (`fixtures/objects.table`): a change of generated code shows itself in review.
 //!
-//! `cargo xtask test --only objects` compares, and with `--bless` writes the table anew. In release alone: a debug build takes an hour for it.
+//! `cargo xtask test --only objects` compares, and with `--bless` writes the table anew.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -14,6 +14,7 @@ use tvm_ffi_codegen::Backend;
 use tvm_ffi_codegen::artifact::{LibraryBuilder, Triple};
 
 use crate::fixtures::signatures;
+use crate::support::parallel;
 
 /// Set to 1, the table is written instead of compared.
 const BLESS: &str = "TVM_FFI_CODEGEN_BLESS_OBJECTS";
@@ -205,22 +206,24 @@ fn are_as_in_the_table() {
     if !bless && llvm != tabled_llvm {
         println!("LLVM's rows are not compared: the table's are from LLVM {tabled_llvm}, and this is LLVM {llvm}");
     }
+    let is_made = |backend| bless || backend == Backend::Cranelift || llvm == tabled_llvm;
+    let made = parallel::map(&signatures(), |(heading, signature, kernel)| {
+        let targets = TARGETS.iter().filter(|(.., backend)| is_made(*backend));
+        let summaries = targets.map(|&(target, triple, backend)| {
+            let triple: Triple = triple.parse().unwrap();
+            let library = LibraryBuilder::new().target(triple).backend(backend).function(signature, kernel);
+            let object = library.emit().unwrap_or_else(|e| panic!("{heading}, {target}: {e}"));
+            (target, Summary::of(object.as_bytes()).unwrap_or_else(|e| panic!("{heading}: {e}")))
+        });
+        (heading.clone(), summaries.collect::<Vec<_>>())
+    });
     let mut after = Table::new();
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
-    for (heading, signature, kernel) in signatures() {
+    for (heading, summaries) in made {
         let rows = after.entry(heading.clone()).or_default();
-        for (target, triple, backend) in TARGETS {
-            if !bless && *backend != Backend::Cranelift && llvm != tabled_llvm {
-                continue;
-            }
-            let triple: Triple = triple.parse().unwrap();
-            let library = LibraryBuilder::new().target(triple).backend(*backend).function(&signature, &kernel);
-            let summary = match library.emit() {
-                Ok(object) => Summary::of(object.as_bytes()).unwrap_or_else(|e| panic!("{heading}: {e}")),
-                Err(e) => panic!("{heading}, {target}: {e}"),
-            };
+        for (target, summary) in summaries {
             *totals.entry(target).or_default() += summary.bytes();
-            rows.insert((*target).to_owned(), summary.to_string());
+            rows.insert(target.to_owned(), summary.to_string());
         }
         // rows that are not made here
         for (target, summary) in before.get(&heading).into_iter().flatten() {

@@ -574,7 +574,7 @@ fn pieces_that_are_none_say_what_was_expected() {
     assert!(error::<TensorType>("Tensor([n], float32, align=3, align=4)").starts_with("`align` is given twice"));
     assert!(error::<ParamType>("Tensr([n], float32)").starts_with("expected a type, found `Tensr`"));
     assert!(error::<ParamType>("int8, int8").starts_with("expected the end, found `,`"));
-    assert_eq!(error::<Device>("gpu"), "\"gpu\" is no kind of device\n  gpu\n  ^");
+    assert!(error::<Device>("gpu").starts_with("\"gpu\" is no kind of device; kinds are cpu, cuda, "));
     assert!(error::<Device>("cuda:x").starts_with("expected a device number, found \"x\""));
     assert_eq!(
         error::<ScalarType>("int"),
@@ -590,4 +590,62 @@ fn pieces_that_are_none_say_what_was_expected() {
         mistakes(refused),
         ["x.dtype: expected `any` or a type, got `t`: only a result may refer to a parameter"]
     );
+}
+
+#[test]
+fn launches_have_a_text_form() {
+    use tvm_ffi_codegen::spec::{FloatBits, Launch, LaunchArg, LaunchedSignature, Swizzle};
+
+    let signature =
+        "f(x: Tensor([m, n], float32, strides=[s, 1], device=\"cuda\"), a: float64, k: int32) where n % 4 == 0";
+    let launch = "launch gemm$1.x grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) shared=4 * n \
+                  args=[x, float32(a), cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
+                  struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
+                  tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
+                  priority=-3 cooperative programmatic non_portable_cluster";
+    let text = format!("{signature} @ {launch}");
+    let read: LaunchedSignature = text.parse().unwrap();
+    let canonical = text.replace("float32(a)", "cast(a, float32)");
+    assert_eq!(read.to_string(), canonical);
+    assert_eq!(canonical.parse(), Ok(read.clone()));
+    assert_eq!(launch.parse(), Ok(read.launch.clone()));
+    let args = read.launch.stated_args().unwrap();
+    assert_eq!(args[1], LaunchArg::Cast("a".to_owned(), ScalarType::Float32));
+    assert_eq!(args[4], LaunchArg::Stride("x".to_owned(), 0, ScalarType::Int64));
+    assert_eq!(args[5], LaunchArg::Float(FloatBits::new(-0.5), ScalarType::Float64));
+    assert!(matches!(&args[11], LaunchArg::TensorMap(map) if map.swizzle == Swizzle::Bytes128 && map.nan_fill));
+
+    // an extent may begin with a parenthesis, and a list may have one extent
+    let grid = |text: &str| format!("launch k grid={text}").parse::<Launch>().unwrap().grid_extents().to_vec();
+    assert_eq!(grid("((n + 1023) // 1024)"), [(dim("n") + 1023) / 1024]);
+    assert_eq!(grid("(n + 1) // 2"), [(dim("n") + 1) / 2]);
+    assert_eq!(grid("(n,)"), [dim("n")]);
+    assert_eq!(grid("((n + 1) // 2, m)"), [(dim("n") + 1) / 2, dim("m")]);
+    assert_eq!("launch \"a-b\"".parse::<Launch>().unwrap().to_string(), "launch \"a-b\"");
+
+    for (text, expected) in [
+        ("f() @ symbol", "expected `launch`, found `symbol`"),
+        ("f() @ launch", "expected the name of the kernel's entry, found the end"),
+        ("f() @ launch k grid=1 grid=2", "`grid` is given twice"),
+        ("f() @ launch k size=1", "found `size`"),
+        ("f() @ launch k grid=", "expected an integer, a name or `(`, found the end"),
+        ("f() @ launch k args=[x y]", "found `y`"),
+        ("f() @ launch k args=[int33(x)]", "expected `,` or `]`, found `(`"),
+        ("f() @ launch k args=[cast(x, int33)]", "expected a scalar type, found `int33`"),
+        ("f() @ launch k args=[struct(size=8)]", "expected `,`, found `)`"),
+        ("f() @ launch k args=[tensor_map(x)]", "expected `,` and a `box`, found `)`"),
+        (
+            "f() @ launch k args=[tensor_map(x, box=8, swizzle=48)]",
+            "expected one of `0`, `32`, `64`, `128`, found `48`",
+        ),
+        ("f() @ launch k args=[struct(size=-8, align=1)]", "`-8` is out of the range of a number of bytes"),
+        ("f() @ launch k priority=3000000000", "is out of the range of a priority"),
+        ("f()", "expected `@`, found the end"),
+        ("f(x: int8, x: int8) @ launch k", "x"),
+    ] {
+        let error = text.parse::<LaunchedSignature>().unwrap_err().to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    let deep = format!("launch k args=[{}", "struct(size=8, align=8, 0: ".repeat(100_000));
+    assert!(deep.parse::<Launch>().unwrap_err().message.contains("at most 16 structs inside each other"));
 }

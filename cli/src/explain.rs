@@ -2,15 +2,16 @@
 
 use clap::Args;
 use tvm_ffi_codegen::explain::{Stage, explain};
-use tvm_ffi_codegen::{Backend, Convention, Kernel, OptLevel, Signature};
+use tvm_ffi_codegen::{Backend, Convention, Kernel, OptLevel};
 
 use crate::error::{CliError, failure};
 use crate::io::{print, read_text};
+use crate::signatures::{Images, launched, parse_launched};
 
 /// Shows what becomes of a signature at each stage, compiled for this machine
 #[derive(Args)]
 pub struct Explain {
-    /// The signature; `-` reads it from stdin
+    /// The signature, maybe with the launch of its kernel: `SIGNATURE @ launch ENTRY ...`; `-` reads it from stdin
     #[arg(long, value_name = "TEXT")]
     signature: String,
     /// The symbol of the C function to call; unless given, the wrapper only checks, or calls one of the function's own name where one is needed
@@ -19,7 +20,7 @@ pub struct Explain {
     /// How the kernel is called: flat, dltensor, memref or packed
     #[arg(long)]
     convention: Option<Convention>,
-    /// The only stage to show: ir, clif, llvm (after its passes), asm or header; all of the backend's, unless given
+    /// The only stage to show: ir, clif, llvm (after its passes), asm, header or launch; all of the backend's, and a launch's, unless given
     #[arg(long, value_name = "STAGE")]
     emit: Option<Stage>,
     /// cranelift or llvm; unless given, the one that has the stage
@@ -28,6 +29,8 @@ pub struct Explain {
     /// How much to optimise: none, speed or full
     #[arg(long, value_name = "LEVEL", default_value = "speed")]
     opt_level: OptLevel,
+    #[command(flatten)]
+    images: Images,
 }
 
 impl Explain {
@@ -36,7 +39,7 @@ impl Explain {
             "-" => read_text("-".as_ref())?,
             text => text.to_owned(),
         };
-        let signature: Signature = text.trim_end().parse().map_err(|error| CliError::at("--signature", error))?;
+        let (signature, launch) = parse_launched(text.trim_end(), "--signature")?;
         let backend = match (self.backend, self.emit) {
             (Some(backend), _) => backend,
             (None, Some(Stage::Llvm)) => "llvm".parse().map_err(failure)?,
@@ -44,10 +47,12 @@ impl Explain {
             (None, _) => Backend::default(),
         };
         let native = signature.ret().is_some() || self.convention.is_some() || self.emit == Some(Stage::Header);
-        let mut kernel = match &self.kernel {
-            Some(symbol) => Kernel::symbol(symbol),
-            None if native => Kernel::symbol(signature.name()),
-            None => Kernel::check_only(),
+        let is_launched = launch.is_some();
+        let mut kernel = match (launch, &self.kernel) {
+            (Some(launch), _) => launched(&signature, launch, &self.images.read()?),
+            (None, Some(symbol)) => Kernel::symbol(symbol),
+            (None, None) if native => Kernel::symbol(signature.name()),
+            (None, None) => Kernel::check_only(),
         };
         if let Some(convention) = self.convention {
             kernel = kernel.convention(convention);
@@ -57,7 +62,7 @@ impl Explain {
             return print(&stage_text(stage)?);
         }
         let mut text = String::new();
-        for stage in Stage::of(backend) {
+        for stage in is_launched.then_some(Stage::Launch).into_iter().chain(Stage::of(backend)) {
             text.push_str(&format!("=== {stage} ===\n\n{}\n", stage_text(stage)?));
         }
         print(&text)

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use tvm_ffi_codegen::artifact::{Binary, BinaryFunction, BinaryModule, inspect};
+use tvm_ffi_codegen::lower::{ImageDescription, LaunchDescription};
 
 use crate::error::{CliError, failure};
 use crate::io::print;
@@ -72,6 +73,7 @@ fn as_text(binary: &Binary) -> String {
             None if function.has_doc => line(&mut text, 2, "has a doc"),
             None => {}
         }
+        function.launches.iter().for_each(|launch| launch_lines(&mut text, launch));
     }
     if let Some(modules) = &binary.modules {
         heading(&mut text, "modules", modules.len());
@@ -89,6 +91,28 @@ fn as_text(binary: &Binary) -> String {
         binary.needed_libraries.iter().for_each(|library| line(&mut text, 1, library));
     }
     text
+}
+
+fn launch_lines(text: &mut String, launch: &LaunchDescription) {
+    line(text, 2, &format!("{}, by {}", launch.launch, launch.api));
+    for image in &launch.images {
+        let ImageDescription { kind, size, targets, entry, .. } = image;
+        let targets = if targets.is_empty() { String::new() } else { format!(" of {}", targets.join(", ")) };
+        line(text, 3, &format!("{kind}{targets}, {size} bytes"));
+        let Some(entry) = entry else { continue };
+        let mut facts = Vec::new();
+        if let Some(params) = &entry.params {
+            let sizes: Vec<_> = params.iter().map(|param| param.size.to_string()).collect();
+            let sizes = if sizes.is_empty() { "none".to_owned() } else { format!("of {} bytes", sizes.join(", ")) };
+            facts.push(format!("parameters {sizes}"));
+        }
+        facts.extend(entry.registers.map(|count| format!("{count} registers")));
+        facts.push(format!("{} bytes of static shared memory", entry.static_shared));
+        facts.extend(entry.required_block.map(|block| format!("blocks of {block:?} threads")));
+        facts.extend(entry.max_threads.map(|most| format!("at most {most} threads a block")));
+        facts.extend(entry.cluster.map(|cluster| format!("clusters of {cluster:?} blocks")));
+        line(text, 4, &format!("{}: {}", entry.name, facts.join(", ")));
+    }
 }
 
 fn heading(text: &mut String, what: &str, count: usize) {

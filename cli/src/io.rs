@@ -30,3 +30,8 @@ pub fn read_text(path: &Path) -> Result<String, CliError> {
     };
     text.map_err(|error| CliError::at(path.display(), error))
 }
+
+/// The bytes of a file.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
+    fs::read(path).map_err(|error| CliError::at(path.display(), error))
+}

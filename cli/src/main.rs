@@ -37,7 +37,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Wrap(wrap::Wrap),
+    Wrap(Box<wrap::Wrap>),
     Explain(explain::Explain),
     Pack(pack::Pack),
     Inspect(inspect::Inspect),

@@ -3,19 +3,22 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tvm_ffi_codegen::{Convention, Kernel, KernelReturn, Signature};
+use tvm_ffi_codegen::image::Image;
+use tvm_ffi_codegen::spec::{Launch, LaunchedSignature, Param, ParamType};
+use tvm_ffi_codegen::{Convention, DLDeviceType, Kernel, KernelReturn, ParseError, Signature};
 
 use crate::error::CliError;
-use crate::io::read_text;
+use crate::io::{read_bytes, read_text};
 
 /// Where the functions come from.
 #[derive(Args)]
 pub struct Functions {
-    /// The function's signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))'; `-` reads it from stdin
+    /// The function's signature, such as 'add_one(x: Tensor([n], float32), y: Tensor([n], float32))', maybe with the launch of its kernel behind it:
+    /// `SIGNATURE @ launch ENTRY grid=... block=...`; `-` reads it from stdin
     #[arg(long, value_name = "TEXT", required_unless_present = "signatures")]
     signature: Option<String>,
-    /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION] [status]`. `# ...` is a
-    /// comment; `## ...` above a signature is its documentation. `-` is stdin
+    /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION] [status]`, or `SIGNATURE @ launch ENTRY
+    /// ...`. `# ...` is a comment; `## ...` above a signature is its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
     /// The symbol of the C function to call once the arguments are checked. Without it the wrapper only checks them
@@ -30,6 +33,47 @@ pub struct Functions {
     /// The function's documentation
     #[arg(long, value_name = "TEXT")]
     doc: Option<String>,
+    #[command(flatten)]
+    images: Images,
+    /// Adds a function of that name, `NAME(device: device)`, which does what the first launches on a device do otherwise
+    #[arg(long, value_name = "NAME", requires = "image")]
+    prepare: Option<String>,
+}
+
+/// The images that have the kernels of launches.
+#[derive(Args)]
+pub struct Images {
+    /// An image of device code for launches: a cubin, fatbin, PTX, or AMD code objects. Each launch gets the images that have its kernel
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
+}
+
+impl Images {
+    /// Reads them all.
+    pub fn read(&self) -> Result<Vec<Image>, CliError> {
+        let read =
+            |path: &PathBuf| Image::from_bytes(read_bytes(path)?).map_err(|error| CliError::at(path.display(), error));
+        self.image.iter().map(read).collect()
+    }
+}
+
+/// The kernel that a launch is: of one of the images, or, where no tensor is on a device, of a C function that is linked in.
+pub fn launched(signature: &Signature, launch: Launch, images: &[Image]) -> Kernel {
+    let is_on_cpu = |param: &Param| match &param.ty {
+        ParamType::Tensor(tensor) => tensor.device.kind() == Some(DLDeviceType::CPU),
+        _ => false,
+    };
+    if images.is_empty() && signature.params().iter().any(is_on_cpu) {
+        let function = Kernel::symbol(launch.entry());
+        return Kernel::launch_on_cpu(launch, function);
+    }
+    let has_it = |image: &&Image| image.entries().is_none() || image.entry(launch.entry()).is_some();
+    let mut with_it: Vec<Image> = images.iter().filter(has_it).cloned().collect();
+    if with_it.is_empty() {
+        // the error tells the kernels that are there
+        with_it = images.to_vec();
+    }
+    Kernel::launch(launch, with_it)
 }
 
 /// A function to wrap.
@@ -46,8 +90,19 @@ pub struct Function {
 impl Functions {
     /// Reads them all; there is at least one.
     pub fn read(&self) -> Result<Vec<Function>, CliError> {
+        let mut functions = self.stated()?;
+        if let Some(name) = &self.prepare {
+            let signature = parse(&format!("{name}(device: device)"), "--prepare")?;
+            let kernel = Kernel::first_use(functions.iter().map(|function| &function.kernel));
+            functions.push(Function { signature, kernel, doc: None });
+        }
+        Ok(functions)
+    }
+
+    fn stated(&self) -> Result<Vec<Function>, CliError> {
+        let images = self.images.read()?;
         if let Some(path) = &self.signatures {
-            let functions = self.of_file(&read_text(path)?, &path.display().to_string())?;
+            let functions = self.of_file(&read_text(path)?, &path.display().to_string(), &images)?;
             return match functions.is_empty() {
                 true => Err(CliError::at(path.display(), "it has no signature")),
                 false => Ok(functions),
@@ -57,12 +112,18 @@ impl Functions {
             "-" => ("stdin", read_text("-".as_ref())?),
             text => ("--signature", text.to_owned()),
         };
-        let signature = parse(text.trim_end(), place)?;
-        let kernel = self.kernel.as_deref().map(|symbol| (symbol, self.convention, self.status));
-        Ok(vec![Function { kernel: kernel_of(kernel), signature, doc: self.doc.clone() }])
+        let (signature, launch) = parse_launched(text.trim_end(), place)?;
+        let kernel = match (launch, &self.kernel) {
+            (Some(_), Some(_)) => {
+                return Err(CliError::Usage("--kernel is for a function whose kernel isn't launched".to_owned()));
+            }
+            (Some(launch), None) => launched(&signature, launch, &images),
+            (None, kernel) => kernel_of(kernel.as_deref().map(|symbol| (symbol, self.convention, self.status))),
+        };
+        Ok(vec![Function { kernel, signature, doc: self.doc.clone() }])
     }
 
-    fn of_file(&self, text: &str, path: &str) -> Result<Vec<Function>, CliError> {
+    fn of_file(&self, text: &str, path: &str, images: &[Image]) -> Result<Vec<Function>, CliError> {
         let mut functions = Vec::new();
         let mut doc: Vec<&str> = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -73,16 +134,17 @@ impl Functions {
                 doc.clear();
             } else if !line.starts_with('#') {
                 let (text, kernel) = self.split(line);
-                let signature = parse(text, &format!("{path}:{number}"))?;
+                let (signature, launch) = parse_launched(text, &format!("{path}:{number}"))?;
+                let kernel = launch.map_or_else(|| kernel_of(kernel), |launch| launched(&signature, launch, images));
                 let lines = std::mem::take(&mut doc);
                 let doc = (!lines.is_empty()).then(|| lines.join("\n"));
-                functions.push(Function { kernel: kernel_of(kernel), signature, doc });
+                functions.push(Function { kernel, signature, doc });
             }
         }
         Ok(functions)
     }
 
-    /// The signature of a line, and its kernel. An `@` may also be inside a signature, in a string.
+    /// The signature of a line, and its kernel. An `@` may also be inside a signature, in a string; what is behind it is a launch where it isn't a kernel.
     fn split<'a>(&self, line: &'a str) -> (&'a str, Option<(&'a str, Convention, bool)>) {
         let kernel = line.rsplit_once('@').and_then(|(signature, kernel)| Some((signature, self.kernel(kernel)?)));
         match kernel {
@@ -109,6 +171,16 @@ impl Functions {
 
 fn parse(text: &str, place: &str) -> Result<Signature, CliError> {
     text.parse().map_err(|error| CliError::at(place, error))
+}
+
+/// A signature, maybe with the launch of its kernel.
+pub fn parse_launched(text: &str, place: &str) -> Result<(Signature, Option<Launch>), CliError> {
+    let is_launched = text.rsplit_once('@').is_some_and(|(_, launch)| launch.trim_start().starts_with("launch"));
+    let read = match is_launched {
+        true => text.parse().map(|LaunchedSignature { signature, launch }| (signature, Some(launch))),
+        false => text.parse().map(|signature| (signature, None)),
+    };
+    read.map_err(|error: ParseError| CliError::at(place, error))
 }
 
 fn kernel_of(kernel: Option<(&str, Convention, bool)>) -> Kernel {

@@ -40,16 +40,27 @@ impl Place {
         command
     }
 
+    /// Runs a command to its end. Wine fails to start a program once in a while (`STATUS_DLL_INIT_FAILED`): the program has done nothing by then, and is
+    /// started again.
     fn run_with(&self, args: &[&str], input: &str) -> Output {
-        let mut command = self.command(args);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
+        const NOT_STARTED: i32 = 0xC000_0142_u32 as i32;
+        for _ in 0..3 {
+            let mut command = self.command(args);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let written = child.stdin.take().unwrap().write_all(input.as_bytes());
+            let output = child.wait_with_output().unwrap();
+            if output.status.code() != Some(NOT_STARTED) {
+                written.unwrap();
+                return output;
+            }
+        }
+        panic!("{args:?}: not started in three tries");
     }
 
     /// Runs what has to succeed, and gives its output.
     fn ok(&self, args: &[&str]) -> String {
-        let output = self.command(args).output().unwrap();
+        let output = self.run_with(args, "");
         assert!(output.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&output.stderr));
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -57,7 +68,7 @@ impl Place {
 
     /// Runs what has to fail, and gives its code and what it says.
     fn err(&self, args: &[&str]) -> (i32, String) {
-        let output = self.command(args).output().unwrap();
+        let output = self.run_with(args, "");
         assert!(output.stdout.is_empty());
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
@@ -106,6 +117,58 @@ fn signatures_of_a_file_become_an_object() {
     assert_eq!(add["metadata"]["parameters"][1]["name"], "y");
     assert_eq!(seen["functions"][1]["signature"], "check(n: int32, s: str = \"a@b\")");
     assert_eq!(seen["functions"][1]["has_doc"], false);
+}
+
+const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
+                   .visible .entry add(.param .u64 x, .param .u64 y, .param .u32 n) { ret; }\n\
+                   .visible .entry scale(.param .u64 x, .param .f32 f) { ret; }\n";
+
+#[test]
+fn launches_stand_behind_signatures() {
+    let place = Place::new();
+    place.write("k.ptx", PTX);
+    let add = "add(x: Tensor([n], float32, device=\"cuda\"), y: Tensor([n], float32, device=\"cuda\")) \
+               @ launch add grid=ceil_div(n, 128) block=128 args=[x, y, uint32(n)]";
+    place.ok(&["wrap", "--signature", add, "--image", "k.ptx", "--prepare", "prepare", "-o", "add.o"]);
+    let seen = place.inspect("add.o");
+    let names: Vec<_> = seen["functions"].as_array().unwrap().iter().map(|function| &function["name"]).collect();
+    assert_eq!(names, ["add", "prepare"]);
+    // images are found without the kernel's toolkit, and so is the driver
+    let needed = seen["needed_symbols"].as_array().unwrap();
+    assert!(needed.iter().all(|name| !name.as_str().unwrap().starts_with("cu")), "{needed:?}");
+    place.write("s.txt", format!("{add}\nscale(x: Tensor([n], float32, device=\"cuda\"), f: float64) @ launch scale grid=n args=[x, float32(f)]"));
+    place.ok(&["wrap", "--signatures", "s.txt", "--image", "k.ptx", "-o", "s.o"]);
+    assert!(place.ok(&["explain", "--signature", add, "--image", "k.ptx", "--emit", "ir"]).contains("_start("));
+    let explained = place.ok(&["explain", "--signature", add, "--image", "k.ptx"]);
+    assert!(
+        explained.starts_with("=== launch ===\n\nadd(x: ") && explained.contains("  cuLaunchKernelEx\n"),
+        "{explained}"
+    );
+    let inspected = place.ok(&["inspect", "add.o"]);
+    let lines =
+        "    launch add grid=ceil_div(n, 128) block=128 args=[x, y, uint32(n)], by CUDA\n      PTX of compute_80, ";
+    assert!(inspected.contains(lines), "{inspected}");
+    assert!(
+        inspected.contains("        add: parameters of 8, 8, 4 bytes, 0 bytes of static shared memory\n"),
+        "{inspected}"
+    );
+    let on_cpu = add.replace(", device=\"cuda\"", "");
+    assert!(
+        place
+            .ok(&["explain", "--signature", &on_cpu, "--emit", "launch"])
+            .contains("  add for each block: (ptr, ptr, i32 zext, ")
+    );
+    let wrong = add.replace("uint32(n)", "int64(n)").replace("block=128", "block=2048");
+    let (code, said) = place.err(&["wrap", "--signature", &wrong, "--image", "k.ptx", "-o", "no.o"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("has block[0] = 2048, expected 1 to 1024"), "{said}");
+    assert!(said.contains("kernel `add` takes parameters of 8, 8, 4 bytes, and those of 8, 8, 8 are passed"), "{said}");
+    let (_, said) =
+        place.err(&["wrap", "--signature", &add.replace("grid=", "gird="), "--image", "k.ptx", "-o", "no.o"]);
+    assert!(said.contains("found `gird`"), "{said}");
+    let (_, said) = place.err(&["wrap", "--signature", add, "--image", "k.ptx", "--kernel", "add", "-o", "no.o"]);
+    assert!(said.contains("--kernel is for a function whose kernel isn't launched"), "{said}");
+    assert_eq!(place.files(), ["add.o", "k.ptx", "s.o", "s.txt"]);
 }
 
 #[test]

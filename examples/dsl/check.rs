@@ -266,7 +266,7 @@ impl<'a> Checker<'a> {
         Ok(args.collect::<Result<Vec<_>>>()?.into_iter().unzip())
     }
 
-    /// What is checked where a condition holds, which may say that a tensor is there.
+    /// The checks under a condition, which may say that a tensor is there.
     fn where_given<T>(&mut self, condition: &Expr, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let given = match &condition.kind {
             ExprKind::Given(tensor) if self.given.insert(tensor.clone()) => Some(tensor),

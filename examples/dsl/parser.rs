@@ -21,7 +21,7 @@ pub fn parse(tokens: Vec<Token>) -> Result<Vec<Item>> {
 struct Parser {
     tokens: Vec<Token>,
     at: usize,
-    /// How deep in the tree the parser is.
+    /// The parser's depth in the tree.
     depth: u32,
 }
 
@@ -90,7 +90,7 @@ impl Parser {
         Ok(name)
     }
 
-    /// What stands between two brackets, with commas.
+    /// A list between two brackets, with commas.
     fn list<T>(&mut self, open: &str, close: &str, one: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         self.expect(open)?;
         let mut items = Vec::new();
@@ -113,7 +113,7 @@ impl Parser {
         Ok(result)
     }
 
-    /// What comes next is deeper in the tree, until the end of the thing around it.
+    /// Parts from here on are deeper in the tree, until the end of the thing around them.
     fn deepen(&mut self) -> Result<()> {
         self.depth += 1;
         match self.depth > MAX_DEPTH {

@@ -17,14 +17,14 @@ pub struct Kernel {
     pub body: Vec<Statement>,
 }
 
-/// What callers have to know of a function.
+/// The part of a function that callers have to know.
 pub struct Head {
     pub name: String,
     /// The line of the name; of a function outside, the line that calls it.
     pub line: u32,
     pub params: Vec<Param>,
     pub result: Option<Type>,
-    /// What a call has to fulfil.
+    /// The conditions of a call.
     pub constraints: Vec<Constraint>,
 }
 

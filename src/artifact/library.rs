@@ -231,9 +231,7 @@ impl LibraryBuilder {
         if self.carries_modules {
             lowering.carries_modules();
         }
-        if self.target.binary_format == BinaryFormat::Coff {
-            lowering.destructors_by_at_exit();
-        }
+        lowering.for_windows(self.target.binary_format == BinaryFormat::Coff);
         for Function { signature, kernel, doc } in &self.functions {
             mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
         }

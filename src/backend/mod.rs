@@ -29,7 +29,19 @@ use crate::names::{self, UnknownName};
 /// What symbols of local functions begin with, where a file has them: backtraces leave out functions of such names, by the list of upstream's
 /// `backtrace_utils.h`. A wrapper is then one frame, and not one for each of its parts.
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]
-pub(crate) const LEFT_OUT: &str = "ffi_call_";
+const LEFT_OUT: &str = "ffi_call_";
+
+/// The symbol that a local function has in an object, or in a module that becomes one.
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+pub(crate) fn local_symbol(name: &str) -> String {
+    format!("{LEFT_OUT}{name}")
+}
+
+/// The name of the local function that has a symbol; `None` for symbols of others.
+#[cfg(any(feature = "cranelift", feature = "_llvm"))]
+pub(crate) fn name_of_local(symbol: &str) -> Option<&str> {
+    symbol.strip_prefix(LEFT_OUT)
+}
 
 /// Where exported functions begin: at a cache line, so that how fast a short one is doesn't depend on what stands before it.
 #[cfg(any(feature = "cranelift", feature = "_llvm"))]

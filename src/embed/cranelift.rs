@@ -1,10 +1,13 @@
 //! Wrappers in a `cranelift_module::Module` of the caller's.
 
+mod declare;
 mod finish;
+mod refusal;
 mod targets;
 
 use cranelift_module::{FuncId, FuncOrDataId, Module};
 
+pub use self::declare::{declare_kernel, kernel_signature};
 #[cfg(not(feature = "external-runtime"))]
 pub use self::finish::finish;
 pub use self::finish::{finish_functions, host_isa, jit_builder, jit_module};
@@ -12,14 +15,9 @@ use self::targets::Target as Machine;
 use super::library::{self, Added, Lowered};
 use super::{EmbedError, undefined};
 use crate::backend::cranelift::{Bindings, CompiledModule, list_functions};
-use crate::backend::{CodegenError, LEFT_OUT};
+use crate::backend::{CodegenError, local_symbol, name_of_local};
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn};
 use crate::spec::Signature;
-
-mod declare;
-mod refusal;
-
-pub use declare::{declare_kernel, kernel_signature};
 
 /// The function that a wrapper in a caller's module calls.
 #[derive(Clone, Debug)]
@@ -87,18 +85,19 @@ impl Library {
         let machine = Machine::of(module.isa())?;
         let mut bound = Vec::new();
         let triple = module.isa().triple();
-        let Lowered { ir, capabilities, symbols } = self.lower(triple, |signature, name, target| match target {
-            Target::Kernel(kernel) => {
-                refusal::check_linked(module, signature, kernel)?;
-                Ok(kernel.clone())
-            }
-            Target::Function(id, returns) => {
-                let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returning);
-                refusal::check_function(module, signature, &kernel, *id)?;
-                bound.push((name, *id));
-                Ok(kernel)
-            }
-        })?;
+        let Lowered { ir, capabilities, symbols, launches } =
+            self.lower(triple, |signature, name, target| match target {
+                Target::Kernel(kernel) => {
+                    refusal::check_linked(module, signature, kernel)?;
+                    Ok(kernel.clone())
+                }
+                Target::Function(id, returns) => {
+                    let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returning);
+                    refusal::check_function(module, signature, &kernel, *id)?;
+                    bound.push((name, *id));
+                    Ok(kernel)
+                }
+            })?;
         let bindings = bound.into_iter().fold(Bindings::new(), |bindings, (name, id)| bindings.bind(name, id));
         let compiled = machine.compile(&ir)?;
         compiled.check(module, &bindings).map_err(CodegenError::from)?;
@@ -112,7 +111,7 @@ impl Library {
         }
         let id = |symbol: &String| placed.defined.function(symbol).ok_or_else(|| undefined(symbol));
         let ids = symbols.iter().map(id).collect::<Result<_, _>>()?;
-        Ok(self.added(ids, if self.is_finished() { placed.destructors } else { Vec::new() }))
+        Ok(self.added(ids, launches, if self.is_finished() { placed.destructors } else { Vec::new() }))
     }
 }
 
@@ -129,7 +128,7 @@ fn bind_helpers<M: Module + ?Sized>(
             continue;
         }
         // local functions have names that backtraces leave out
-        let function = |module: &M, name: &str| match module.get_name(&format!("{LEFT_OUT}{name}")) {
+        let function = |module: &M, name: &str| match module.get_name(&local_symbol(name)) {
             Some(FuncOrDataId::Func(id)) => Some(id),
             _ => None,
         };
@@ -139,7 +138,7 @@ fn bind_helpers<M: Module + ?Sized>(
             |name| function(module, name).is_some(),
             |found| {
                 let functions = module.declarations().get_functions();
-                functions.filter_map(|(_, known)| known.name.as_deref()?.strip_prefix(LEFT_OUT)).for_each(found);
+                functions.filter_map(|(_, known)| name_of_local(known.name.as_deref()?)).for_each(found);
             },
         );
         let first = set.local_name(set.symbols()[0], capabilities);

@@ -38,11 +38,11 @@ impl Loaded {
                 let at = address(&destructor).ok_or_else(|| undefined("a destructor"))?;
                 symbols.destructors.push(at.expose_provenance());
             }
-            for Wrapper { id, signature, doc } in functions {
+            for Wrapper { id, signature, doc, launches } in functions {
                 let at = address(&id).filter(|at| !at.is_null()).ok_or_else(|| undefined(&signature.symbol()))?;
                 // SAFETY: lowering exports wrappers with the prototype of `TVMFFISafeCallType` (tvm/ffi/c_api.h), and the address is not null.
                 let id = unsafe { std::mem::transmute::<*const u8, TVMFFISafeCallType>(at) };
-                wrappers.push(Wrapper { id, signature, doc });
+                wrappers.push(Wrapper { id, signature, doc, launches });
             }
         }
         let code = Code::adopt(symbols, memory, vec![owner]);
@@ -57,10 +57,11 @@ impl Loaded {
     /// The kernels keep to their signatures.
     #[cfg(not(feature = "external-runtime"))]
     pub(super) unsafe fn into_module(self) -> tvm_ffi_runtime::Module {
-        let function = |Wrapper { id, signature, doc }: Wrapper<_>| crate::engine::ModuleFunction {
+        let function = |Wrapper { id, signature, doc, launches }: Wrapper<_>| crate::engine::ModuleFunction {
             safe_call: id,
             signature,
             doc,
+            launches,
         };
         // SAFETY: as here; nobody else has the code.
         unsafe { crate::engine::module_of_code(self.code, self.wrappers.into_iter().map(function)) }

@@ -5,11 +5,13 @@ use target_lexicon::{BinaryFormat, Endianness, Triple};
 use super::EmbedError;
 use crate::backend::CodegenError;
 use crate::ir::{HOST_ENDIANNESS, VerifiedModule};
-use crate::lower::{Body, Capabilities, HelperSet, Kernel, LibraryLowering, LowerError, Lowering, RuntimeHelpers};
+use crate::lower::{
+    Body, Capabilities, HelperSet, Kernel, LaunchDescription, LibraryLowering, LowerError, Lowering, RuntimeHelpers,
+};
 use crate::spec::Signature;
 use tvm_ffi_runtime::abi::symbol::FUNCTION;
 
-/// What a module of the caller's becomes.
+/// The use of a module of the caller's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Purpose {
     /// Anything: it gets the wrappers alone.
@@ -77,6 +79,8 @@ pub(super) struct Wrapper<F> {
     pub(super) signature: Signature,
     #[cfg_attr(feature = "external-runtime", allow(dead_code))] // modules can't be made there
     pub(super) doc: Option<String>,
+    #[cfg_attr(feature = "external-runtime", allow(dead_code))]
+    pub(super) launches: Vec<LaunchDescription>,
 }
 
 impl<F> Added<F> {
@@ -89,10 +93,12 @@ impl<F> Added<F> {
 /// Wrappers as IR.
 pub(super) struct Lowered {
     pub(super) ir: VerifiedModule,
-    /// What they need of the runtime helpers, which the IR imports.
+    /// The runtime helpers' parts that they need, which the IR imports.
     pub(super) capabilities: Capabilities,
     /// Of each wrapper its symbol.
     pub(super) symbols: Vec<String>,
+    /// Of each wrapper the launches that its code makes.
+    pub(super) launches: Vec<Vec<LaunchDescription>>,
 }
 
 impl<T> Default for Library<T> {
@@ -226,13 +232,18 @@ impl<T> Library<T> {
         mut kernel: impl FnMut(&Signature, String, &T) -> Result<Kernel, EmbedError>,
     ) -> Result<Lowered, EmbedError> {
         let endianness = target.endianness().unwrap_or(HOST_ENDIANNESS);
-        let mut lowering = self.lowering(endianness, target.binary_format == BinaryFormat::Coff)?;
+        let mut lowering = self.lowering(endianness)?;
+        lowering.for_windows(target.binary_format == BinaryFormat::Coff);
+        let mut launches = Vec::new();
         for Wanted { signature, target, doc, is_c } in &self.functions {
             let kernel = kernel(signature, import_name(signature), target)?;
             kernel.check_linked_elsewhere(signature)?;
             match is_c {
                 true => lowering.add_c_function(signature, &kernel)?,
-                false => lowering.add(signature, &kernel, doc.as_deref())?,
+                false => {
+                    lowering.add(signature, &kernel, doc.as_deref())?;
+                    launches.push(lowering.launches().to_vec());
+                }
             }
         }
         let signatures = self.wrappers_wanted().map(|function| &function.signature);
@@ -246,10 +257,10 @@ impl<T> Library<T> {
             _ => "",
         };
         let symbol = |wanted: &Wanted<T>| format!("{FUNCTION}{prefix}{}", wanted.signature.name());
-        Ok(Lowered { ir, capabilities, symbols: self.wrappers_wanted().map(symbol).collect() })
+        Ok(Lowered { ir, capabilities, symbols: self.wrappers_wanted().map(symbol).collect(), launches })
     }
 
-    fn lowering(&self, endianness: Endianness, coff: bool) -> Result<AnyLowering, LowerError> {
+    fn lowering(&self, endianness: Endianness) -> Result<AnyLowering, LowerError> {
         let Purpose::Library(prefix) = &self.purpose else {
             return Ok(AnyLowering::Wrappers(Lowering::for_endianness(RuntimeHelpers::Import, endianness)));
         };
@@ -261,20 +272,21 @@ impl<T> Library<T> {
         if !self.metadata {
             library.without_metadata();
         }
-        if coff {
-            library.destructors_by_at_exit();
-        }
         Ok(AnyLowering::Library(library))
     }
 
-    /// What was added: a wrapper for each id, in order.
-    pub(super) fn added<F>(&self, ids: Vec<F>, destructors: Vec<F>) -> Added<F> {
-        let wrapper = |(wanted, id): (&Wanted<T>, F)| Wrapper {
+    /// The additions: a wrapper for each id, in order, with its launches.
+    pub(super) fn added<F>(&self, ids: Vec<F>, launches: Vec<Vec<LaunchDescription>>, destructors: Vec<F>) -> Added<F> {
+        let wrapper = |(wanted, (id, launches)): (&Wanted<T>, (F, _))| Wrapper {
             id,
             signature: wanted.signature.clone(),
             doc: wanted.doc.clone(),
+            launches,
         };
-        Added { functions: self.wrappers_wanted().zip(ids).map(wrapper).collect(), destructors }
+        Added {
+            functions: self.wrappers_wanted().zip(ids.into_iter().zip(launches)).map(wrapper).collect(),
+            destructors,
+        }
     }
 }
 
@@ -290,6 +302,13 @@ enum AnyLowering {
 }
 
 impl AnyLowering {
+    fn for_windows(&mut self, yes: bool) {
+        match self {
+            AnyLowering::Wrappers(lowering) => lowering.for_windows(yes),
+            AnyLowering::Library(lowering) => lowering.for_windows(yes),
+        }
+    }
+
     fn add(&mut self, signature: &Signature, kernel: &Kernel, doc: Option<&str>) -> Result<(), LowerError> {
         match self {
             AnyLowering::Wrappers(lowering) => lowering.add(signature, kernel).map(drop),
@@ -301,6 +320,13 @@ impl AnyLowering {
         match self {
             AnyLowering::Wrappers(lowering) => lowering.add_c_function(signature, body).map(drop),
             AnyLowering::Library(lowering) => lowering.add_c_function(signature, body),
+        }
+    }
+
+    fn launches(&self) -> &[LaunchDescription] {
+        match self {
+            AnyLowering::Wrappers(lowering) => lowering.launches(),
+            AnyLowering::Library(lowering) => lowering.launches(),
         }
     }
 

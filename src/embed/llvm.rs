@@ -15,7 +15,7 @@ pub use self::finish::finish_functions;
 use super::library::{self, Added, Lowered};
 use super::{EmbedError, undefined};
 use crate::backend::llvm::Destructors;
-use crate::backend::{CodegenError, LEFT_OUT, llvm};
+use crate::backend::{CodegenError, llvm, local_symbol, name_of_local};
 use crate::ir::VerifiedModule;
 use crate::lower::{Capabilities, HelperSet, Kernel, KernelReturn, local_helpers_module};
 use crate::spec::Signature;
@@ -96,18 +96,19 @@ impl<'ctx> Library<'ctx> {
             target = Triple::host();
         }
         let mut bindings = HashMap::new();
-        let Lowered { ir, capabilities, symbols } = self.lower(&target, |signature, name, target| match target {
-            Target::Kernel(kernel) => {
-                refusal::check_linked(module, signature, kernel)?;
-                Ok(kernel.clone())
-            }
-            Target::Function(function, returns) => {
-                let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returning);
-                refusal::check_function(module, signature, &kernel, *function)?;
-                bindings.insert(name, *function);
-                Ok(kernel)
-            }
-        })?;
+        let Lowered { ir, capabilities, symbols, launches } =
+            self.lower(&target, |signature, name, target| match target {
+                Target::Kernel(kernel) => {
+                    refusal::check_linked(module, signature, kernel)?;
+                    Ok(kernel.clone())
+                }
+                Target::Function(function, returns) => {
+                    let kernel = returns.iter().copied().fold(Kernel::symbol(&name), Kernel::returning);
+                    refusal::check_function(module, signature, &kernel, *function)?;
+                    bindings.insert(name, *function);
+                    Ok(kernel)
+                }
+            })?;
         llvm::check(&ir, module, &bindings).map_err(CodegenError::from)?;
         if self.defines_helpers() {
             bind_helpers(module, &ir, capabilities, &mut bindings)?;
@@ -118,7 +119,7 @@ impl<'ctx> Library<'ctx> {
             (false, false) => Destructors::LeftOut,
         };
         let destructors = llvm::add_to(&ir, module, &bindings, destructors).map_err(CodegenError::from)?;
-        Ok(self.added(symbols, destructors))
+        Ok(self.added(symbols, launches, destructors))
     }
 }
 
@@ -130,7 +131,7 @@ fn bind_helpers<'ctx>(
     bindings: &mut HashMap<String, FunctionValue<'ctx>>,
 ) -> Result<(), EmbedError> {
     // local functions have names that backtraces leave out
-    let local = |name: &str| module.get_function(&format!("{LEFT_OUT}{name}"));
+    let local = |name: &str| module.get_function(&local_symbol(name));
     for set in HelperSet::ALL {
         if !ir.imports().any(|(_, import)| set.symbols().contains(&import.name.as_str())) {
             continue;
@@ -142,7 +143,7 @@ fn bind_helpers<'ctx>(
             |found| {
                 module.get_functions().for_each(|function| {
                     let name = function.get_name().to_string_lossy();
-                    found(name.strip_prefix(LEFT_OUT).unwrap_or(&name));
+                    found(name_of_local(&name).unwrap_or(&name));
                 });
             },
         );

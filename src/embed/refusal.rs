@@ -61,12 +61,12 @@ impl<'a> Expected<'a> {
         self.refuse(format!("takes {found} parameters, and {} are passed{missing}{hint}", self.params.len()))
     }
 
-    /// Says that a narrow integer is extended in the other way; `signed` is how the function wants it.
-    pub(super) fn extension(&self, index: usize, signed: Option<bool>) -> Option<EmbedError> {
+    /// Says that a narrow integer is extended in the other way; `wanted` is how the function wants it.
+    pub(super) fn extension(&self, index: usize, wanted: Option<Extension>) -> Option<EmbedError> {
         let AbiParam { ext, .. } = self.sig.params.get(index)?;
-        let found = match (ext, signed?) {
-            (Extension::Signed, false) => "zero-extended, and it is passed sign-extended",
-            (Extension::Unsigned, true) => "sign-extended, and it is passed zero-extended",
+        let found = match (ext, wanted?) {
+            (Extension::Signed, Extension::Unsigned) => "zero-extended, and it is passed sign-extended",
+            (Extension::Unsigned, Extension::Signed) => "sign-extended, and it is passed zero-extended",
             _ => return None,
         };
         Some(self.refuse(format!("has {} {found}", self.param(index))))

@@ -5,6 +5,7 @@ use tvm_ffi_runtime::capi;
 
 /// The functions that a wrapper may import, with their addresses in this process: those of the C API in the bundled runtime, and the runtime helpers for
 /// a module that doesn't define them ([`Library::in_process`](super::Library::in_process)). Helpers are compiled when they are first called, and stay.
+/// On Windows the functions of kernel32 that launches call are among them.
 ///
 /// A module that has wrappers, and is run in this process, has to know them all, or those that it imports. A module that is linked leaves them
 /// to the linker, which finds them in `libtvm_ffi` or the bundled runtime's libraries.
@@ -33,5 +34,7 @@ pub fn runtime_symbols() -> impl Iterator<Item = (&'static str, *const u8)> {
     });
     #[cfg(feature = "_engine")]
     let functions = functions.chain(crate::engine::helpers_of_process());
+    #[cfg(all(feature = "_engine", windows))]
+    let functions = functions.chain(crate::engine::of_kernel32());
     functions
 }

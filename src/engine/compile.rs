@@ -20,7 +20,7 @@ use super::jit_module::{self, ModuleFunction};
 use super::natives::{LinkedNatives, Natives};
 use crate::backend::{Backend, CodegenError, OptLevel};
 use crate::ir::{self, Data, DataKind, FuncDecl, VerifiedModule};
-use crate::lower::{Capabilities, Kernel, Lowering, RuntimeHelpers};
+use crate::lower::{Capabilities, Kernel, LaunchDescription, Lowering, RuntimeHelpers};
 use crate::spec::Signature;
 
 /// Compiles wrappers into this process. Cheap to clone; `&Engine` compiles from any number of threads at once.
@@ -306,11 +306,14 @@ impl Engine {
         wrappers: Wrappers,
         documented: &[(&Signature, Option<&str>)],
     ) -> Result<runtime::Module, EngineError> {
-        let function = |&(signature, doc): &(&Signature, Option<&str>)| {
+        let function = |(&(signature, doc), launches): (&(&Signature, Option<&str>), &[LaunchDescription])| {
             let safe_call = self.safe_call(&wrappers.code, signature)?;
-            Ok(ModuleFunction { safe_call, signature: signature.clone(), doc: doc.map(str::to_owned) })
+            let (signature, doc, launches) = (signature.clone(), doc.map(str::to_owned), launches.to_vec());
+            Ok(ModuleFunction { safe_call, signature, doc, launches })
         };
-        let functions: Vec<_> = documented.iter().map(function).collect::<Result<_, EngineError>>()?;
+        let launches = wrappers.launches.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        let functions = documented.iter().zip(launches).map(function);
+        let functions: Vec<_> = functions.collect::<Result<_, EngineError>>()?;
         // SAFETY: whoever has the code compiled vouches for its calls, and nobody else has it.
         let module = unsafe { jit_module::module(Arc::clone(&wrappers.code), functions) };
         let signatures = documented.iter().map(|(signature, _)| *signature);
@@ -352,8 +355,10 @@ impl Engine {
         let mut lowering = Lowering::new(RuntimeHelpers::Import);
         let mut signatures = Vec::new();
         let mut natives = Natives::default();
+        let mut launches = Vec::new();
         for (signature, kernel) in wrappers {
             lowering.add(signature, kernel)?;
+            launches.push(lowering.launches().to_vec());
             natives.add(kernel);
             signatures.push(signature);
         }
@@ -372,7 +377,7 @@ impl Engine {
         // SAFETY: lowering makes them so that they only release what the module's functions have got from the runtime, and nothing is got
         // before a function is called.
         unsafe { code.run_destructors_on_drop() };
-        Ok(Wrappers { code, needs_module: needs_module(&module) })
+        Ok(Wrappers { code, needs_module: needs_module(&module), launches })
     }
 
     /// Notes functions for code that will call them by their symbols.
@@ -439,6 +444,9 @@ struct Wrappers {
     /// Whether the code belongs to a module object, as it keeps something while it lives or looks at its imports.
     #[cfg_attr(feature = "external-runtime", allow(dead_code))] // modules can't be made there
     needs_module: bool,
+    /// The launches that each makes.
+    #[cfg_attr(feature = "external-runtime", allow(dead_code))]
+    launches: Vec<Vec<LaunchDescription>>,
 }
 
 fn needs_module(module: &ir::Module) -> bool {

@@ -50,7 +50,7 @@ struct Inner {
     loader: Box<dyn Loader>,
     backend: Backend,
     symbols: SymbolResolver,
-    /// What else finds symbols, after all others.
+    /// A further way to find symbols, after all others.
     last: OnceLock<Box<Find>>,
     keep_alive: Vec<KeepAlive>,
     /// Compiles LLVM's IR of somebody else, whatever the backend.

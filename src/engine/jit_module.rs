@@ -9,7 +9,7 @@ use tvm_ffi_runtime::module::PropertyMask;
 use tvm_ffi_runtime::{self as runtime, AsObject, Function, Module, ModuleImpl, WeakRef};
 
 use super::code::Code;
-use crate::lower::metadata;
+use crate::lower::{LaunchDescription, metadata_with};
 use crate::spec::Signature;
 
 /// The kind of modules that an engine makes.
@@ -19,8 +19,9 @@ const KIND: &str = "jit";
 pub(crate) struct ModuleFunction {
     pub(crate) safe_call: TVMFFISafeCallType,
     pub(crate) signature: Signature,
-    /// What hosts show of it.
+    /// The part of it that hosts show.
     pub(crate) doc: Option<String>,
+    pub(crate) launches: Vec<LaunchDescription>,
 }
 
 /// What a module object holds. The code's variable has the module's address for as long as this is there.
@@ -73,7 +74,7 @@ impl ModuleImpl for JitModule {
     }
 
     fn function_metadata(&self, name: &str) -> runtime::Result<Option<String>> {
-        Ok(self.0.functions.get(name).map(|function| metadata(&function.signature)))
+        Ok(self.0.functions.get(name).map(|function| metadata_with(&function.signature, &function.launches)))
     }
 
     fn function_doc(&self, name: &str) -> runtime::Result<Option<String>> {

@@ -61,3 +61,5 @@ pub use native_host::NativeHost;
 #[cfg(feature = "cranelift")]
 pub(crate) use pool::Pool;
 pub use symbols::SymbolResolver;
+#[cfg(all(feature = "_engine", windows))]
+pub(crate) use symbols::of_kernel32;

@@ -10,7 +10,7 @@ use super::objects::{Input, LoadedObjects, Unit};
 use crate::ir::FuncDecl;
 use crate::lower::{Kernel, NativeCode};
 
-/// What the kernels of one compilation come with.
+/// The code that the kernels of one compilation come with.
 #[derive(Default)]
 pub(super) struct Natives {
     /// Code with the kernels that it has, each piece once.

@@ -1,7 +1,7 @@
 //! Symbols: from the name of an import to an address in this process.
 
 use std::collections::HashMap;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 /// Finds addresses by name: first among those given by the caller, then among those of the C library that code
 /// needs (its math, and `memcpy` and the like), then, if wanted,
@@ -63,14 +63,15 @@ impl SymbolResolver {
 macro_rules! c_functions {
     ($($(#[$condition:meta])* $name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
         mod c {
-            use super::{c_int, c_void};
+            #[allow(unused_imports)] // some functions are of some systems only
+            use super::{c_char, c_int, c_void};
 
             unsafe extern "C" {
                 $($(#[$condition])* pub(super) fn $name($(_: $arg),*) -> $ret;)*
             }
         }
 
-        /// A function of the C library.
+        /// A function of the C library, or on Windows of kernel32.
         fn c_function(name: &str) -> Option<*const u8> {
             match name {
                 $($(#[$condition])* stringify!($name) => Some(c::$name as unsafe extern "C" fn($($arg),*) -> $ret as *const u8),)*
@@ -158,6 +159,28 @@ c_functions! {
     #[cfg(unix)]
     bcmp: fn(*const c_void, *const c_void, usize) -> c_int;
     strlen: fn(*const c_void) -> usize;
+    // Launches find the driver of a device by these, and wait by the last while another thread does the work of a first use.
+    #[cfg(unix)]
+    dlopen: fn(*const c_char, c_int) -> *mut c_void;
+    #[cfg(unix)]
+    dlsym: fn(*mut c_void, *const c_char) -> *mut c_void;
+    #[cfg(unix)]
+    dlerror: fn() -> *const c_char;
+    #[cfg(unix)]
+    nanosleep: fn(*const c_void, *mut c_void) -> c_int;
+    #[cfg(windows)]
+    LoadLibraryA: fn(*const c_char) -> *mut c_void;
+    #[cfg(windows)]
+    GetProcAddress: fn(*mut c_void, *const c_char) -> *mut c_void;
+    #[cfg(windows)]
+    Sleep: fn(u32) -> ();
+    // Launches on the CPU have threads.
+    #[cfg(target_os = "linux")]
+    pthread_create: fn(*mut c_void, *const c_void, *const c_void, *mut c_void) -> c_int;
+    #[cfg(target_os = "linux")]
+    pthread_join: fn(u64, *mut c_void) -> c_int;
+    #[cfg(target_os = "linux")]
+    get_nprocs: fn() -> c_int;
     // What GCC makes of `sin` and `cos` of one angle, and of functions with arrays where a distribution protects the stack.
     #[cfg(target_os = "linux")]
     sincosf: fn(f32, *mut f32, *mut f32) -> ();
@@ -165,6 +188,12 @@ c_functions! {
     sincos: fn(f64, *mut f64, *mut f64) -> ();
     #[cfg(target_os = "linux")]
     __stack_chk_fail: fn() -> ();
+}
+
+/// The functions of Windows' kernel32 that launches call. A `JITModule` looks for symbols in the DLLs of the C library alone.
+#[cfg(windows)]
+pub(crate) fn of_kernel32() -> impl Iterator<Item = (&'static str, *const u8)> {
+    ["GetProcAddress", "LoadLibraryA", "Sleep"].into_iter().filter_map(|name| Some((name, c_function(name)?)))
 }
 
 /// What the dynamic linker finds under a name, starting at the executable.

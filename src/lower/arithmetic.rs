@@ -13,7 +13,7 @@ pub(super) enum Overflow {
     Different(Value, Value),
 }
 
-/// A sum, difference or product in 64 bits, and whether it fits. Divisions are not among the operations; they count as products.
+/// A sum, difference or product in 64 bits, and whether it fits. Other operations are not among them; they count as products.
 pub(super) fn checked(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> (Value, Overflow) {
     match op {
         DimOp::Add => {
@@ -27,7 +27,7 @@ pub(super) fn checked(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value
             let (first, second) = (b.binary(BinaryOp::Xor, x, y), b.binary(BinaryOp::Xor, x, difference));
             (difference, Overflow::Negative(b.binary(BinaryOp::And, first, second)))
         }
-        DimOp::Mul | DimOp::FloorDiv | DimOp::Mod => {
+        _ => {
             let low = b.binary(BinaryOp::Mul, x, y);
             let high = b.binary(BinaryOp::SMulHi, x, y);
             let shift = b.i64(63);
@@ -37,24 +37,68 @@ pub(super) fn checked(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value
     }
 }
 
-/// A quotient or rest by a positive number. Where the rest towards zero is negative, the quotient is one less.
-pub(super) fn division_by_positive(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, divisor: Value) -> Value {
-    let rest = b.binary(BinaryOp::SRem, x, divisor);
-    let shift = b.i64(63);
-    let negative = b.binary(BinaryOp::AShr, rest, shift);
-    if op == DimOp::FloorDiv {
-        let quotient = b.binary(BinaryOp::SDiv, x, divisor);
-        return b.binary(BinaryOp::Add, quotient, negative);
-    }
-    let back = b.binary(BinaryOp::And, divisor, negative);
-    b.binary(BinaryOp::Add, rest, back)
+/// The smaller or the greater of two values.
+pub(super) fn extremum(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+    let less = b.icmp(IntCC::SLt, x, y);
+    let (first, second) = if op == DimOp::Min { (x, y) } else { (y, x) };
+    b.select(less, first, second)
 }
 
-/// A quotient rounded down, or the rest with the divisor's sign; for divisors that don't trap.
-pub(super) fn floor_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
+/// A quotient or rest by a power of two, without a division: a backend that doesn't choose instructions by constants would divide, twice.
+fn division_by_power(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, power: i64) -> Value {
+    if op == DimOp::Mod {
+        return b.binary_imm(BinaryOp::And, x, power - 1);
+    }
+    let quotient = b.binary_imm(BinaryOp::AShr, x, i64::from(power.trailing_zeros()));
+    if op == DimOp::FloorDiv {
+        return quotient;
+    }
+    let rest = b.binary_imm(BinaryOp::And, x, power - 1);
+    let some = b.icmp_imm(IntCC::Ne, rest, 0);
+    let (one, zero) = (b.i64(1), b.i64(0));
+    let more = b.select(some, one, zero);
+    b.binary(BinaryOp::Add, quotient, more)
+}
+
+/// A quotient or rest by a positive number. Where the rest towards zero is negative, the quotient that is rounded down is one less; where the rest is
+/// positive, the quotient that is rounded up is one more.
+pub(super) fn division_by_positive(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, divisor: Value) -> Value {
+    if let Some(power) = b.as_int_const(divisor).filter(|divisor| divisor.cast_unsigned().is_power_of_two()) {
+        return division_by_power(b, op, x, power);
+    }
+    let shift = b.i64(63);
+    if op == DimOp::Mod {
+        let rest = b.binary(BinaryOp::SRem, x, divisor);
+        let negative = b.binary(BinaryOp::AShr, rest, shift);
+        let back = b.binary(BinaryOp::And, divisor, negative);
+        return b.binary(BinaryOp::Add, rest, back);
+    }
+    // a product is faster than a second division
+    let quotient = b.binary(BinaryOp::SDiv, x, divisor);
+    let product = b.binary(BinaryOp::Mul, quotient, divisor);
+    if op == DimOp::CeilDiv {
+        let opposite = b.binary(BinaryOp::Sub, product, x);
+        let positive = b.binary(BinaryOp::AShr, opposite, shift);
+        return b.binary(BinaryOp::Sub, quotient, positive);
+    }
+    let rest = b.binary(BinaryOp::Sub, x, product);
+    let negative = b.binary(BinaryOp::AShr, rest, shift);
+    b.binary(BinaryOp::Add, quotient, negative)
+}
+
+/// A quotient rounded down or up, or the rest with the divisor's sign; for divisors that don't trap.
+pub(super) fn rounded_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
     let rest = b.binary(BinaryOp::SRem, x, y);
     let some = b.icmp_imm(IntCC::Ne, rest, 0);
     let signs = b.binary(BinaryOp::Xor, rest, y);
+    if op == DimOp::CeilDiv {
+        let same = b.icmp_imm(IntCC::SGe, signs, 0);
+        let down = b.binary(BinaryOp::And, some, same);
+        let quotient = b.binary(BinaryOp::SDiv, x, y);
+        let one = b.i64(1);
+        let more = b.binary(BinaryOp::Add, quotient, one);
+        return b.select(down, more, quotient);
+    }
     let differ = b.icmp_imm(IntCC::SLt, signs, 0);
     let up = b.binary(BinaryOp::And, some, differ);
     if op == DimOp::Mod {
@@ -67,14 +111,14 @@ pub(super) fn floor_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y
     b.select(up, less, quotient)
 }
 
-/// As [`floor_division`], for any divisor: 0 and -1, on which a machine may trap, are replaced by 1. The result for -1 is put in
+/// As [`rounded_division`], for any divisor: 0 and -1, on which a machine may trap, are replaced by 1. The result for -1 is put in
 /// afterwards; the result for 0 means nothing.
 pub(super) fn total_division(b: &mut FunctionBuilder<'_>, op: DimOp, x: Value, y: Value) -> Value {
     let (zero, one) = (b.i64(0), b.i64(1));
     let (is_zero, is_minus_one) = (b.icmp_imm(IntCC::Eq, y, 0), b.icmp_imm(IntCC::Eq, y, -1));
     let special = b.binary(BinaryOp::Or, is_zero, is_minus_one);
     let divisor = b.select(special, one, y);
-    let divided = floor_division(b, op, x, divisor);
+    let divided = rounded_division(b, op, x, divisor);
     let negative = if op == DimOp::Mod { zero } else { b.binary(BinaryOp::Sub, zero, x) };
     b.select(is_minus_one, negative, divided)
 }
@@ -96,7 +140,7 @@ pub(super) fn lower_dim(code: &mut impl DimCode, dim: &Dim) -> Option<Value> {
     match dim {
         Dim::Const(value) => Some(code.constant(*value)),
         Dim::Symbol(name) => code.symbol(name),
-        Dim::Binary(op @ (DimOp::FloorDiv | DimOp::Mod), x, y) => {
+        Dim::Binary(op, x, y) if op.is_division() => {
             let x = lower_dim(code, x)?;
             let divisor = y.eval(&|_| None);
             let y = match divisor {

@@ -50,6 +50,16 @@ pub enum LowerError {
         /// What symbols of that name are.
         meaning: String,
     },
+    /// The launch of a kernel doesn't fit the signature, or an image.
+    #[error("the launch of kernel `{kernel}` by function `{function}` {}", problems.join("; "))]
+    Launch {
+        /// The function.
+        function: String,
+        /// The kernel's name in its image.
+        kernel: String,
+        /// All problems.
+        problems: Vec<String>,
+    },
     /// The kernel's symbol already means something else in the module.
     #[error("the kernel of function `{function}` is the symbol `{symbol}`, which the module already has as {found}")]
     SymbolConflict {

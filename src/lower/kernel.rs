@@ -8,10 +8,12 @@ use std::sync::Arc;
 use super::body::{Body, BodyFn};
 use super::convention::{Convention, KernelReturn, params, returns_value, writes_result};
 use super::error::LowerError;
+use super::launch::{BlockFunction, LaunchSpec, Sequence, block_prototype};
 use super::native::NativeCode;
 use super::unit::{self, import_conflict};
+use crate::image::Image;
 use crate::ir::{self, FuncSig};
-use crate::spec::{ParamType, Signature, TensorType};
+use crate::spec::{Launch, ParamType, Signature, TensorType};
 use tvm_ffi_runtime::abi::symbol;
 
 /// The code behind a wrapper.
@@ -48,6 +50,10 @@ pub(super) enum Target {
     Symbol(String),
     /// By a call of an address of this process.
     Address(u64),
+    /// By a launch on the device of the tensors.
+    Launch(Arc<LaunchSpec>),
+    /// No call: what the first use of launched kernels does on a device.
+    FirstUses(Vec<Arc<LaunchSpec>>),
 }
 
 /// How a native kernel takes its arguments and gives its result.
@@ -128,6 +134,71 @@ impl Kernel {
         Self::native(Target::Address(address as u64))
     }
 
+    /// A kernel of a device: the wrapper launches it on the device of the function's tensors, and on the environment's stream of that device
+    /// (`TVMFFIEnvGetStream`). It doesn't wait for the kernel. `images` are the code of the kernel, for one architecture or several, among which the device's
+    /// compute capability chooses; PTX is taken where no machine code fits.
+    ///
+    /// Nothing of the device's driver is needed when the code is compiled, linked or loaded. The driver is looked for at the first call, by
+    /// `dlopen("libcuda.so.1")` or `dlopen("libamdhip64.so")`, on Windows as `nvcuda.dll` or `amdhip64_6.dll`; a call on a machine without it is a
+    /// `RuntimeError`. docs/gpu.md tells more.
+    ///
+    /// # Errors
+    /// Mistakes are reported when the wrapper is made, all at once, as [`LowerError::Launch`]: parameters that the images' kernels don't take, extents
+    /// that no device has, names that the signature doesn't have.
+    pub fn launch(launch: Launch, images: impl IntoIterator<Item = Image>) -> Self {
+        Self::native(Target::Launch(Arc::new(LaunchSpec::new(launch, images.into_iter().collect()))))
+    }
+
+    /// A launch on the CPU, by the same [`Launch`] as on a device: the function is called once for each block of the grid, by as many threads as there are
+    /// processors, 64 at most. The wrapper returns when all blocks are done. A compiler's tests run so without a device.
+    ///
+    /// `function` is a native kernel that returns nothing: a [symbol](Self::symbol), an [address](Self::address), or one that comes with its code
+    /// ([`object`](Self::object) and others). Behind the launch's parameters it gets the block's place in the grid and the grid's extents, in x, y and z:
+    ///
+    /// ```c
+    /// // add(x: Tensor([n], float32), y: Tensor([n], float32)) @ launch add grid=ceil_div(n, 128)
+    /// void add(const float* x, float* y, int64_t n, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+    ///          uint32_t grid_x, uint32_t grid_y, uint32_t grid_z);
+    /// ```
+    ///
+    /// A [struct](crate::spec::LaunchArg::Struct) is passed by its address. Clusters, shared memory, cooperative launches and tensor maps are mistakes; the block's
+    /// extents are checked and left to the function, and priorities have no effect.
+    ///
+    /// The code needs `pthread_create`, `pthread_join` and `get_nprocs` of the C library, so Linux.
+    ///
+    /// # Errors
+    /// Mistakes are reported when the wrapper is made, as for [`launch`](Self::launch); another kernel than a native function is one of them.
+    pub fn launch_on_cpu(launch: Launch, function: Kernel) -> Self {
+        let is_plain = match &function.code {
+            KernelCode::Native { call, .. } => {
+                call.convention == Convention::Flat && matches!(call.returns, None | Some(KernelReturn::Nothing))
+            }
+            _ => false,
+        };
+        let block = match function.target().filter(|_| is_plain) {
+            Some(Target::Symbol(symbol)) => BlockFunction::Symbol(symbol.clone()),
+            Some(Target::Address(address)) => BlockFunction::Address(*address),
+            _ => BlockFunction::Other,
+        };
+        let launched = Self::native(Target::Launch(Arc::new(LaunchSpec::on_cpu(launch, block))));
+        Kernel { native: function.native, owners: function.owners, misused: function.misused, ..launched }
+    }
+
+    /// The first use of launched kernels, as a function of its own: the function has one parameter, a `Device`, and returns nothing. It opens the driver,
+    /// loads the images and gets the kernels ready for the device, all of which else the first launch does. A call of it before a stream is captured
+    /// (`cuStreamBeginCapture`) lets launches be captured. `kernels` are those of other functions of the same module; others than launches do nothing.
+    ///
+    /// # Errors
+    /// Reported when the wrapper is made: the signature is another, or there is no launch, or they are of two kinds of devices
+    /// ([`LowerError::Launch`]).
+    pub fn first_use<'k>(kernels: impl IntoIterator<Item = &'k Kernel>) -> Self {
+        let specs = kernels.into_iter().filter_map(|kernel| match kernel.target() {
+            Some(Target::Launch(spec)) if spec.block_function().is_none() => Some(Arc::clone(spec)),
+            _ => None,
+        });
+        Self::native(Target::FirstUses(specs.collect()))
+    }
+
     /// Keeps a value alive for as long as code that an [`Engine`](crate::Engine) compiles of the kernel: the owner of the code at an
     /// [address](Self::address), such as a JIT's module or a loaded library. The value is dropped with the last function of the compilation, after its
     /// code, on whatever thread that happens. The kernel itself, and each clone of it, keeps the value too.
@@ -151,7 +222,9 @@ impl Kernel {
 
     fn state(mut self, method: &'static str, set: impl FnOnce(&mut CallSpec)) -> Self {
         match &mut self.code {
-            KernelCode::CheckOnly | KernelCode::Body(_) => self.misused = Some(method),
+            KernelCode::CheckOnly | KernelCode::Body(_) | KernelCode::Native { target: Target::Launch(_), .. } => {
+                self.misused = Some(method)
+            }
             KernelCode::Native { call, .. } => set(call),
         }
         self
@@ -165,12 +238,72 @@ impl Kernel {
         }
     }
 
-    /// The code that the kernel comes with, and its symbol there.
-    pub(crate) fn native_code(&self) -> Option<(&NativeCode, &str)> {
-        match (&self.native, self.target()) {
-            (Some(code), Some(Target::Symbol(symbol))) => Some((code, symbol)),
+    /// Whether the kernel is a device's, so that the wrapper itself raises its errors.
+    pub(super) fn is_on_device(&self) -> bool {
+        matches!(self.target(), Some(Target::Launch(_) | Target::FirstUses(_)))
+    }
+
+    /// Why a function can't do the first use of kernels.
+    fn first_use_problem(&self, signature: &Signature) -> Option<&'static str> {
+        let Some(Target::FirstUses(specs)) = self.target() else { return None };
+        let takes_device = matches!(signature.params(), [param] if param.ty == ParamType::Device);
+        match specs.as_slice() {
+            [] => Some("prepares no kernel that is launched"),
+            [first, rest @ ..] if rest.iter().any(|spec| spec.api().name != first.api().name) => {
+                Some("prepares kernels of two kinds of devices; make a function for each")
+            }
+            _ if !takes_device || signature.ret().is_some_and(|ret| *ret != ParamType::None) => {
+                Some("prepares kernels for a device: it takes one parameter, a Device, and returns nothing")
+            }
             _ => None,
         }
+    }
+
+    /// The launch of a kernel that runs on a device.
+    pub(super) fn launch_spec(&self) -> Option<&LaunchSpec> {
+        match self.target() {
+            Some(Target::Launch(spec)) => Some(spec),
+            _ => None,
+        }
+    }
+
+    /// The calls of a device's driver that a launch is made of, in order, as text for people; `None` for a kernel that isn't a launch. On the CPU it is the
+    /// prototype of the function that is called for each block.
+    ///
+    /// # Errors
+    /// The kernel doesn't fit the signature.
+    pub fn launch_sequence(&self, signature: &Signature) -> Result<Option<String>, LowerError> {
+        self.check(signature)?;
+        Ok(self.launch_spec().map(|spec| Sequence { spec, signature }.to_string()))
+    }
+
+    /// The symbol of the C function that is called, for each block of a launch or by itself.
+    fn symbol_name(&self) -> Option<&str> {
+        match self.target()? {
+            Target::Symbol(name) => Some(name),
+            Target::Launch(spec) => match spec.block_function()? {
+                BlockFunction::Symbol(name) => Some(name),
+                BlockFunction::Address(_) | BlockFunction::Other => None,
+            },
+            Target::Address(_) | Target::FirstUses(_) => None,
+        }
+    }
+
+    /// The address of the C function that is called, for each block of a launch or by itself.
+    pub(super) fn function_address(&self) -> Option<u64> {
+        match self.target()? {
+            Target::Address(address) => Some(*address),
+            Target::Launch(spec) => match spec.block_function()? {
+                BlockFunction::Address(address) => Some(*address),
+                BlockFunction::Symbol(_) | BlockFunction::Other => None,
+            },
+            Target::Symbol(_) | Target::FirstUses(_) => None,
+        }
+    }
+
+    /// The code that the kernel comes with, and its symbol there.
+    pub(crate) fn native_code(&self) -> Option<(&NativeCode, &str)> {
+        Some((self.native.as_ref()?, self.symbol_name()?))
     }
 
     /// The values that live as long as code that calls the kernel.
@@ -198,20 +331,38 @@ impl Kernel {
     /// Whether the kernel fits the signature.
     pub(super) fn check(&self, signature: &Signature) -> Result<(), LowerError> {
         let function = || signature.name().to_owned();
-        match self.target() {
-            Some(Target::Symbol(name)) if name.is_empty() || name.contains('\0') => {
-                return Err(LowerError::KernelName { function: function(), symbol: name.clone() });
+        match self.symbol_name() {
+            Some(name) if name.is_empty() || name.contains('\0') => {
+                return Err(LowerError::KernelName { function: function(), symbol: name.to_owned() });
             }
-            Some(Target::Symbol(name)) if let Some(meaning) = reserved_symbol(name) => {
-                let (symbol, meaning) = (name.clone(), meaning.to_owned());
+            Some(name) if let Some(meaning) = reserved_symbol(name) => {
+                let (symbol, meaning) = (name.to_owned(), meaning.to_owned());
                 return Err(LowerError::ReservedSymbol { function: function(), symbol, meaning });
             }
-            Some(Target::Address(0)) => return Err(LowerError::NullAddress { function: function() }),
-            Some(Target::Symbol(_) | Target::Address(_)) | None => {}
+            _ => {}
+        }
+        if self.function_address() == Some(0) {
+            return Err(LowerError::NullAddress { function: function() });
         }
         if let Some(method) = self.misused {
-            let kernel = if matches!(self.code, KernelCode::Body(_)) { "a body" } else { "check-only" };
+            let kernel = match &self.code {
+                KernelCode::Body(_) => "a body",
+                KernelCode::Native { .. } => "a launch",
+                KernelCode::CheckOnly => "check-only",
+            };
             return Err(LowerError::NotNative { function: function(), kernel, method });
+        }
+        let problems = self.launch_spec().map(|spec| spec.problems(signature)).unwrap_or_default();
+        if let (Some(spec), false) = (self.launch_spec(), problems.is_empty()) {
+            let kernel = spec.launch.entry().to_owned();
+            return Err(LowerError::Launch { function: function(), kernel, problems });
+        }
+        if let Some(problem) = self.first_use_problem(signature) {
+            return Err(LowerError::Launch {
+                function: function(),
+                kernel: signature.name().to_owned(),
+                problems: vec![problem.to_owned()],
+            });
         }
         if let Some(problem) = self.convention_problem(signature) {
             return Err(LowerError::Convention { function: function(), convention: self.stated_convention(), problem });
@@ -297,14 +448,14 @@ impl Kernel {
         wrapper: &str,
         module: &ir::Module,
     ) -> Result<(), LowerError> {
-        let Some(Target::Symbol(name)) = self.target() else { return Ok(()) };
-        let found = match *name == wrapper {
+        let Some(name) = self.symbol_name() else { return Ok(()) };
+        let found = match name == wrapper {
             true => Some(unit::DEFINED.to_owned()),
-            false => import_conflict(module, name, &self.func_sig(signature)),
+            false => import_conflict(module, name, &self.called_sig(signature)),
         };
         found.map_or(Ok(()), |found| {
             let function = signature.name().to_owned();
-            Err(LowerError::SymbolConflict { function, symbol: name.clone(), found })
+            Err(LowerError::SymbolConflict { function, symbol: name.to_owned(), found })
         })
     }
 
@@ -312,12 +463,21 @@ impl Kernel {
     pub(super) fn returns(&self, signature: &Signature) -> Option<KernelReturn> {
         let KernelCode::Native { call, .. } = &self.code else { return None };
         let default = match signature.ret() {
-            _ if call.convention == Convention::Packed => KernelReturn::Status,
+            // a launch gives the code of its error
+            _ if call.convention == Convention::Packed || self.is_on_device() => KernelReturn::Status,
             Some(ty) if returns_value(ty) => KernelReturn::Value,
             Some(ty) if writes_result(ty) => KernelReturn::Status,
             _ => KernelReturn::Nothing,
         };
         Some(call.returns.unwrap_or(default))
+    }
+
+    /// The prototype of the C function that is called, for each block of a launch or by itself.
+    fn called_sig(&self, signature: &Signature) -> FuncSig {
+        match self.launch_spec().filter(|spec| spec.block_function().is_some()) {
+            Some(spec) => block_prototype(&spec.block_params(signature)),
+            None => self.func_sig(signature),
+        }
     }
 
     /// The prototype of a native kernel.
@@ -347,6 +507,10 @@ impl fmt::Debug for Kernel {
                 Some(code) => write!(f, "Kernel::Symbol({name:?} of {}, {call:?})", code.name()),
                 None => write!(f, "Kernel::Symbol({name:?}, {call:?})"),
             },
+            KernelCode::Native { target: Target::FirstUses(specs), .. } => {
+                f.debug_list().entries(specs.iter().map(|spec| spec.launch.entry())).finish()
+            }
+            KernelCode::Native { target: Target::Launch(spec), .. } => write!(f, "Kernel::Launch({:?})", spec.launch),
             KernelCode::Native { target: Target::Address(address), call } => {
                 write!(f, "Kernel::Address({address:#x}, {call:?})")
             }

@@ -8,8 +8,9 @@ use super::capi;
 use super::error::LowerError;
 use super::ffi_call;
 use super::globals::{self, Global};
-use super::kernel::{Kernel, Target};
-use super::metadata::metadata;
+use super::kernel::Kernel;
+use super::launch_description::LaunchDescription;
+use super::metadata::metadata_with;
 use super::module::{Lowering, RuntimeHelpers};
 use super::protocol::Capabilities;
 use super::unit::Unit;
@@ -100,9 +101,11 @@ impl LibraryLowering {
         self.lowering.capabilities()
     }
 
-    /// Lets a constructor register the destructors by `atexit`, for a target whose object format has no place for them: COFF.
-    pub fn destructors_by_at_exit(&mut self) {
-        self.at_exit = true;
+    /// States whether the target is Windows. There a constructor registers the destructors by `atexit`, as COFF has no place for them, and launches
+    /// find drivers as [`Lowering::for_windows`] says. Without this call there is no `atexit`, and drivers are found as on this machine.
+    pub fn for_windows(&mut self, yes: bool) {
+        self.at_exit = yes;
+        self.lowering.for_windows(yes);
     }
 
     /// Lets a system library register `<prefix>__tvm_ffi__library_bin` too, which another object has to define then. Any other library is
@@ -136,14 +139,15 @@ impl LibraryLowering {
         if let Some(symbol) = reserved.or([&symbol, &metadata_symbol, &doc_symbol].into_iter().find(taken)) {
             return Err(LowerError::ReservedName { name: name.to_owned(), symbol: symbol.clone() });
         }
-        if let Some(Target::Address(_)) = kernel.target() {
+        if kernel.function_address().is_some() {
             return Err(LowerError::AddressInFile { function: name.to_owned() });
         }
         kernel.check_linked_elsewhere(signature)?;
         let wrapper = self.lowering.add(signature, kernel)?;
         self.exported.push(wrapper);
         if self.metadata {
-            self.returns_text(metadata_symbol, &metadata(signature));
+            let metadata = metadata_with(signature, self.lowering.launches());
+            self.returns_text(metadata_symbol, &metadata);
         }
         if let Some(doc) = doc {
             self.returns_text(doc_symbol, doc);
@@ -178,6 +182,11 @@ impl LibraryLowering {
         let code = b.call(string, &[data, size, result]);
         b.ret(code);
         self.exported.push(b.finish());
+    }
+
+    /// The launches of the function that was added last: that of its kernel, or those of its body.
+    pub fn launches(&self) -> &[LaunchDescription] {
+        self.lowering.launches()
     }
 
     /// Lets a constructor register a function of the library as a global function, under a name that nobody has taken by then, and a destructor

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::launch_description::LaunchDescription;
 use crate::spec::{DefaultValue, Device, Param, ParamType, ScalarType, Signature};
 
 /// The metadata of a function, as `__tvm_ffi__metadata_<name>` (tvm/ffi/extra/module.h) returns it: a JSON object.
@@ -12,15 +13,29 @@ use crate::spec::{DefaultValue, Device, Param, ParamType, ScalarType, Signature}
 /// | `signature` | the signature's text, which this library reads back |
 /// | `parameters` | of each parameter in order, `EnvStream` and `EnvState` left out: `name`, `type` as in the signature's text, and `default` if it has one |
 ///
+/// The metadata of a function that launches kernels has besides, in a library and in an engine's module:
+///
+/// | key | value |
+/// | --- | --- |
+/// | `launches` | of each [launch](LaunchDescription): `launch`, its text form; `api`; and `images`, with `kind`, `size` in bytes, `targets`, and `entry`: the kernel's `name`, `parameters` (each with `offset` and `size`), `static_shared` in bytes, `registers`, `required_block`, `max_threads` and `cluster`; null where the image doesn't tell |
+///
 /// A default is JSON's null, bool, number or string; a dtype, a device and a number that JSON doesn't have (`nan`, `inf`) are strings.
 pub fn metadata(signature: &Signature) -> String {
+    metadata_with(signature, &[])
+}
+
+/// As [`metadata`], with the launches that the function makes.
+pub(crate) fn metadata_with(signature: &Signature, launches: &[LaunchDescription]) -> String {
     let parameters: Vec<Value> = signature.passed().map(parameter).collect();
-    json!({
+    let mut metadata = json!({
         "type_schema": type_schema(signature),
         "signature": signature.to_string(),
         "parameters": parameters,
-    })
-    .to_string()
+    });
+    if !launches.is_empty() {
+        metadata["launches"] = launches.iter().map(LaunchDescription::to_json).collect();
+    }
+    metadata.to_string()
 }
 
 /// The types of a function as upstream's C++ templates write them (`TypeSchema()` in tvm/ffi/function_detail.h and type_traits.h) and

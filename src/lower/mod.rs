@@ -18,6 +18,7 @@ mod body;
 mod capi;
 mod constants;
 mod convention;
+mod device_api;
 mod devices;
 mod encode;
 mod error;
@@ -25,6 +26,8 @@ mod fast_path;
 mod ffi_call;
 mod globals;
 mod kernel;
+mod launch;
+mod launch_description;
 mod library;
 mod metadata;
 mod module;
@@ -45,8 +48,8 @@ pub use binder::helpers_module;
 #[cfg(feature = "_engine")]
 pub(crate) use binder::local_helpers_module;
 pub use body::{
-    Body, Call, CallArg, CallArgs, CallResult, Callee, Caught, Expr, OnDevice, Operand, Owned, ParamRef, TensorRef,
-    Variable,
+    Body, Call, CallArg, CallArgs, CallResult, Callee, Caught, Expr, LaunchValue, OnDevice, Operand, Owned, ParamRef,
+    TensorRef, Variable,
 };
 pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::c_type::CType;
@@ -54,7 +57,10 @@ pub use convention::param::{KernelParam, ParamPart, ParamSource};
 pub use convention::{Convention, KernelReturn};
 pub use error::{BodyMistake, LowerError};
 pub use kernel::Kernel;
+pub use launch_description::{ImageDescription, LaunchDescription};
 pub use library::LibraryLowering;
+#[cfg(feature = "_engine")]
+pub(crate) use metadata::metadata_with;
 pub use metadata::{metadata, type_schema};
 pub use module::{Lowering, RuntimeHelpers, lower};
 #[cfg(feature = "_engine")]

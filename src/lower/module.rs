@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::convention::KernelReturn;
+use super::device_api::System;
 use super::error::{BodyMistake, LowerError};
 use super::kernel::Kernel;
+use super::launch_description::LaunchDescription;
 use super::protocol::Capabilities;
 use super::unit::{OWN_SYMBOLS, Unit};
 use super::{binder, constants, wrapper};
@@ -42,6 +44,11 @@ impl Lowering {
     /// An empty module for a target of this byte order (`Triple::endianness` tells it).
     pub fn for_endianness(helpers: RuntimeHelpers, endianness: Endianness) -> Self {
         Lowering { unit: Unit::new(endianness), helpers }
+    }
+
+    /// States whether the target is Windows, which has other functions for loading the drivers of devices. Without this call it is what this machine is.
+    pub fn for_windows(&mut self, yes: bool) {
+        self.unit.drivers.system = if yes { System::Windows } else { System::Posix };
     }
 
     /// Adds a wrapper, exported as [`Signature::symbol`].
@@ -94,6 +101,7 @@ impl Lowering {
         // code before may call it already
         let imported = self.unit.module.function_named(symbol).map(|(func, _)| func);
         let (declared, calls) = (self.unit.module.functions.len(), self.unit.symbol_calls.len());
+        self.unit.launches.clear();
         let mut result = lower(&mut self.unit);
         if !self.unit.pool.constants.is_in_reach() {
             let function = signature.name().to_owned();
@@ -109,6 +117,11 @@ impl Lowering {
             }
         }
         result
+    }
+
+    /// The launches of the function that was added last: that of its kernel, or those of its body.
+    pub fn launches(&self) -> &[LaunchDescription] {
+        &self.unit.launches
     }
 
     /// The capabilities that the wrappers so far need of the runtime helpers.

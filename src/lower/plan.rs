@@ -7,7 +7,7 @@ use super::convention::Convention;
 use super::devices::{Devices, SharedId};
 use super::protocol::TARGET;
 use crate::ir::PointerFacts;
-use crate::spec::{Device, Dim, DimOp, ParamType, Signature, TensorShape, TensorType};
+use crate::spec::{Device, Dim, ParamType, Signature, TensorShape, TensorType};
 
 /// Symbols beyond this number are spilled until they are asked for.
 const FEW_SYMBOLS: usize = 8;
@@ -30,7 +30,7 @@ pub(super) struct Plan<'a> {
     pub has_result: bool,
     /// Which tensors share a device.
     pub devices: Devices,
-    /// All tensors in order, where a stream or a result needs their devices; else empty.
+    /// All tensors in order, where a launch, a stream or a result needs their devices; else empty.
     pub tensors: Vec<&'a TensorType>,
     /// There are more than [`FEW_SYMBOLS`].
     pub spills_symbols: bool,
@@ -39,7 +39,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(signature: &'a Signature, convention: Convention) -> Self {
+    /// `launches` says that the kernel is launched on the tensors' device.
+    pub(super) fn new(signature: &'a Signature, convention: Convention, launches: bool) -> Self {
         let symbols = signature.names_in_dims().len();
         let devices = Devices::of(signature);
         Plan {
@@ -50,7 +51,7 @@ impl<'a> Plan<'a> {
             passed: signature.passed().count(),
             has_result: signature.ret().is_some(),
             devices,
-            tensors: tensors_with_devices(signature),
+            tensors: tensors_with_devices(signature, launches),
             spills_symbols: symbols > FEW_SYMBOLS,
             spills_values: symbols + signature.params().len() > FEW_VALUES,
         }
@@ -63,9 +64,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// All tensors in order, if a stream or a returned tensor needs their devices.
-fn tensors_with_devices(signature: &Signature) -> Vec<&TensorType> {
-    let streams = signature.params().iter().any(|param| param.ty == ParamType::EnvStream);
+/// All tensors in order, if a launch, a stream or a returned tensor needs their devices.
+fn tensors_with_devices(signature: &Signature, launches: bool) -> Vec<&TensorType> {
+    let streams = launches || signature.params().iter().any(|param| param.ty == ParamType::EnvStream);
     let mut tensors = Vec::new();
     if streams || matches!(signature.ret(), Some(ParamType::Tensor(_))) {
         signature.params().iter().for_each(|param| param.ty.for_each_tensor(&mut |tensor| tensors.push(tensor)));
@@ -126,7 +127,7 @@ fn count_devices(ty: &ParamType, devices: &Devices, always: bool, firm: &mut [bo
 fn is_computable(dim: &Dim) -> bool {
     match dim {
         Dim::Const(_) | Dim::Symbol(_) => true,
-        Dim::Binary(DimOp::FloorDiv | DimOp::Mod, x, y) => {
+        Dim::Binary(op, x, y) if op.is_division() => {
             is_computable(x) && matches!(y.eval(&|_| None), Some(1..)) && is_computable(y)
         }
         Dim::Binary(_, x, y) => is_computable(x) && is_computable(y),

@@ -187,7 +187,7 @@ impl Kernel {
     pub(crate) fn linked_symbol(&self) -> Option<&str> {
         match self.target() {
             Some(Target::Symbol(name)) => Some(name),
-            Some(Target::Address(_)) | None => None,
+            Some(Target::Address(_) | Target::Launch(_) | Target::FirstUses(_)) | None => None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! The module under construction, with its constant pool: what wrappers, bodies and the binder are lowered into.
 
 use super::constants::ConstantPool;
+use super::device_api::Drivers;
+use super::launch_description::LaunchDescription;
 use super::once::Handles;
 use super::symbol_call::SymbolCall;
 use crate::ir::{self, FuncSig};
@@ -25,6 +27,10 @@ pub(super) struct Unit {
     pub pool: Pool,
     /// The functions that the module's code looks up once, and its library context.
     pub handles: Handles,
+    /// The device drivers that the module's launches go to, and their kernels.
+    pub drivers: Drivers,
+    /// The launches of the function that is lowered, or was last.
+    pub launches: Vec<LaunchDescription>,
     /// The calls of functions by their symbols, which are checked once all functions are there.
     pub symbol_calls: Vec<SymbolCall>,
     /// What stands before each function's name in its symbol.
@@ -39,8 +45,16 @@ impl Unit {
         let mut module = ir::Module::for_endianness(endianness);
         let data = module.add_data("__tvm_ffi_codegen_messages", Vec::new(), 4);
         let pool = Pool { constants: ConstantPool::new(endianness), data };
-        let (handles, symbol_calls) = (Handles::default(), Vec::new());
-        Unit { module, pool, handles, symbol_calls, prefix: String::new(), always_binds: false }
+        Unit {
+            module,
+            pool,
+            handles: Handles::default(),
+            drivers: Drivers::default(),
+            launches: Vec::new(),
+            symbol_calls: Vec::new(),
+            prefix: String::new(),
+            always_binds: false,
+        }
     }
 
     /// The symbol of a wrapper.
@@ -55,11 +69,13 @@ impl Unit {
     pub(super) fn truncate(&mut self, count: usize) {
         self.module.truncate_functions(count);
         self.handles.truncate(count);
+        self.drivers.truncate(count);
     }
 
     /// The module, complete.
     pub(super) fn finish(mut self) -> ir::Module {
         self.handles.finish(&mut self.module);
+        self.drivers.finish(&mut self.module);
         self.module.data[self.pool.data].bytes = self.pool.constants.into_bytes();
         self.module
     }

@@ -99,7 +99,7 @@ impl ValueChecks {
     ) -> Result<Taken, String> {
         let known = expected.mentioned();
         let signature = signature(expected, &known)?;
-        let mut plan = Plan::new(&signature, Convention::Flat);
+        let mut plan = Plan::new(&signature, Convention::Flat, false);
         let origins: Vec<_> = known.iter().map(|known| known.origin).collect();
         let descriptor =
             encode::encode_values(&mut pool.constants, &signature, &plan.devices, &expected.place, &origins)?;

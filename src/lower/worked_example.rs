@@ -122,7 +122,7 @@ impl Pool {
 }
 
 fn descriptors(signature: &Signature, kernel: &Kernel, text: &mut String) -> Pool {
-    let plan = super::plan::Plan::new(signature, kernel.stated_convention());
+    let plan = super::plan::Plan::new(signature, kernel.stated_convention(), false);
     let mut unit = super::unit::Unit::new(HOST_ENDIANNESS);
     let options = super::encode::Options { fold_all: false, forward_args: false };
     let encoded =

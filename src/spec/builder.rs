@@ -16,7 +16,7 @@ pub struct SignatureBuilder {
     signature: Signature,
     /// The part that was stated last.
     last: Part,
-    /// Where the parts are in the text that is read.
+    /// The places of the parts in the text that is read.
     pub(super) spans: Spans,
 }
 

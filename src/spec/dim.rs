@@ -21,6 +21,9 @@ use super::place::Origin;
 /// let blocks = (dim("n") + 127) / 128_usize;
 /// assert_eq!(blocks.to_string(), "(n + 127) // 128");
 /// assert_eq!((dim(-7) / 2).eval(&|_| None), Some(-4));
+///
+/// let tiles = dim("n").ceil_div(128).max(1);
+/// assert_eq!(tiles.to_string(), "max(ceil_div(n, 128), 1)");
 /// # Ok::<(), tvm_ffi_codegen::spec::SyntaxError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -56,10 +59,19 @@ pub enum DimOp {
     FloorDiv,
     /// The remainder with the divisor's sign as in Python, `%`.
     Mod,
+    /// The quotient rounded up, `ceil_div(x, y)`.
+    CeilDiv,
+    /// The smaller of two values, `min(x, y)`.
+    Min,
+    /// The greater of two values, `max(x, y)`.
+    Max,
 }
 
 impl DimOp {
-    /// The operation's sign in the text form.
+    /// The operations that the text form has as functions.
+    pub const FUNCTIONS: [DimOp; 3] = [DimOp::CeilDiv, DimOp::Min, DimOp::Max];
+
+    /// The operation's sign in the text form, or the name of its function.
     pub const fn sign(self) -> &'static str {
         match self {
             DimOp::Add => "+",
@@ -67,7 +79,20 @@ impl DimOp {
             DimOp::Mul => "*",
             DimOp::FloorDiv => "//",
             DimOp::Mod => "%",
+            DimOp::CeilDiv => "ceil_div",
+            DimOp::Min => "min",
+            DimOp::Max => "max",
         }
+    }
+
+    /// Whether the text form has a function for the operation, and not a sign between two operands.
+    pub const fn is_function(self) -> bool {
+        matches!(self, DimOp::CeilDiv | DimOp::Min | DimOp::Max)
+    }
+
+    /// Whether the second operand is a divisor, which may not be 0.
+    pub const fn is_division(self) -> bool {
+        matches!(self, DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv)
     }
 
     /// Whether the operation binds as tightly as `*`.
@@ -90,6 +115,13 @@ impl DimOp {
                 let rest = if y == -1 { 0 } else { x.checked_rem(y)? };
                 Some(if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest })
             }
+            DimOp::CeilDiv => {
+                let quotient = x.checked_div(y)?;
+                let rounded_down = x % y != 0 && (x < 0) == (y < 0);
+                Some(if rounded_down { quotient + 1 } else { quotient })
+            }
+            DimOp::Min => Some(x.min(y)),
+            DimOp::Max => Some(x.max(y)),
         }
     }
 }
@@ -109,6 +141,21 @@ impl Dim {
     /// The quotient rounded down, `self // divisor`; the operator `/` gives the same.
     pub fn floor_div(self, divisor: impl Into<Dim>) -> Dim {
         Dim::binary(DimOp::FloorDiv, self, divisor)
+    }
+
+    /// The quotient rounded up, `ceil_div(self, divisor)`: the tiles of a size that a grid has.
+    pub fn ceil_div(self, divisor: impl Into<Dim>) -> Dim {
+        Dim::binary(DimOp::CeilDiv, self, divisor)
+    }
+
+    /// The smaller of this value and another, `min(self, other)`.
+    pub fn min(self, other: impl Into<Dim>) -> Dim {
+        Dim::binary(DimOp::Min, self, other)
+    }
+
+    /// The greater of this value and another, `max(self, other)`.
+    pub fn max(self, other: impl Into<Dim>) -> Dim {
+        Dim::binary(DimOp::Max, self, other)
     }
 
     /// Calls `f` for each occurrence of a symbol, from left to right.
@@ -152,7 +199,7 @@ impl Dim {
     /// other symbols. It is only a candidate: put in for the symbol it may give another value than the target's, as for `2 * n`
     /// and 3, and then no value of the symbol gives that one.
     ///
-    /// `None` where the symbol doesn't occur exactly once, or under `//`, `%`.
+    /// `None` where the symbol doesn't occur exactly once, or under `//`, `%` or a function.
     pub fn solved_for(&self, symbol: &str, target: Dim) -> Option<Dim> {
         let mut count = 0;
         self.for_each_symbol(&mut |name| count += usize::from(name == symbol));
@@ -178,7 +225,7 @@ impl Dim {
             (DimOp::Sub, true) => target + other,
             (DimOp::Sub, false) => other - target,
             (DimOp::Mul, _) => target.floor_div(other),
-            (DimOp::FloorDiv | DimOp::Mod, _) => return None,
+            (DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv | DimOp::Min | DimOp::Max, _) => return None,
         };
         inner.solve(symbol, target)
     }
@@ -299,6 +346,7 @@ impl fmt::Display for Dim {
         match self {
             Dim::Const(size) => write!(f, "{size}"),
             Dim::Symbol(name) => f.write_str(name),
+            Dim::Binary(op, x, y) if op.is_function() => write!(f, "{}({x}, {y})", op.sign()),
             Dim::Binary(op, x, y) => {
                 write_operand(f, x, |inner| op.is_factor() && !inner.is_factor())?;
                 write!(f, " {} ", op.sign())?;
@@ -311,7 +359,7 @@ impl fmt::Display for Dim {
 
 fn write_operand(f: &mut fmt::Formatter<'_>, dim: &Dim, in_parentheses: impl Fn(DimOp) -> bool) -> fmt::Result {
     match dim {
-        Dim::Binary(op, ..) if in_parentheses(*op) => write!(f, "({dim})"),
+        Dim::Binary(op, ..) if !op.is_function() && in_parentheses(*op) => write!(f, "({dim})"),
         _ => write!(f, "{dim}"),
     }
 }

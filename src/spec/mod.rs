@@ -7,6 +7,7 @@
 mod builder;
 mod check;
 mod dim;
+mod launch;
 mod mistake;
 mod param;
 mod path;
@@ -22,6 +23,9 @@ mod token;
 pub use builder::SignatureBuilder;
 pub use check::{MAX_CONTAINER_DEPTH, MAX_DIM_DEPTH, MAX_RANK, MAX_TYPE_DEPTH};
 pub use dim::{CompareOp, Constraint, Dim, DimOp, dim};
+pub use launch::{
+    FloatBits, Interleave, L2Promotion, Launch, LaunchArg, LaunchFlags, LaunchedSignature, Swizzle, TensorMap,
+};
 pub use mistake::{Mistake, SignatureError};
 pub use param::{DefaultValue, Param, ParamType};
 pub use path::{Part, Path, Step};

@@ -74,6 +74,18 @@ impl Signature {
         if mistakes.is_empty() { Ok(signature) } else { Err(mistakes) }
     }
 
+    /// The signature with further parameters behind its own, and without constraints; of the result only a tensor stays. Nothing is checked: the
+    /// values are known to be of their types.
+    pub(crate) fn with_values(&self, values: impl IntoIterator<Item = (String, ParamType)>) -> Self {
+        let values = values.into_iter().map(|(name, ty)| Param { name, ty, default: None, origin: Origin::default() });
+        Signature {
+            params: self.params.iter().cloned().chain(values).collect(),
+            ret: self.ret.clone().filter(|ret| matches!(ret, ParamType::Tensor(_))),
+            constraints: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The function's name; its symbol is `__tvm_ffi_<name>`.
     pub fn name(&self) -> &str {
         &self.name
@@ -135,8 +147,27 @@ impl Signature {
     /// assert_eq!(placed, plain);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_place(mut self, part: Part, place: Place) -> Result<Self, SignatureError> {
-        self.set_place(part, place);
+    pub fn with_place(self, part: Part, place: Place) -> Result<Self, SignatureError> {
+        self.with_places([(part, place)])
+    }
+
+    /// As [`with_place`](Self::with_place), for several parts. A part that the signature doesn't have is passed over.
+    ///
+    /// # Errors
+    /// As [`with_place`](Self::with_place): all mistakes at once.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::Signature;
+    /// use tvm_ffi_codegen::spec::{Part, Place};
+    ///
+    /// let plain: Signature = "forward(x: Tensor([n], float32), k: int64)".parse()?;
+    /// let lines = [(Part::Signature, 3), (Part::Param(0), 4), (Part::Param(1), 5)];
+    /// let placed = plain.with_places(lines.map(|(part, line)| (part, Place::new("model.py", line, "forward"))))?;
+    /// assert_eq!(placed.place(Part::Param(1)).map(|place| place.line), Some(5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_places(mut self, places: impl IntoIterator<Item = (Part, Place)>) -> Result<Self, SignatureError> {
+        places.into_iter().for_each(|(part, place)| self.set_place(part, place));
         let mistakes = Checker::check_places(&self);
         match mistakes.is_empty() {
             true => Ok(self),

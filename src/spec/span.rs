@@ -13,7 +13,7 @@ pub(super) struct Spans {
 
 #[derive(Clone, Debug)]
 struct Span {
-    /// How many spans it is inside of.
+    /// The number of spans around it.
     depth: usize,
     of: SpanOf,
     bytes: Range<usize>,

@@ -19,6 +19,8 @@ use super::tensor::{Device, TensorType};
 use super::token::{Pos, Token, Tokens};
 
 mod dims;
+mod launch;
+mod suggestion;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -80,7 +82,8 @@ impl FromStr for Signature {
     /// ```
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: false, spans: Spans::default() };
-        let mut signature = parser.signature()?;
+        let (mut signature, expected) = parser.signature()?;
+        parser.end(expected)?;
         signature.spans = parser.spans;
         Ok(signature.build()?)
     }
@@ -145,7 +148,7 @@ struct Parser<'a> {
     text: &'a str,
     /// Whether the result is being read, which may refer to parameters.
     in_result: bool,
-    /// Where the parts are that have been read.
+    /// The places of the parts that have been read.
     spans: Spans,
 }
 
@@ -156,9 +159,15 @@ impl<'a> Parser<'a> {
     fn read<T>(text: &'a str, piece: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: true, spans: Spans::default() };
         let read = piece(&mut parser)?;
-        match parser.tokens.peek() {
-            (_, Token::End) => Ok(read),
-            _ => Err(parser.expected("the end")),
+        parser.end("the end")?;
+        Ok(read)
+    }
+
+    /// The end of the text, where `what` could stand.
+    fn end(&self, what: &str) -> Parsed<()> {
+        match self.tokens.peek() {
+            (_, Token::End) => Ok(()),
+            _ => Err(self.expected(what)),
         }
     }
 
@@ -178,7 +187,8 @@ impl<'a> Parser<'a> {
         Ok(read)
     }
 
-    fn signature(&mut self) -> Parsed<SignatureBuilder> {
+    /// A signature, and what may stand behind it.
+    fn signature(&mut self) -> Parsed<(SignatureBuilder, &'static str)> {
         let name = self.spanned_alone(Part::Signature, |parser| parser.name("the function's name"))?;
         let mut signature = Signature::builder(name);
         let mut policy = None;
@@ -214,10 +224,7 @@ impl<'a> Parser<'a> {
             signature = self.constraints(signature)?;
             expected = "`,` or the end";
         }
-        match self.tokens.peek() {
-            (_, Token::End) => Ok(signature),
-            _ => Err(self.expected(expected)),
-        }
+        Ok((signature, expected))
     }
 
     /// What follows a parameter's name.

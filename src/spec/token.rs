@@ -53,6 +53,7 @@ pub(super) enum Token<'a> {
     Ellipsis,
     Op(DimOp),
     Compare(CompareOp),
+    At,
     End,
 }
 
@@ -72,6 +73,7 @@ impl fmt::Display for Token<'_> {
             Token::Ellipsis => "...",
             Token::Op(op) => op.sign(),
             Token::Compare(op) => op.sign(),
+            Token::At => "@",
             Token::End => return f.write_str("the end"),
         };
         write!(f, "`{symbol}`")
@@ -124,6 +126,16 @@ impl<'a> Tokens<'a> {
         at.ok().and_then(|at| self.tokens.get(at)).map_or(0, |(_, _, len)| *len)
     }
 
+    /// The place of the next token, to go back to.
+    pub(super) fn mark(&self) -> usize {
+        self.next
+    }
+
+    /// Goes back to a token.
+    pub(super) fn go_back(&mut self, mark: usize) {
+        self.next = mark;
+    }
+
     /// Goes past the next token.
     pub(super) fn next(&mut self) {
         self.next += 1;
@@ -140,7 +152,7 @@ fn name_len(rest: &str) -> usize {
 }
 
 /// Signs, with each that begins with another before that one.
-const SIGNS: [(&str, Token<'_>); 20] = [
+const SIGNS: [(&str, Token<'_>); 21] = [
     ("...", Token::Ellipsis),
     ("->", Token::Arrow),
     ("//", Token::Op(DimOp::FloorDiv)),
@@ -161,6 +173,7 @@ const SIGNS: [(&str, Token<'_>); 20] = [
     ("]", Token::CloseList),
     (",", Token::Comma),
     (":", Token::Colon),
+    ("@", Token::At),
 ];
 
 /// The token at the start of the text, which begins with `first`, and how many bytes it takes.

@@ -10,7 +10,7 @@ use crate::support::sig;
 
 /// How many functions the object has. `MEASURED_FUNCTIONS` says another number: 1,000 take a minute in a debug build.
 fn functions() -> usize {
-    std::env::var("MEASURED_FUNCTIONS").map_or(250, |count| count.parse().unwrap())
+    std::env::var("MEASURED_FUNCTIONS").map_or(120, |count| count.parse().unwrap())
 }
 
 /// The most memory that this process has had so far, in KB.

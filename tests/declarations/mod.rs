@@ -97,7 +97,7 @@ fn lists_of_parameters_are_those_of_the_prototype() {
     }
 }
 
-/// What a kernel of each convention gets, and from where.
+/// The parameters of a kernel by each convention, and their sources.
 #[test]
 fn parameters_tell_their_sources() {
     let text = "f(x: Tensor([2 * n, n], float32), s: str, k: Optional[int32], pair: Tuple[device, Tensor([m], int8)], o: Any, \

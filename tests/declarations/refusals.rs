@@ -24,7 +24,7 @@ fn of_half(problem: &str, prototype: &str) -> String {
     format!("the kernel `k` of function `half` {problem}; its prototype is `{prototype}`")
 }
 
-/// What a Cranelift module says to a kernel whose declaration was changed.
+/// The answer of a Cranelift module to a kernel whose declaration was changed.
 fn cranelift(signature: &Signature, returns: Option<KernelReturn>, change: impl FnOnce(&mut ClifSignature)) -> String {
     let mut module = own_module();
     let kernel = returns.into_iter().fold(Kernel::symbol("k"), Kernel::returning);
@@ -166,7 +166,7 @@ mod llvm {
     const BIG: &str = "it is big-endian, and LLVM is used for little-endian machines";
     const OTHER: &str = "wrappers are for x86-64, AArch64 and 64-bit RISC-V";
 
-    /// What a module for a machine says; `None` if it takes the wrapper.
+    /// The refusal of a module for a machine; `None` if it takes the wrapper.
     fn machine(triple: &str, layout: Option<&str>) -> Option<String> {
         let context = Context::create();
         let module = context.create_module("mine");
@@ -221,7 +221,7 @@ mod llvm {
         }
     }
 
-    /// What a module says to a kernel that `make` has added.
+    /// The answer of a module to a kernel that `make` has added.
     fn kernel<'ctx>(
         context: &'ctx Context,
         signature: &Signature,

@@ -1,4 +1,4 @@
-//! What is refused, with its message.
+//! Refusals, with their messages.
 
 use cranelift_jit::{JITBuilder, JITModule};
 use tvm_ffi_codegen::artifact::{LibraryBuilder, Triple};
@@ -164,6 +164,30 @@ fn mistakes_in_llvm_ir_have_their_place() {
         let expected =
             "the LLVM IR of kernel `f`: `f` has another type in the module: expected `void ()`, found `i64 (ptr)`";
         assert!(message.ends_with(expected), "{message}");
+    }
+    // a function that C calls otherwise than one of plain values
+    let of_plain = |source: &str| refusals("f(x: Tensor([n], int8), v: int8)", &Kernel::llvm_ir(source, "f"));
+    for (prototype, problem) in [
+        (
+            "define void @f(ptr byval(i64) %x, i8 signext %v, i64 %n)",
+            "has the attribute `byval` on parameter 1, by which it isn't passed as C passes a plain value: leave the attribute out",
+        ),
+        (
+            "define void @f(ptr sret(i64) %x, i8 signext %v, i64 %n)",
+            "has the attribute `sret` on parameter 1, by which it isn't passed as C passes a plain value: leave the attribute out",
+        ),
+        (
+            "define fastcc void @f(ptr %x, i8 signext %v, i64 %n)",
+            "has LLVM's calling convention 8, and wrappers call by C's, which is 0",
+        ),
+        (
+            "define void @f(ptr %x, i8 zeroext %v, i64 %n)",
+            "has parameter 2 zero-extended, and it is passed sign-extended",
+        ),
+    ] {
+        for message in of_plain(&format!("{prototype} {{\n  ret void\n}}\n")) {
+            assert!(message.ends_with(&format!("the LLVM IR of kernel `f`: `f` {problem}")), "{message}");
+        }
     }
     for message in of("define void @g() { ret void }\n") {
         assert!(message.ends_with("the LLVM IR of kernel `f`: it doesn't define `f`; it defines `g`"), "{message}");

@@ -31,6 +31,9 @@ pub fn dim_op() -> impl Strategy<Value = DimOp> + Clone {
         3 => Just(DimOp::Mul),
         1 => Just(DimOp::FloorDiv),
         1 => Just(DimOp::Mod),
+        1 => Just(DimOp::CeilDiv),
+        1 => Just(DimOp::Min),
+        1 => Just(DimOp::Max),
     ]
 }
 

@@ -1,10 +1,14 @@
 //! Texts of signatures: what is shown is read back, and no text breaks the parser.
 
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
-use tvm_ffi_codegen::spec::{CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, TensorShape};
+use tvm_ffi_codegen::spec::{
+    CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, FloatBits, Interleave, L2Promotion, Launch, LaunchArg,
+    LaunchedSignature, Swizzle, TensorMap, TensorShape,
+};
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
 use super::signatures::dim_op;
@@ -12,17 +16,12 @@ use super::{run, stated_or};
 
 /// Signatures that need not be useful, with everything that the text form can say.
 fn wide_signature() -> impl Strategy<Value = Signature> {
-    let default = proptest::option::weighted(0.2, default());
+    let default = option::weighted(0.2, default());
     let named = ("[A-Z][a-zA-Z0-9_]{0,6}", param_type(), default);
     let constraint = (dim(), select(CompareOp::ALL.to_vec()), dim());
     let policy = vec(select(DTypePolicy::NAMES.iter().map(|(policy, _)| *policy).collect::<Vec<_>>()), 0..3);
     let policy = policy.prop_map(|all| all.into_iter().fold(DTypePolicy::EXACT, |one, other| one | other));
-    let rest = (
-        policy,
-        proptest::option::of(param_type()),
-        vec(constraint, 0..3),
-        (any::<bool>(), proptest::option::of("[^\"\0]{1,9}")),
-    );
+    let rest = (policy, option::of(param_type()), vec(constraint, 0..3), (any::<bool>(), option::of("[^\"\0]{1,9}")));
     let parts = ("[a-z_][a-zA-Z0-9_.$]{0,9}", vec(named, 0..6), rest);
     parts.prop_filter_map(
         "the builder finds mistakes",
@@ -73,7 +72,7 @@ fn tensor() -> impl Strategy<Value = TensorType> {
     ];
     let exact = (0u8..18, any::<u8>(), any::<u16>()).prop_map(|(code, bits, lanes)| DLDataType::new(code, bits, lanes));
     let dtype = prop_oneof![4 => exact.prop_map(DType::Exact), 1 => Just(DType::Any)];
-    let align = proptest::option::of((0u32..32).prop_map(|bit| 1 << bit));
+    let align = option::of((0u32..32).prop_map(|bit| 1 << bit));
     let parts = (dims(), vec(stride, 6), dtype, device, (0..5, any::<bool>(), any::<bool>()), align);
     parts.prop_map(|(dims, mut strides, dtype, device, (layout, ranked, noalias), align)| {
         strides.truncate(dims.len());
@@ -167,8 +166,84 @@ fn what_a_piece_of_a_signature_shows_is_read_back() {
     });
 }
 
+fn scalar_but_float() -> impl Strategy<Value = ScalarType> {
+    select(ScalarType::ALL.iter().copied().filter(|ty| !ty.is_float()).collect::<Vec<_>>())
+}
+
+fn float_type() -> impl Strategy<Value = ScalarType> {
+    select(vec![ScalarType::Float32, ScalarType::Float64])
+}
+
+fn name() -> impl Strategy<Value = String> {
+    select(vec!["x", "y", "null", "cast", "grid", "int32", "launch"]).prop_map(str::to_owned)
+}
+
+fn launch_arg() -> impl Strategy<Value = LaunchArg> {
+    let map = (name(), vec(dim(), 1..4), vec(1u32..9, 0..4), (0usize..3, 0usize..4, 0usize..4, any::<bool>()));
+    let leaf = prop_oneof![
+        name().prop_map(LaunchArg::Param),
+        (name(), select(ScalarType::ALL.to_vec())).prop_map(|(name, ty)| LaunchArg::Cast(name, ty)),
+        (dim(), scalar_but_float()).prop_map(|(dim, ty)| LaunchArg::Int(dim, ty)),
+        (any::<f64>().prop_filter("another NaN", |value| !value.is_nan()), float_type())
+            .prop_map(|(value, ty)| LaunchArg::Float(FloatBits::new(value), ty)),
+        (name(), 0usize..4, scalar_but_float()).prop_map(|(name, number, ty)| LaunchArg::Stride(name, number, ty)),
+        Just(LaunchArg::Null),
+        (dim(), any::<u32>()).prop_map(|(bytes, align)| LaunchArg::Scratch { bytes, align }),
+        map.prop_map(|(tensor, boxes, steps, (interleave, swizzle, promotion, nan_fill))| {
+            let mut map = TensorMap::new(tensor, boxes);
+            (map.element_strides, map.nan_fill) = (steps, nan_fill);
+            map.interleave = Interleave::ALL[interleave];
+            map.swizzle = Swizzle::ALL[swizzle];
+            map.l2_promotion = L2Promotion::ALL[promotion];
+            LaunchArg::TensorMap(map)
+        }),
+    ];
+    leaf.prop_recursive(3, 8, 3, |inner| {
+        (any::<u32>(), any::<u32>(), vec((any::<u32>(), inner), 0..3))
+            .prop_map(|(size, align, fields)| LaunchArg::Struct { size, align, fields })
+    })
+}
+
+fn launch() -> impl Strategy<Value = Launch> {
+    let entry = select(vec!["add", "_Z3addPf", "a.b$c", "a b", "launch", "1x"]);
+    let extents = || vec(dim(), 1..4);
+    let more = (vec(dim(), 0..4), vec(dim(), 0..4), dim(), option::of(vec(launch_arg(), 0..4)));
+    let flags = (option::of(any::<i32>()), any::<[bool; 3]>());
+    (entry, extents(), extents(), more, flags).prop_map(
+        |(entry, grid, block, (cluster, preferred, shared, args), flags)| {
+            let mut launch =
+                Launch::new(entry).grid(grid).block(block).cluster(cluster).preferred_cluster(preferred).shared(shared);
+            if let Some(args) = args {
+                launch = launch.args(args);
+            }
+            let (priority, [cooperative, programmatic, non_portable]) = flags;
+            if let Some(priority) = priority {
+                launch = launch.priority(priority);
+            }
+            launch = if cooperative { launch.cooperative() } else { launch };
+            launch = if programmatic { launch.programmatic() } else { launch };
+            if non_portable { launch.non_portable_cluster() } else { launch }
+        },
+    )
+}
+
+#[test]
+fn what_a_launch_shows_is_read_back() {
+    run(stated_or(500), &(wide_signature(), launch()), |(signature, launch)| {
+        let text = launch.to_string();
+        prop_assert_eq!(text.parse::<Launch>(), Ok(launch.clone()), "{}", text);
+        let both = LaunchedSignature { signature, launch };
+        let text = both.to_string();
+        prop_assert_eq!(text.parse::<LaunchedSignature>(), Ok(both), "{}", text);
+        Ok(())
+    });
+}
+
 /// Any text may be parsed, and an error can be shown, with its caret inside of the line.
 fn parses(text: &str) -> Result<(), TestCaseError> {
+    if let Ok(launch) = format!("launch {text}").parse::<Launch>() {
+        prop_assert_eq!(launch.to_string().parse::<Launch>(), Ok(launch));
+    }
     match text.parse::<Signature>() {
         Ok(signature) => prop_assert_eq!(signature.to_string().parse::<Signature>(), Ok(signature)),
         Err(tvm_ffi_codegen::spec::ParseError::Syntax(error)) => {
@@ -197,6 +272,11 @@ fn any_text_is_a_signature_or_an_error() {
         "[",
         "]",
         ",",
+        "@ launch",
+        "grid=",
+        "args=[",
+        "struct(size=8, align=8",
+        "tensor_map(x, box=",
         "n",
         "4",
         "-1",

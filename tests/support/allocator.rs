@@ -53,6 +53,13 @@ pub fn install() {
     LazyLock::force(&INSTALLED);
 }
 
+/// Lets this thread's tensors of any device be memory of the host.
+#[cfg(any(target_os = "linux", windows))]
+pub fn install_for_devices() {
+    // SAFETY: the allocator follows DLPack's rules.
+    assert_eq!(unsafe { TVMFFIEnvSetDLPackManagedTensorAllocator(Some(allocate_tensor), 0, null_mut()) }, 0);
+}
+
 fn count(change: isize) {
     // A thread that ends may free objects when it has no count any more.
     let _ = LIVE.try_with(|live| live.set(live.get() + change));

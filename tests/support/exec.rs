@@ -1,4 +1,6 @@
 //! Executors: each runs the same wrapper, and all have to agree on everything that can be seen.
+//!
+//! `TVM_FFI_CODEGEN_EXECUTOR` names the one executor of a run that takes long, as under a tool that looks at each access of memory, or on an emulator.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -47,7 +49,7 @@ pub struct Executor {
 }
 
 /// Every executor. Another backend is one more row; the first is the oracle.
-pub const EXECUTORS: &[Executor] = &[
+const EXECUTORS: &[Executor] = &[
     Executor { name: "interpreter", prepare: interpreter },
     Executor { name: "cranelift", prepare: |p| compile(&UNOPTIMISED, p) },
     Executor { name: "cranelift, optimised", prepare: |p| compile(&OPTIMISED, p) },
@@ -56,6 +58,17 @@ pub const EXECUTORS: &[Executor] = &[
     #[cfg(feature = "_llvm")]
     Executor { name: "llvm, optimised", prepare: |p| compile(&LLVM_OPTIMISED, p) },
 ];
+
+/// The one executor of this run.
+pub fn stated_executor() -> Option<String> {
+    std::env::var("TVM_FFI_CODEGEN_EXECUTOR").ok()
+}
+
+/// The executors of this run.
+pub fn executors() -> impl Iterator<Item = &'static Executor> {
+    let stated = stated_executor();
+    EXECUTORS.iter().filter(move |executor| stated.as_ref().is_none_or(|name| executor.name == name))
+}
 
 fn build(backend: Backend, level: OptLevel) -> Engine {
     let mut builder = Engine::builder().backend(backend).opt_level(level);
@@ -290,7 +303,7 @@ impl<'a> Prepared<'a> {
             Ok(runnable) => Ok((e.name, runnable)),
             Err(problem) => Err(format!("{}: {problem}", e.name)),
         };
-        let executors = EXECUTORS.iter().map(prepare).collect::<Result<_, _>>()?;
+        let executors = executors().map(prepare).collect::<Result<_, _>>()?;
         // a `DLTensor*` is no object of any type
         let objects = program.signature.params().iter().any(|param| mentions_object(&param.ty));
         let forms = if objects { &[Form::Object][..] } else { &[Form::DlTensor, Form::Object] };

@@ -1,6 +1,6 @@
 //! Libraries of several functions on every executor, whose calls of the runtime are recorded.
 //!
-//! `TVM_FFI_CODEGEN_EXECUTOR` names the one executor of a run that takes long, as under a tool that looks at each access of memory.
+//! [`stated_executor`] may name the one of a run.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -15,6 +15,7 @@ use tvm_ffi_codegen::runtime::error::take_raised;
 use tvm_ffi_codegen::runtime::{Any, Error, Function, Module};
 use tvm_ffi_codegen::{Backend, Body, Engine, Kernel, OptLevel, Signature};
 
+use super::exec::stated_executor;
 use super::{allocator, modules, recording, show, sig};
 use crate::calls::callees::{self, SYMBOLS};
 
@@ -82,11 +83,6 @@ pub const EXECUTORS: &[Executor] = &[
     #[cfg(feature = "_llvm")]
     Executor { name: "llvm, optimised", engine: || &LLVM_OPTIMISED, interprets: false },
 ];
-
-/// The one executor of this run.
-fn stated_executor() -> Option<String> {
-    std::env::var("TVM_FFI_CODEGEN_EXECUTOR").ok()
-}
 
 fn build(backend: Backend, level: OptLevel) -> Engine {
     // a run that takes long leaves the check of the code to the others

@@ -14,6 +14,7 @@ pub mod library;
 pub mod model;
 pub mod modules;
 pub mod names;
+pub mod parallel;
 pub mod recorder;
 pub mod recording;
 pub mod show;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::support::exec::{Prepared, Program};
 use crate::support::kernels::Noted;
 use crate::support::value::parse::parse_call;
-use crate::support::{recorder, sig};
+use crate::support::{parallel, recorder, sig};
 
 const TABLE: &str = include_str!("../../fixtures/upstream/converters.table");
 const DOCUMENT: &str = include_str!("../../docs/upstream.md");
@@ -150,21 +150,29 @@ fn wrappers_take_what_upstream_takes() {
     assert!(!values.is_empty() && !functions.is_empty() && !rows.is_empty());
     let refused = Verdict::Refused("TypeError".to_owned());
     let mut problems = Vec::new();
-    for function in &functions {
-        let (ours, cpp) = (function.ours, function.cpp);
-        let program = program(ours);
-        let prepared = Prepared::new(&program).unwrap_or_else(|e| panic!("{ours}: {e}"));
+    let judge = |function: &Upstream<'static>| {
+        let program = program(function.ours);
+        let prepared = Prepared::new(&program).unwrap_or_else(|e| panic!("{}: {e}", function.ours));
         let mut wrapper = Wrapper { prepared, known: HashMap::new() };
-        for value in &values {
-            let theirs = function.verdicts.get(value).unwrap_or(&refused);
-            let moves = function.moves.contains(value);
+        let verdict = |value: &&str| {
             let here = wrapper.verdict(value);
             // What upstream's function got is a value of just its type: the kernel has to note the same of both.
-            let agree = match (theirs, &here) {
+            let agree = match (function.verdicts.get(value).unwrap_or(&refused), &here) {
                 (Verdict::Gets(got), Verdict::Gets(_)) => here == wrapper.verdict(got),
                 (Verdict::Refused(theirs), Verdict::Refused(here)) => theirs == here,
                 _ => false,
             };
+            (here, agree)
+        };
+        values.iter().map(verdict).collect::<Vec<_>>()
+    };
+    // the longest of the tests, for which others would wait
+    let verdicts = parallel::map(&functions, judge);
+    for (function, verdicts) in functions.iter().zip(verdicts) {
+        let (ours, cpp) = (function.ours, function.cpp);
+        for (value, (here, agree)) in values.iter().zip(verdicts) {
+            let theirs = function.verdicts.get(value).unwrap_or(&refused);
+            let moves = function.moves.contains(value);
             if agree && !moves {
                 continue;
             }

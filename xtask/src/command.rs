@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::run::Failure;
+use crate::watchdog::{self, Watchdog};
 
 /// What `test result:` lines add up to.
 #[derive(Clone, Copy, Default)]
@@ -206,11 +207,15 @@ impl Cmd {
         let text = self.text();
         println!("$ {text}");
         let failure = |what: String, tests| Failure { what, tests };
+        if in_ci() {
+            watchdog::prepare(&mut self.0);
+        }
         let mut child = self
             .0
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|e| failure(format!("`{text}` did not start: {e}"), Tests::default()))?;
+        let watchdog = in_ci().then(|| Watchdog::start(&child));
         let mut output = Output { stdout: String::new(), tests: Tests::default() };
         if let Some(stdout) = child.stdout.take() {
             let mut reader = BufReader::new(stdout);
@@ -226,7 +231,11 @@ impl Cmd {
                 line.clear();
             }
         }
-        match child.wait() {
+        let status = child.wait();
+        if let Some(Err(stopped)) = watchdog.map(Watchdog::ended) {
+            return Err(failure(format!("`{text}`: {stopped}"), output.tests));
+        }
+        match status {
             Ok(status) if status.success() => Ok(output),
             Ok(status) => Err(failure(format!("`{text}`: {status}"), output.tests)),
             Err(e) => Err(failure(format!("`{text}`: {e}"), output.tests)),

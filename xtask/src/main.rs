@@ -16,7 +16,9 @@ mod runtime_cost;
 mod steps;
 mod tools;
 mod upstream;
+mod watchdog;
 mod wine;
+mod with_llvm;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,8 @@ enum Task {
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
     },
+    /// Tests of launches on the machine's GPUs, by its own driver.
+    Gpu,
     /// Benchmarks, with their tables.
     Bench {
         /// Only this step; may be given more than once.
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Task::Test { only, bless: true, .. } => run::run("test --bless", steps::BLESS, &only),
         Task::Test { only, .. } => run::run("test", steps::TEST, &only),
         Task::Soak { only } => run::run("soak", steps::SOAK, &only),
+        Task::Gpu => run::run("gpu", steps::GPU, &[]),
         Task::Bench { only } => run::run("bench", steps::BENCH, &only),
     }
 }

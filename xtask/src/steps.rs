@@ -1,14 +1,17 @@
 //! The tables of steps.
 
+use std::thread;
+
 use crate::byte_order;
 use crate::command::{Cmd, Tests, all, all_at_once, cargo, cmd, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, LLD_22, LLVM_19, LLVM_22,
-    LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL,
-    RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder,
+    ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, LLD_22,
+    LLVM_19, LLVM_22, LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, NVFATBIN, NVRTC, QEMU, RUST_AARCH64, RUST_ANDROID,
+    RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE,
+    npm_folder, python_package,
 };
-use crate::{calls_cost, debugging, hosts, layers, payload, platforms, quickstart, runtime_cost, upstream};
+use crate::{calls_cost, debugging, hosts, layers, payload, platforms, quickstart, runtime_cost, upstream, with_llvm};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -45,13 +48,12 @@ pub const TEST: &[Step] = &[
         needs: &[GCC_S390X, QEMU, UPSTREAM],
         run: byte_order::calls,
     },
-    Step { name: "wild", about: "libraries linked in this process, without a toolchain", needs: &[], run: wild },
     Step { name: "llvm", about: "lints, tests and soak with LLVM 22", needs: &[LLVM_22, LLVM_19, CXX, GDB], run: llvm },
     Step {
-        name: "property",
-        about: "30,000 random calls and 200 random call graphs on the interpreter, Cranelift and LLVM",
+        name: "wild",
+        about: "libraries linked in this process, without a toolchain",
         needs: &[LLVM_22, CXX],
-        run: property,
+        run: wild,
     },
     Step {
         name: "objects",
@@ -59,7 +61,7 @@ pub const TEST: &[Step] = &[
         needs: &[LLVM_22, CXX],
         run: objects,
     },
-    Step { name: "llvm-19", about: "lints and tests with LLVM 19", needs: &[LLVM_19, CXX, GDB], run: llvm_19 },
+    Step { name: "llvm-19", about: "tests with LLVM 19", needs: &[LLVM_19, CXX, GDB], run: llvm_19 },
     Step {
         name: "aot",
         about: "the example aot prints what the README says, in Python, C and Rust",
@@ -83,6 +85,12 @@ pub const TEST: &[Step] = &[
         about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; a JIT in a library that Python loads; the engine on a libtvm_ffi, calls that fail under valgrind",
         needs: &[CLIPPY, CXX, VALGRIND, UPSTREAM, TYPING_EXTENSIONS, NUMPY],
         run: runtime_modes,
+    },
+    Step {
+        name: "gpu",
+        about: "launches on a stand-in driver, from Python too; cubins of CUDA's compiler; layouts of cuda.h",
+        needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: gpu,
     },
     Step {
         name: "foreign",
@@ -132,8 +140,7 @@ pub const TEST: &[Step] = &[
         needs: &[LLVM_22, LLVM_22_TOOLS, LLD_22, CLANG_22, CXX, UPSTREAM, MINGW, WINE, RUST_WINDOWS],
         run: platforms::windows,
     },
-    Step { name: "soak", about: "memory stays flat, threads agree", needs: &[], run: soak },
-    Step { name: "helgrind", about: "no data races (valgrind's helgrind and drd)", needs: &[VALGRIND], run: helgrind },
+    Step { name: "soak", about: "memory stays flat, threads agree: short runs", needs: &[], run: soak },
     Step { name: "miri", about: "the runtime's tests on Miri", needs: &[MIRI, RUST_SRC], run: miri },
     Step {
         name: "sanitizers",
@@ -168,7 +175,12 @@ pub const SOAK: &[Step] = &[
         needs: &[LLVM_22, CXX],
         run: soak_property,
     },
-    Step { name: "helgrind", about: "no data races, longer", needs: &[VALGRIND], run: soak_helgrind },
+    Step {
+        name: "helgrind",
+        about: "no data races (valgrind's helgrind and drd)",
+        needs: &[VALGRIND],
+        run: soak_helgrind,
+    },
     Step {
         name: "payload",
         about: "a module of 2 GiB: packed in little memory, linked, loaded",
@@ -176,6 +188,14 @@ pub const SOAK: &[Step] = &[
         run: payload::payload,
     },
 ];
+
+/// `cargo xtask gpu`.
+pub const GPU: &[Step] = &[Step {
+    name: "devices",
+    about: "launches on the machine's devices, by its own driver",
+    needs: &[CUDA_RUNTIME, NVFATBIN, NVRTC, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+    run: gpu_devices,
+}];
 
 /// `cargo xtask bench`.
 pub const BENCH: &[Step] = &[
@@ -225,14 +245,48 @@ fn clippy() -> Result {
     all(sets.map(|set| cargo(&[&set[..], &DENY].concat())))
 }
 
+/// The tests of launches in an environment where they find CUDA's headers, its compiler and Python's packages.
+fn launches(filters: &[&str]) -> Cmd {
+    let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
+    let python_path = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY].map(|tool| text(python_package(tool))).join(":");
+    let headers = text(python_package(&CUDA_RUNTIME).join("nvidia/cuda_runtime/include"));
+    let nvrtc = text(python_package(&NVRTC).join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
+    let nvfatbin = text(python_package(&NVFATBIN).join("nvidia/nvfatbin/lib/libnvfatbin.so.12"));
+    let test = ["test", "-p", "tvm-ffi-codegen", "--test", "main", "--"];
+    without_stacks(cargo(&[&test[..], filters].concat()))
+        .env("TVM_FFI_CODEGEN_CUDA_HEADERS", &headers)
+        .env("TVM_FFI_CODEGEN_NVRTC", &nvrtc)
+        .env("TVM_FFI_CODEGEN_NVFATBIN", &nvfatbin)
+        .env("TVM_FFI_CODEGEN_PYTHON_PATH", &python_path)
+}
+
+fn gpu() -> Result {
+    all([launches(&["gpu::"])])
+}
+
+/// Tests that need no stand-in.
+fn gpu_devices() -> Result {
+    let filters = ["gpu::launches::", "gpu::libraries::", "gpu::on_devices::", "gpu::python::torch", "--nocapture"];
+    all([launches(&filters).env("TVM_FFI_CODEGEN_REAL_DEVICES", "1")])
+}
+
 /// The runtime on others than its own exported one: lints of each, then the program.
 fn runtime_modes() -> Result {
     let lint = ["clippy", "-p", "tvm-ffi-runtime", "--lib", "--no-default-features", "--features"];
     let sets = ["hidden,half,ndarray", "external", "external,hidden,macros"];
     let mut tests = all(sets.map(|features| cargo(&[&lint[..], &[features], &DENY].concat())))?;
-    tests.add(hosts::three_ways()?);
-    tests.add(hosts::jit_in_python()?);
-    tests.add(calls_on_upstream()?);
+    // Valgrind runs on one processor, and leaves the other one to the programs.
+    let (calls, programs) = thread::scope(|scope| {
+        let calls = scope.spawn(calls_on_upstream);
+        let programs = hosts::three_ways().and_then(|mut tests| {
+            tests.add(hosts::jit_in_python()?);
+            Ok(tests)
+        });
+        (calls.join(), programs)
+    });
+    tests.add(programs?);
+    let stopped = |_| Err(Failure { what: "the thread of the calls panicked".to_owned(), tests });
+    tests.add(calls.unwrap_or_else(stopped)?);
     Ok(tests)
 }
 
@@ -267,21 +321,27 @@ fn quickstart() -> Result {
     quickstart::check(cargo(quickstart::RUN))
 }
 
+/// The tests of a step that tests everything. Those by random cases have few: `cargo xtask soak` gives them many, in release. The one of the step
+/// `objects` is left to that step.
+fn everything(tests: Cmd) -> Cmd {
+    tests.args(&["--", "--skip", with_llvm::OBJECTS]).env("PROPTEST_CASES", "20").env(GRAPHS, "4")
+}
+
 fn test() -> Result {
-    all([cargo(&["test", "--workspace"])])
+    all([everything(cargo(&["test", "--workspace"]))])
 }
 
 fn test_minimal() -> Result {
     all([without_stacks(cargo(&["test", "-p", "tvm-ffi-codegen", "--no-default-features"]))])
 }
 
-/// The linker is one for Linux.
+/// Tests of the library and the command line with LLVM.
+fn tests_with_llvm(more: &[&str]) -> Cmd {
+    without_stacks(cargo(&[&["test"], &with_llvm::SELECTION[..], more].concat()))
+}
+
 fn wild() -> Result {
-    let with = ["--features", "libwild"];
-    all([
-        cargo(&[&["test", "-p", "tvm-ffi-codegen", "--test", "main"], &with[..], &["link::"]].concat()),
-        cargo(&[&["test", "-p", "tvm-ffi-codegen-cli"], &with[..]].concat()),
-    ])
+    all([tests_with_llvm(&["--test", "main", "link::"]), tests_with_llvm(&["--test", "cli"])])
 }
 
 fn llvm() -> Result {
@@ -291,17 +351,9 @@ fn llvm() -> Result {
     let rest = [
         cargo(&["doc", "-p", "tvm-ffi-codegen", "--no-deps", "--features", "llvm22-1"])
             .env("RUSTDOCFLAGS", "-D warnings"),
-        without_stacks(cargo(&[
-            "test",
-            "-p",
-            "tvm-ffi-codegen",
-            "-p",
-            "tvm-ffi-codegen-cli",
-            "--features",
-            "llvm22-1",
-        ])),
-        soak_llvm(&["--compile-cycles", "2000"]),
-        soak_llvm(&["--threads", "2", "--loop", "200"]),
+        everything(tests_with_llvm(&[])),
+        soak_llvm(DEBUG, &["--compile-cycles", "200"]),
+        soak_llvm(DEBUG, &["--threads", "2", "--loop", "20"]),
     ];
     all(lints.into_iter().chain(rest))
 }
@@ -312,11 +364,6 @@ fn released(module: &str) -> Cmd {
     without_stacks(cargo(&[&tests[..], &[module, "--", "--nocapture"]].concat()))
 }
 
-/// 100 calls of each of 300 signatures, and 200 call graphs.
-fn property() -> Result {
-    all([released("property::").env("PROPTEST_CASES", "300"), released("calls::graphs::").env(GRAPHS, "200")])
-}
-
 /// 100 calls of each of 1,000 signatures, and 10,000 call graphs.
 fn soak_property() -> Result {
     all([released("property::").env("PROPTEST_CASES", "1000"), released("calls::graphs::").env(GRAPHS, "10000")])
@@ -325,35 +372,42 @@ fn soak_property() -> Result {
 /// In the environment of the random call graphs: how many.
 const GRAPHS: &str = "TVM_FFI_CODEGEN_GRAPHS";
 
+/// The test of every fixture's object.
+fn tabled() -> Cmd {
+    tests_with_llvm(&["--test", "main", with_llvm::OBJECTS, "--", "--nocapture"])
+}
+
 fn objects() -> Result {
-    all([released("objects::are_as_in_the_table")])
+    all([tabled()])
 }
 
 fn bless_objects() -> Result {
-    all([released("objects::are_as_in_the_table").env("TVM_FFI_CODEGEN_BLESS_OBJECTS", "1")])
+    all([tabled().env("TVM_FFI_CODEGEN_BLESS_OBJECTS", "1")])
 }
 
 fn llvm_19() -> Result {
-    all([
-        cargo(&[&["clippy", "-p", "tvm-ffi-codegen", "--all-targets", "--features", "llvm19-1"], &DENY[..]].concat()),
-        cargo(&["test", "-p", "tvm-ffi-codegen", "--lib", "--features", "llvm19-1"]),
-    ])
+    all([cargo(&["test", "-p", "tvm-ffi-codegen", "--lib", "--features", "llvm19-1", "--", "engine::", "backend::"])])
 }
 
-/// The soak example, in release.
-fn soak_example(args: &[&str]) -> Cmd {
-    cargo(&[&["run", "--release", "--example", "soak", "--"], args].concat())
+/// How the soak example is built for short runs: as the tests are, whose dependencies are there. An optimised build of Cranelift takes minutes.
+const DEBUG: &[&str] = &["run"];
+/// How it is built for long runs.
+const RELEASE: &[&str] = &["run", "--release"];
+
+/// The soak example with Cranelift.
+fn soak_example(build: &[&str], args: &[&str]) -> Cmd {
+    cargo(&[build, &["--example", "soak", "--"], args].concat())
 }
 
 /// The same with LLVM.
-fn soak_llvm(args: &[&str]) -> Cmd {
-    let llvm = ["run", "--release", "--example", "soak", "--features", "llvm22-1", "--", "--backend", "llvm"];
-    cargo(&[&llvm, args].concat())
+fn soak_llvm(build: &[&str], args: &[&str]) -> Cmd {
+    let llvm = ["--example", "soak", "--features", with_llvm::FEATURES, "--", "--backend", "llvm"];
+    cargo(&[build, &llvm, args].concat())
 }
 
-/// The soak example under a tool of valgrind.
+/// The soak example under a tool of valgrind, in release, whose inlined functions both tools can take for what they are.
 fn soak_under(tool: &str, rounds: &str) -> Cmd {
-    let soak = ["run", "--release", "--example", "soak", "--", "--threads", "2", "--loop", rounds];
+    let soak = [RELEASE, &["--example", "soak", "--", "--threads", "2", "--loop", rounds]].concat();
     under_valgrind(&[&format!("--tool={tool}"), "--fair-sched=yes"], &soak)
 }
 
@@ -368,13 +422,7 @@ fn under_valgrind(options: &[&str], args: &[&str]) -> Cmd {
 }
 
 fn soak() -> Result {
-    all([soak_example(&["--compile-cycles", "10000"]), soak_example(&["--threads", "2", "--loop", "1000"])])
-}
-
-fn helgrind() -> Result {
-    // The build is one run's, before the others start.
-    all([soak_example(&["--threads", "2", "--loop", "1"])])?;
-    all_at_once(["helgrind", "drd"].map(|tool| soak_under(tool, "20")))
+    all([soak_example(DEBUG, &["--compile-cycles", "1000"]), soak_example(DEBUG, &["--threads", "2", "--loop", "200"])])
 }
 
 /// The nightly toolchain's `cargo`. Errors take no backtraces, which take long here.
@@ -421,15 +469,15 @@ fn sanitizer(name: &str, options: &[&str]) -> Cmd {
 }
 
 fn soak_cycles() -> Result {
-    all([soak_example(&["--compile-cycles", "100000"])])
+    all([soak_example(RELEASE, &["--compile-cycles", "100000"])])
 }
 
 fn soak_threads() -> Result {
-    all([soak_example(&["--threads", "2", "--loop", "10000"])])
+    all([soak_example(RELEASE, &["--threads", "2", "--loop", "10000"])])
 }
 
 fn soak_llvm_long() -> Result {
-    all([soak_llvm(&["--compile-cycles", "20000"]), soak_llvm(&["--threads", "2", "--loop", "2000"])])
+    all([soak_llvm(RELEASE, &["--compile-cycles", "20000"]), soak_llvm(RELEASE, &["--threads", "2", "--loop", "2000"])])
 }
 
 fn soak_helgrind() -> Result {
@@ -437,8 +485,10 @@ fn soak_helgrind() -> Result {
 }
 
 fn bench_smoke() -> Result {
-    let mut tests = all(["compile", "call", "cold_start", "embed", "many", "workloads"]
-        .map(|bench| cargo(&["bench", "--bench", bench, "--", "--test"])))?;
+    // In a debug build, whose dependencies are there.
+    let benches = ["compile", "call", "cold_start", "embed", "many", "workloads"].map(|bench| ["--bench", bench]);
+    let words = [&["test", "-p", "tvm-ffi-codegen"], benches.as_flattened(), &["--", "--test"]].concat();
+    let mut tests = all([without_stacks(cargo(&words))])?;
     tests.add(runtime_cost::smoke()?);
     Ok(tests)
 }

@@ -78,6 +78,11 @@ pub const UPSTREAM: Tool = Tool { name: "apache-tvm-ffi==0.1.15.post2", probe: &
 /// What hosts in Python use besides.
 pub const NUMPY: Tool = Tool { name: "numpy", probe: &[], source: Source::PyPi };
 pub const ML_DTYPES: Tool = Tool { name: "ml_dtypes", probe: &[], source: Source::PyPi };
+/// The headers of CUDA, and its compiler from C++ to cubins, which runs without a device.
+pub const CUDA_RUNTIME: Tool = Tool { name: "nvidia-cuda-runtime-cu12==12.9.79", probe: &[], source: Source::PyPi };
+pub const NVRTC: Tool = Tool { name: "nvidia-cuda-nvrtc-cu12==12.9.86", probe: &[], source: Source::PyPi };
+/// The maker of fatbins, which runs without a device, too.
+pub const NVFATBIN: Tool = Tool { name: "nvidia-nvfatbin-cu12==12.9.82", probe: &[], source: Source::PyPi };
 /// What upstream's package needs.
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
 /// A compiler of upstream's, which exports libraries.

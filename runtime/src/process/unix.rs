@@ -69,8 +69,49 @@ pub(super) fn own_file() -> String {
 /// The file that has an address, if it isn't this code's.
 #[cfg(not(feature = "external"))]
 pub(super) fn elsewhere(address: *const c_void) -> Option<String> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if is_in_this_file(address) {
+        return None;
+    }
     let (base, file) = file_of(address.cast_mut());
     (base != 0 && base != own_base()).then_some(file)
+}
+
+/// Whether an address is in this file. The loader's list of segments tells it much sooner than `dladdr`, which goes through symbols: an engine asks as it
+/// is made.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(feature = "external")))]
+fn is_in_this_file(address: *const c_void) -> bool {
+    struct Search {
+        wanted: usize,
+        here: usize,
+        is_here: bool,
+    }
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _size: libc::size_t,
+        search: *mut c_void,
+    ) -> std::ffi::c_int {
+        // SAFETY: the loader passes a filled structure, whose headers are as many as it says, and the search below.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        let has = |address: usize| {
+            (0..usize::from(info.dlpi_phnum)).any(|number| {
+                // SAFETY: as above.
+                let segment = unsafe { &*info.dlpi_phdr.add(number) };
+                let start = (info.dlpi_addr as usize).wrapping_add(segment.p_vaddr as usize);
+                segment.p_type == libc::PT_LOAD && address.wrapping_sub(start) < segment.p_memsz as usize
+            })
+        };
+        if !has(search.here) {
+            return 0;
+        }
+        search.is_here = has(search.wanted);
+        // no more of them
+        1
+    }
+    let mut search = Search { wanted: address.addr(), here: here().addr(), is_here: false };
+    // SAFETY: the callback takes the search, and neither unwinds nor loads.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    search.is_here
 }
 
 /// The file that has an address: where it begins, and its name.

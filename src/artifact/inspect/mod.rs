@@ -8,6 +8,7 @@ use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_runtime::library_bin::{LibraryBin, LibraryBinError, Node};
 
 use super::map::map;
+use crate::lower::LaunchDescription;
 pub use defines::defines_symbol;
 use names::Names;
 use symbols::Symbols;
@@ -88,6 +89,8 @@ pub struct BinaryFunction {
     pub signature: Option<String>,
     /// The doc, which is known where the metadata is.
     pub doc: Option<String>,
+    /// The launches that the function makes, from the metadata.
+    pub launches: Vec<LaunchDescription>,
 }
 
 /// A node of a [`Binary`]'s import tree.

@@ -128,6 +128,7 @@ impl Symbols {
             metadata: None,
             signature: None,
             doc: None,
+            launches: Vec::new(),
         };
         names.map(|name| (metadata.get(name).copied().unwrap_or(name).to_owned(), function(name))).collect()
     }

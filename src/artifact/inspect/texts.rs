@@ -11,10 +11,11 @@ use object::{File, Object, ObjectSection};
 use serde_json::{Deserializer, Value};
 
 use super::BinaryFunction;
+use crate::lower::LaunchDescription;
 use crate::spec::Signature;
 
 /// What metadata may begin with: the order of an object's keys is for its writer to choose.
-const STARTS: [&str; 2] = [r#"{"parameters":["#, r#"{"type_schema":""#];
+const STARTS: [&str; 3] = [r#"{"launches":["#, r#"{"parameters":["#, r#"{"type_schema":""#];
 
 /// The most bytes that metadata may have, which is enough for thousands of parameters. Parsed JSON takes many times the memory of its text.
 const MOST: usize = 16 << 20;
@@ -74,24 +75,25 @@ fn add_from(data: &[u8], wanted: &mut HashMap<String, VecDeque<usize>>, function
         if start < end {
             continue;
         }
-        let Some((signature, len)) = metadata(&data[start..]) else { continue };
+        let Some((value, signature, len)) = metadata(&data[start..]) else { continue };
         end = start + len;
         // functions of one name are told apart by a system library's prefix, which isn't in the text: the first text is taken for the first
         let next = wanted.get_mut(signature.name()).and_then(VecDeque::pop_front);
         if let Some((_, function)) = next.and_then(|index| functions.get_mut(index)) {
             function.metadata = Some(String::from_utf8_lossy(&data[start..end]).into_owned());
             function.signature = Some(signature.to_string());
+            function.launches = LaunchDescription::all_of(&value);
             function.doc = if function.has_doc { doc(&data[end..]) } else { None };
         }
     }
 }
 
-/// The signature that metadata has, and the length of its JSON.
-fn metadata(data: &[u8]) -> Option<(Signature, usize)> {
+/// The metadata, the signature that it has, and the length of its JSON.
+fn metadata(data: &[u8]) -> Option<(Value, Signature, usize)> {
     let mut values = Deserializer::from_slice(&data[..data.len().min(MOST)]).into_iter::<Value>();
     let value = values.next()?.ok()?;
     let signature = value.get("signature")?.as_str()?.parse().ok()?;
-    Some((signature, values.byte_offset()))
+    Some((value, signature, values.byte_offset()))
 }
 
 /// The text between the NUL of the metadata and its own.

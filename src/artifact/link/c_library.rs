@@ -230,7 +230,7 @@ const OTHERS: &[&str] = &[
     "__tls_get_addr",
 ];
 
-/// What functions of POSIX threads begin with.
+/// The beginning of the names of POSIX threads' functions.
 const THREADS: &str = "pthread_";
 
 /// Whether a symbol is a function or variable of the C library.

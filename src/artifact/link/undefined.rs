@@ -17,7 +17,7 @@ use super::{Input, LinkError, Linker};
 use crate::artifact::map::map;
 use crate::object_symbols::{c_name, referrers};
 
-/// What the C API's symbols begin with.
+/// The beginning of the C API's symbols.
 const C_API: &str = "TVMFFI";
 
 /// A symbol that a library needs and nobody defines.

@@ -10,7 +10,7 @@ use cranelift_module::{
 use super::Error;
 use super::compile::{CompiledData, CompiledFunction, CompiledModule, isa_identity};
 use super::translate::{DATA, FUNCTIONS};
-use crate::backend::LEFT_OUT;
+use crate::backend::local_symbol;
 use crate::ir::{FuncRef, Linkage};
 
 /// The functions of the caller's module that imports mean, by the imports' names.
@@ -145,9 +145,7 @@ impl CompiledModule {
                 Plan::Skip => FuncId::from_u32(u32::MAX - 1),
                 Plan::Known(id) => *id,
                 Plan::Import => module.declare_function(name, ClifLinkage::Import, signature)?,
-                Plan::Local if whole => {
-                    module.declare_function(&format!("{LEFT_OUT}{name}"), ClifLinkage::Local, signature)?
-                }
+                Plan::Local if whole => module.declare_function(&local_symbol(name), ClifLinkage::Local, signature)?,
                 Plan::Local => module.declare_anonymous_function(signature)?,
                 Plan::Export => {
                     let id = module.declare_function(name, ClifLinkage::Export, signature)?;

@@ -15,7 +15,7 @@ use super::translate::{ModuleTranslator, Surroundings};
 use super::types::Types;
 use crate::ir::{DataKind, FuncDecl, FuncSig, Linkage, VerifiedModule};
 
-/// What to do with the functions that run when the code goes.
+/// The treatment of functions that run when the code goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Destructors {
     /// They are left out: nobody tells when the code goes.

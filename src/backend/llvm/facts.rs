@@ -83,7 +83,7 @@ impl<'ctx> Facts<'ctx> {
         }
     }
 
-    /// What a prototype says beside types: the extensions of narrow integers.
+    /// The part of a prototype beside types: the extensions of narrow integers.
     pub(super) fn prototype(&self, function: FunctionValue<'ctx>, sig: &FuncSig) {
         self.extensions(sig, |at, attribute| function.add_attribute(at, attribute));
     }

@@ -13,6 +13,7 @@ mod facts;
 mod function;
 mod ops;
 mod pipeline;
+mod plain;
 mod source;
 mod target;
 mod translate;
@@ -25,6 +26,7 @@ pub(crate) use declare::{declare, function_type};
 pub(crate) use define::{Destructors, add_to, check};
 pub use error::Error;
 pub(crate) use pipeline::take_error;
+pub(crate) use plain::{NotPlain, extension};
 pub use target::{Target, TargetOptions};
 
 #[cfg(test)]

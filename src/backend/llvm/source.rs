@@ -4,13 +4,14 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module as LlvmModule;
 use inkwell::targets::{FileType, TargetMachine, TargetTriple};
+use inkwell::values::FunctionValue;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::compile::{Compiler, Diagnostics};
 use super::define::check_type;
 use super::types::Types;
-use super::{Error, pipeline};
-use crate::ir::FuncDecl;
+use super::{Error, NotPlain, extension, pipeline};
+use crate::ir::{Extension, FuncDecl};
 
 /// The name of the module in LLVM's messages, before line and column.
 const NAME: &str = "IR";
@@ -50,8 +51,9 @@ impl Compiler {
         module.verify().map_err(|message| refused(&message.to_string_lossy()))?;
         let types = Types::new(module.get_context());
         for kernel in kernels {
-            let known = module.get_function(&kernel.name);
-            known.map_or(Ok(()), |known| check_type(known, &types, &kernel.name, &kernel.signature))?;
+            let Some(known) = module.get_function(&kernel.name) else { continue };
+            check_type(known, &types, &kernel.name, &kernel.signature)?;
+            check_passing(known, kernel).map_err(|problem| refused(&format!("`{}` {problem}", kernel.name)))?;
         }
         pipeline::run_full(&module, machine, level).map_err(|message| refused(&message))?;
         let object = machine.write_to_memory_buffer(&module, FileType::Object);
@@ -61,6 +63,23 @@ impl Compiler {
             None => Ok(object.as_slice().to_vec()),
         }
     }
+}
+
+/// Refuses a function that doesn't take its parameters as wrappers pass them; the error says so in words that follow the function's name.
+fn check_passing(function: FunctionValue<'_>, kernel: &FuncDecl) -> Result<(), String> {
+    let name = |index: usize| format!("parameter {}", index + 1);
+    if let Some(problem) = NotPlain::of(function) {
+        return Err(problem.in_words(name));
+    }
+    for (index, param) in kernel.signature.params.iter().enumerate() {
+        let (wanted, passed) = match (extension(function, index), param.ext) {
+            (Some(Extension::Signed), Extension::Unsigned) => ("sign", "zero"),
+            (Some(Extension::Unsigned), Extension::Signed) => ("zero", "sign"),
+            _ => continue,
+        };
+        return Err(format!("has {} {wanted}-extended, and it is passed {passed}-extended", name(index)));
+    }
+    Ok(())
 }
 
 /// Makes a module one of the machine's, unless it says that it is another's.

@@ -19,7 +19,7 @@ use super::define::Destructors;
 use super::facts::Facts;
 use super::function::{self, Built};
 use super::types::Types;
-use crate::backend::{CACHE_LINE, LEFT_OUT, OptLevel};
+use crate::backend::{CACHE_LINE, OptLevel, local_symbol};
 use crate::ir::{Data, DataKind, DataRef, FuncDecl, FuncRef, Function, Linkage, Module, Op};
 
 /// The translation of one module, into an LLVM module that may hold other things.
@@ -58,7 +58,7 @@ pub(super) struct Surroundings<'a, 'ctx> {
     pub(super) bindings: &'a HashMap<String, FunctionValue<'ctx>>,
     /// Whether the module holds nothing else, so that exported functions aren't inlined into code that we don't know.
     pub(super) alone: bool,
-    /// What becomes of functions that run when the code goes.
+    /// The treatment of functions that run when the code goes.
     pub(super) destructors: Destructors,
 }
 
@@ -239,7 +239,7 @@ impl<'a, 'ctx> ModuleTranslator<'a, 'ctx> {
         let function = match decl.linkage {
             // A name that is taken gets a number behind it.
             Linkage::Local => {
-                let name = if self.in_file { format!("{LEFT_OUT}{}", decl.name) } else { decl.name.clone() };
+                let name = if self.in_file { local_symbol(&decl.name) } else { decl.name.clone() };
                 self.module.add_function(&name, ty, Some(LlvmLinkage::Internal))
             }
             // A declaration of the same type may be there already: then this is its body.

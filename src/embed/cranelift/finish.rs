@@ -1,6 +1,7 @@
 //! A `JITModule` of the caller's, from its settings to functions of the runtime.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -96,7 +97,7 @@ unsafe fn load(
     let (addresses, context) = catch_unwind(AssertUnwindSafe(|| {
         module.finalize_definitions().map_err(|e| CodegenError::Cranelift(e.into()))?;
         let ids = added.iter().flat_map(|one| one.functions().chain(&one.destructors));
-        let addresses: Vec<_> = ids.map(|&id| (id, module.get_finalized_function(id))).collect();
+        let addresses: HashMap<_, _> = ids.map(|&id| (id, module.get_finalized_function(id))).collect();
         let context = match module.get_name(LIBRARY_CTX) {
             Some(FuncOrDataId::Data(id)) if module.declarations().get_data_decl(id).linkage != Linkage::Import => {
                 Some(module.get_finalized_data(id).0)
@@ -106,7 +107,7 @@ unsafe fn load(
         Ok::<_, EmbedError>((addresses, context))
     }))
     .map_err(panicked)??;
-    let address = |id: &FuncId| addresses.iter().find(|(known, _)| known == id).map(|&(_, address)| address);
+    let address = |id: &FuncId| addresses.get(id).copied();
     // SAFETY: the addresses are the module's, whose memory `memory` frees.
     unsafe { Loaded::new(added, address, context, Box::new(memory), Arc::new(owner)) }
 }

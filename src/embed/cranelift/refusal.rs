@@ -1,4 +1,4 @@
-//! What a `cranelift_module::Module` is refused for.
+//! The reasons for which a `cranelift_module::Module` is refused.
 
 use cranelift_codegen::ir::{ArgumentExtension, ArgumentPurpose, Signature as ClifSignature, Type};
 use cranelift_codegen::isa::TargetIsa;
@@ -7,7 +7,7 @@ use cranelift_module::{FuncId, FuncOrDataId, Module};
 use crate::backend::cranelift::c_signature;
 use crate::embed::EmbedError;
 use crate::embed::refusal::{self, Expected};
-use crate::ir::FuncSig;
+use crate::ir::{Extension, FuncSig};
 use crate::lower::Kernel;
 use crate::spec::Signature;
 
@@ -71,12 +71,12 @@ fn compare(isa: &dyn TargetIsa, expected: &Expected<'_>, found: &ClifSignature) 
             let (param, found, ours) = (expected.param(index - hidden), found.value_type, ours.value_type);
             return Err(expected.refuse(format!("has {param} as `{found}`, and it is passed as `{ours}`")));
         }
-        let signed = match found.extension {
+        let wanted = match found.extension {
             ArgumentExtension::None => None,
-            ArgumentExtension::Sext => Some(true),
-            ArgumentExtension::Uext => Some(false),
+            ArgumentExtension::Sext => Some(Extension::Signed),
+            ArgumentExtension::Uext => Some(Extension::Unsigned),
         };
-        if let Some(refusal) = expected.extension(index - hidden, signed) {
+        if let Some(refusal) = expected.extension(index - hidden, wanted) {
             return Err(refusal);
         }
     }

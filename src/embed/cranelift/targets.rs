@@ -19,7 +19,7 @@ const SETS: usize = 16;
 
 /// A target of callers' modules.
 pub(super) struct Target {
-    /// What tells targets apart.
+    /// The key of a target.
     flags: Flags,
     identity: String,
     isas: ByLoops,

@@ -13,7 +13,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::*;
 use crate::Body;
-use crate::backend::LEFT_OUT;
+use crate::backend::local_symbol;
 use crate::lower::BIND_SYMBOL;
 
 fn sig(text: &str) -> Signature {
@@ -43,7 +43,7 @@ fn triple<M: Module>(module: &mut M) -> FuncId {
 /// The names of the module's copies of `bind`.
 fn copies(module: &JITModule) -> Vec<String> {
     let names = module.declarations().get_functions().filter_map(|(_, known)| known.name.clone());
-    names.filter(|name| name.starts_with(&format!("{LEFT_OUT}{BIND_SYMBOL}."))).collect()
+    names.filter(|name| name.starts_with(&local_symbol(&format!("{BIND_SYMBOL}.")))).collect()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn wrappers_of_a_module_share_helpers() {
             .chain(&others)
             .cloned()
             .zip(ids.into_iter().chain(more))
-            .map(|(signature, id)| library::Wrapper { id, signature, doc: None })
+            .map(|(signature, id)| library::Wrapper { id, signature, doc: None, launches: Vec::new() })
             .collect(),
         destructors: Vec::new(),
     };

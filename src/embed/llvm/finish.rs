@@ -1,6 +1,7 @@
 //! A module of the caller's, compiled and loaded by ORC's LLJIT, as functions of the runtime.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use inkwell::module::Module;
@@ -85,11 +86,8 @@ unsafe fn load(
         }
     };
     let (addresses, memory) = load_object(&object, &resolve, &exports)?;
-    let found: Vec<(String, usize)> = exports.iter().map(|&name| name.to_owned()).zip(addresses).collect();
-    let address = |name: &String| {
-        let at = found.iter().find(|(known, _)| known == name).map(|(_, address)| *address);
-        at.map(std::ptr::with_exposed_provenance)
-    };
+    let found: HashMap<String, usize> = exports.iter().map(|&name| name.to_owned()).zip(addresses).collect();
+    let address = |name: &String| found.get(name).copied().map(std::ptr::with_exposed_provenance);
     let context = address(&LIBRARY_CTX.to_owned());
     // SAFETY: the addresses are those of this load, whose memory is `memory`.
     unsafe { Loaded::new(added, address, context, memory, Arc::new(owner)) }

@@ -1,6 +1,5 @@
-//! What an `inkwell::module::Module` is refused for.
+//! The reasons for which an `inkwell::module::Module` is refused.
 
-use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Module;
 use inkwell::targets::{ByteOrdering, TargetData};
 use inkwell::types::{BasicMetadataTypeEnum, FunctionType};
@@ -8,22 +7,15 @@ use inkwell::values::{AsValueRef, FunctionValue};
 use target_lexicon::Architecture;
 
 use crate::backend::ON_GPU;
-use crate::backend::llvm::function_type;
+use crate::backend::llvm::{NotPlain, extension, function_type};
 use crate::embed::EmbedError;
 use crate::embed::refusal::{self, Expected};
 use crate::ir::FuncSig;
 use crate::lower::Kernel;
 use crate::spec::Signature;
 
-/// How the architectures of GPUs begin, in LLVM's triples.
+/// The beginnings of GPUs' architectures in LLVM's triples.
 const GPUS: [&str; 8] = ["nvptx", "amdgcn", "r600", "spirv", "spir", "amdil", "hsail", "dxil"];
-
-/// Attributes by which a parameter isn't passed as C passes a plain value.
-const NOT_PLAIN: [&str; 10] =
-    ["byval", "byref", "sret", "inalloca", "preallocated", "inreg", "nest", "swiftself", "swifterror", "swiftasync"];
-
-/// The number of C's calling convention.
-const C: u32 = 0;
 
 /// Whether wrappers run on the module's machine. A module without a triple is for this one.
 pub(super) fn check_machine(module: &Module<'_>) -> Result<(), EmbedError> {
@@ -39,11 +31,12 @@ pub(super) fn check_machine(module: &Module<'_>) -> Result<(), EmbedError> {
     }
     match data.get_byte_ordering() {
         ByteOrdering::LittleEndian => Ok(()),
-        ByteOrdering::BigEndian => {
-            Err(stated("by the data layout it is big-endian, and LLVM is used for little-endian machines"))
-        }
+        ByteOrdering::BigEndian => Err(stated(&format!("by the data layout {BIG_ENDIAN}"))),
     }
 }
+
+/// The reason why a machine of the other byte order is refused.
+const BIG_ENDIAN: &str = "it is big-endian, and LLVM is used for little-endian machines";
 
 fn machine_problem(triple: &str) -> Option<String> {
     let name = triple.split('-').next().unwrap_or_default();
@@ -54,9 +47,7 @@ fn machine_problem(triple: &str) -> Option<String> {
         _ if triple.is_empty() => None,
         Ok(Architecture::X86_64 | Architecture::X86_64h | Architecture::Aarch64(_) | Architecture::Riscv64(_)) => None,
         Ok(other) if other.pointer_width().is_ok_and(|width| width.bits() != 64) => Some(refusal::NARROW.to_owned()),
-        Ok(other) if other.endianness() == Ok(target_lexicon::Endianness::Big) => {
-            Some("it is big-endian, and LLVM is used for little-endian machines".to_owned())
-        }
+        Ok(other) if other.endianness() == Ok(target_lexicon::Endianness::Big) => Some(BIG_ENDIAN.to_owned()),
         Ok(_) | Err(()) => Some("wrappers are for x86-64, AArch64 and 64-bit RISC-V".to_owned()),
     }
 }
@@ -85,17 +76,8 @@ pub(super) fn check_function<'ctx>(
         return Ok(());
     }
     let expected = Expected::new(signature, kernel, &name)?;
-    if function.get_type().is_var_arg() {
-        return Err(expected.refuse("takes a variable number of arguments, which wrappers don't pass"));
-    }
-    if function.get_call_conventions() != C {
-        return Err(expected.refuse(format!(
-            "has LLVM's calling convention {}, and wrappers call by C's, which is {C}",
-            function.get_call_conventions()
-        )));
-    }
-    if let Some(name) = NOT_PLAIN.into_iter().find(|name| has(function, AttributeLoc::Return, name)) {
-        return Err(expected.refuse(format!("has the attribute `{name}` on its result, which C's results don't have")));
+    if let Some(problem) = NotPlain::of(function) {
+        return Err(expected.refuse(problem.in_words(|index| expected.param(index))));
     }
     compare(function, &expected)
 }
@@ -104,15 +86,6 @@ fn compare(function: FunctionValue<'_>, expected: &Expected<'_>) -> Result<(), E
     let found = function.get_type();
     let ours = function_type(found.get_context(), &expected.sig);
     let params = found.get_param_types();
-    for index in 0..params.len() {
-        let at = AttributeLoc::Param(index as u32);
-        if let Some(name) = NOT_PLAIN.into_iter().find(|name| has(function, at, name)) {
-            let param = expected.param(index);
-            return Err(expected.refuse(format!(
-                "has the attribute `{name}` on {param}, by which it isn't passed as C passes a plain value: leave the attribute out"
-            )));
-        }
-    }
     let fits = |sig: &FuncSig| function_type(found.get_context(), sig) == found;
     if params.len() != expected.sig.params.len() {
         return Err(expected.count(params.len(), fits));
@@ -129,13 +102,7 @@ fn compare(function: FunctionValue<'_>, expected: &Expected<'_>) -> Result<(), E
             let [found, ours] = [found, ours].map(|ty| ty.print_to_string().to_string());
             return Err(expected.refuse(format!("has {param} as `{found}`, and it is passed as `{ours}`{hint}")));
         }
-        let at = AttributeLoc::Param(index as u32);
-        let signed = match (has(function, at, "signext"), has(function, at, "zeroext")) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
-        };
-        if let Some(refusal) = expected.extension(index, signed) {
+        if let Some(refusal) = expected.extension(index, extension(function, index)) {
             return Err(refusal);
         }
     }
@@ -147,10 +114,4 @@ fn compare(function: FunctionValue<'_>, expected: &Expected<'_>) -> Result<(), E
 
 fn result(ty: FunctionType<'_>) -> String {
     ty.get_return_type().map_or_else(|| "nothing".to_owned(), |ty| format!("`{}`", ty.print_to_string().to_string()))
-}
-
-fn has(function: FunctionValue<'_>, at: AttributeLoc, name: &str) -> bool {
-    // 0 stands for an attribute that this LLVM doesn't know
-    let kind = Attribute::get_named_enum_kind_id(name);
-    kind != 0 && function.get_enum_attribute(at, kind).is_some()
 }

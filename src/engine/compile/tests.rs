@@ -90,7 +90,7 @@ fn wrappers(engine: &Engine, module: &VerifiedModule) -> Wrappers {
     let code = engine.load(module).unwrap();
     // SAFETY: the destructor calls `gone`.
     unsafe { code.run_destructors_on_drop() };
-    Wrappers { code, needs_module: needs_module(module) }
+    Wrappers { code, needs_module: needs_module(module), launches: Vec::new() }
 }
 
 fn helper(factor: i64) -> runtime::Module {

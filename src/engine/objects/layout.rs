@@ -1,4 +1,4 @@
-//! Where the parts of a unit come to lie in memory.
+//! The places of a unit's parts in memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::relocation::{Field, Relocation, STUB, Via, find};
 use super::unit::Unit;
 use crate::engine::EngineError;
 
-/// What a symbol stands for.
+/// The meaning of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Place {
     /// An offset in a section of an object.
@@ -166,7 +166,7 @@ impl Layout {
     }
 }
 
-/// What a reference leads through.
+/// The table that a reference leads through.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Link {
     Word(Place),

@@ -20,7 +20,7 @@ unsafe impl Send for Region {}
 // SAFETY: as above; `&Region` gives no more than the address.
 unsafe impl Sync for Region {}
 
-/// Where code and data that are addressed by 32 bits have to be. Only Linux on x86-64 has a flag for it.
+/// The place of code and data that are addressed by 32 bits. Only Linux on x86-64 has a flag for it.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 const LOW: Option<c_int> = Some(libc::MAP_32BIT);
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

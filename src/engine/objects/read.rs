@@ -28,7 +28,7 @@ pub(super) struct Definition<'a> {
     pub(super) is_function: bool,
 }
 
-/// Which of several definitions of one name counts: the greatest. Two that are strong are a mistake.
+/// The rank of a definition among several of one name, of which the greatest counts. Two that are strong are a mistake.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Strength {
     Common,
@@ -48,7 +48,7 @@ pub(super) fn refused(label: &str, problem: impl Into<String>) -> EngineError {
     EngineError::Object { object: label.to_owned(), problem: problem.into() }
 }
 
-/// What this machine's objects are, and how this is said.
+/// The format of this machine's objects, and its name in messages.
 pub(super) const FORMAT: BinaryFormat = if cfg!(windows) {
     BinaryFormat::Coff
 } else if cfg!(target_vendor = "apple") {

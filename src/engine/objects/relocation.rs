@@ -22,7 +22,7 @@ pub(super) enum Via {
     Got,
 }
 
-/// How an address `S + A` is written into a place of address `P`.
+/// The way in which an address `S + A` is written into a place of address `P`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Field {
     /// Not at all.

@@ -1,4 +1,4 @@
-//! What is linked together.
+//! The objects that are linked together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -26,7 +26,7 @@ pub(in crate::engine) struct Unit<'a> {
     pub(in crate::engine) kernels: Vec<&'a str>,
     /// The symbols that others have to define, in the order in which they are referred to.
     pub(in crate::engine) imports: Vec<Import<'a>>,
-    /// Where each name is defined that objects see of each other.
+    /// The definitions of names that objects see of each other.
     pub(super) globals: HashMap<&'a str, Global>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Unit<'a> {
 
     /// Whether an input defines a kernel.
     fn check_kernel(&self, input: &Input<'_>, kernel: &str, is_of: impl Fn(usize) -> bool) -> Result<(), EngineError> {
-        /// How many names a message lists.
+        /// The number of names that a message lists.
         const SHOWN: usize = 8;
 
         match self.globals.get(kernel) {

@@ -4,8 +4,8 @@ use super::helper::Binder;
 use super::state::BinderState;
 use super::structured::{StructuredCode, Var};
 use crate::ir::{Hint, IntCC, MemFlags, Type, UnaryOp, Value};
-use crate::lower::arithmetic::{Overflow, checked, total_division};
-use crate::lower::protocol::{Binding, Field, Opcode, offset};
+use crate::lower::arithmetic::{Overflow, checked, extremum, total_division};
+use crate::lower::protocol::{Binding, Capability, Field, Opcode, offset};
 use crate::spec::DimOp;
 
 /// What [`Field::HasValue`] says: bits for what went wrong.
@@ -124,7 +124,7 @@ impl Machine<'_, '_, '_> {
             let status = m.r.or(of_x, of_y);
             let overflows = m.r.b.unary(UnaryOp::Not, ok);
             let mut status = m.mark(status, overflows, NO_VALUE);
-            if matches!(which, Opcode::FloorDiv | Opcode::Mod) {
+            if matches!(which, Opcode::FloorDiv | Opcode::Mod | Opcode::CeilDiv) {
                 let bits = m.r.or(y, of_y);
                 let zero = m.r.is(bits, 0);
                 status = m.mark(status, zero, ZERO_DIVISOR);
@@ -146,6 +146,13 @@ impl Machine<'_, '_, '_> {
         }
         self.operation(op, Opcode::FloorDiv, |r, x, y| divide(r, DimOp::FloorDiv, x, y));
         self.operation(op, Opcode::Mod, |r, x, y| divide(r, DimOp::Mod, x, y));
+        if !self.r.has(Capability::DimFunction) {
+            return;
+        }
+        self.operation(op, Opcode::CeilDiv, |r, x, y| divide(r, DimOp::CeilDiv, x, y));
+        for (which, op_of_dim) in [(Opcode::Min, DimOp::Min), (Opcode::Max, DimOp::Max)] {
+            self.operation(op, which, |r, x, y| (extremum(&mut r.b, op_of_dim, x, y), r.b.bconst(true)));
+        }
     }
 }
 

@@ -8,9 +8,11 @@ use crate::ir::{
     SourceLocation, StackSlot, Type, Value,
 };
 use crate::lower::abi;
-use crate::lower::arithmetic::{DimCode, lower_dim, total_division};
+use crate::lower::arithmetic::{DimCode, extremum, lower_dim, total_division};
 use crate::lower::convention::params::func_sig;
 use crate::lower::convention::{Convention, KernelReturn, TensorForm, has_null, writes_result};
+use crate::lower::device_api::Drivers;
+use crate::lower::launch_description::LaunchDescription;
 use crate::lower::once::Handles;
 use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::symbol_call::SymbolCall;
@@ -37,6 +39,8 @@ pub(super) struct BodyLowerer<'m> {
     pub b: FunctionBuilder<'m>,
     pub pool: &'m mut Pool,
     pub handles: &'m mut Handles,
+    pub drivers: &'m mut Drivers,
+    pub launches: &'m mut Vec<LaunchDescription>,
     /// The prefix of a system library's symbols.
     pub prefix: &'m str,
     /// The signature of the function that the body is of.
@@ -212,6 +216,8 @@ pub(super) fn define<R>(
         b: FunctionBuilder::new(&mut into.module, func),
         pool: &mut into.pool,
         handles: &mut into.handles,
+        drivers: &mut into.drivers,
+        launches: &mut into.launches,
         prefix: &into.prefix,
         signature,
         symbols: HashMap::new(),
@@ -522,7 +528,8 @@ impl DimCode for BodyLowerer<'_> {
             DimOp::Sub => self.b.binary(BinaryOp::Sub, x, y),
             DimOp::Mul => self.b.binary(BinaryOp::Mul, x, y),
             // a divisor of 0 stands for a value that is absent
-            DimOp::FloorDiv | DimOp::Mod => total_division(&mut self.b, op, x, y),
+            DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv => total_division(&mut self.b, op, x, y),
+            DimOp::Min | DimOp::Max => extremum(&mut self.b, op, x, y),
         }
     }
 }

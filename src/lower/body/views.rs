@@ -335,7 +335,7 @@ struct Product {
 }
 
 /// The device of a tensor, an `I64` as a load of the `DLDevice` gives it; a mistake is noted where it isn't known.
-fn device_of(tensor: TensorRef<'_>, operation: &str) -> Option<Value> {
+pub(super) fn device_of(tensor: TensorRef<'_>, operation: &str) -> Option<Value> {
     let (body, known) = (tensor.body, tensor.known?);
     let found =
         body.emit(|l| {

@@ -1,4 +1,4 @@
-//! How a kernel is called: its convention and result; its C parameters for a signature (`params`), their types and names.
+//! The call of a kernel: its convention and result; its C parameters for a signature (`params`), their types and names.
 
 pub(super) mod c_names;
 pub(super) mod c_type;

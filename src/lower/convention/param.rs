@@ -16,6 +16,19 @@ pub struct KernelParam {
     pub source: ParamSource,
 }
 
+impl KernelParam {
+    /// Whether the C parameter is a parameter of the signature, by its name, that convention `flat` passes as one value.
+    pub(in crate::lower) fn is_value_of(&self, name: &str) -> bool {
+        match &self.source {
+            ParamSource::Argument(path, part) => {
+                path == name
+                    && matches!(part, ParamPart::Value | ParamPart::Data | ParamPart::Stream | ParamPart::State)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for KernelParam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.c_type, self.name)

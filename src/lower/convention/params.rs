@@ -16,7 +16,7 @@ enum Place<'a> {
     Result,
 }
 
-/// What a C parameter is for, without text.
+/// The purpose of a C parameter, without text.
 enum Source<'a> {
     Part(&'a Place<'a>, ParamPart),
     Symbol(&'a str),

@@ -5,10 +5,10 @@ use super::texts::expected;
 use crate::lower::constants::ConstantPool;
 use crate::lower::devices::{Devices, SharedId};
 use crate::lower::protocol::{
-    ANY_ID, ConstantDescriptor, ConstantDim, DimKind, Encode, ExprDescriptor, ExprDim, IntRange, MapDescriptor,
-    ObjectDescriptor, Opcode, OptionalDescriptor, ParamDescriptor, ScalarDescriptor, SequenceDescriptor,
-    ShapeDescriptor, SizedText, SplitI64, SymbolDim, TARGET, TensorDescriptor, TensorFlags, TermDescriptor,
-    TupleDescriptor, TypeDescriptor, TypeKind,
+    ANY_ID, Capabilities, Capability, ConstantDescriptor, ConstantDim, DimKind, Encode, ExprDescriptor, ExprDim,
+    IntRange, MapDescriptor, ObjectDescriptor, Opcode, OptionalDescriptor, ParamDescriptor, ScalarDescriptor,
+    SequenceDescriptor, ShapeDescriptor, SizedText, SplitI64, SymbolDim, TARGET, TensorDescriptor, TensorFlags,
+    TermDescriptor, TupleDescriptor, TypeDescriptor, TypeKind,
 };
 use crate::spec::{DType, DTypePolicy, Device, Dim, Layout, MAX_RANK, ParamType, ScalarType, TensorType};
 use tvm_ffi_runtime::abi::{
@@ -341,10 +341,21 @@ impl<'a, 'p> Encoder<'a, 'p> {
     pub(super) fn code(&mut self, dim: &Dim) -> Result<u32, String> {
         let mut words = Vec::new();
         expr::code(dim, &self.symbols, &mut words)?;
+        if has_function(dim) {
+            self.pool.ask(Capabilities::of(Capability::DimFunction));
+        }
         words.push(Opcode::End as u32);
         let mut bytes = Vec::new();
         words.iter().for_each(|word| word.write(self.pool.order(), &mut bytes));
         Ok(self.pool.descriptor(&bytes))
+    }
+}
+
+/// Whether an expression has a function among its operations.
+fn has_function(dim: &Dim) -> bool {
+    match dim {
+        Dim::Const(_) | Dim::Symbol(_) => false,
+        Dim::Binary(op, x, y) => op.is_function() || has_function(x) || has_function(y),
     }
 }
 

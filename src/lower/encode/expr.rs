@@ -47,6 +47,9 @@ pub(super) fn code(dim: &Dim, symbols: &Symbols<'_>, words: &mut Vec<u32>) -> Re
                 DimOp::Mul => Opcode::Mul,
                 DimOp::FloorDiv => Opcode::FloorDiv,
                 DimOp::Mod => Opcode::Mod,
+                DimOp::CeilDiv => Opcode::CeilDiv,
+                DimOp::Min => Opcode::Min,
+                DimOp::Max => Opcode::Max,
             } as u32);
         }
     }

@@ -8,7 +8,7 @@ use crate::spec::{ParamType, Signature};
 /// a glance.
 const LONG: usize = 200;
 
-/// What a message about a call is about.
+/// The subject of a message about a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum Subject {
     /// The call as such.

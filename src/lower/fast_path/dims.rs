@@ -8,7 +8,9 @@ use std::ops::Bound;
 use super::checks::Checks;
 use super::state::{Binding, KnownShape, Saved};
 use crate::ir::{IntCC, MemFlags, StackSlot, Type, Value};
-use crate::lower::arithmetic::{DimCode, Overflow, checked, division_by_positive, floor_division, lower_dim};
+use crate::lower::arithmetic::{
+    DimCode, Overflow, checked, division_by_positive, extremum, lower_dim, rounded_division,
+};
 use crate::lower::plan::{Plan, solvable};
 use crate::lower::protocol::{self, TARGET};
 use crate::spec::{CompareOp, Constraint, Dim, DimOp};
@@ -289,10 +291,11 @@ impl DimCode for CheckedCode<'_, '_, '_, '_> {
 
     fn operation(&mut self, op: DimOp, x: Value, y: Value, divisor: Option<i64>) -> Value {
         match (op, divisor) {
-            (DimOp::FloorDiv | DimOp::Mod, Some(1..)) => division_by_positive(self.c.b, op, x, y),
+            (_, Some(1..)) if op.is_division() => division_by_positive(self.c.b, op, x, y),
             // The binder has computed it before, so that no machine traps on it: the plan leaves other divisors to the binder.
-            (DimOp::FloorDiv | DimOp::Mod, _) => floor_division(self.c.b, op, x, y),
-            (DimOp::Add | DimOp::Sub | DimOp::Mul, _) => {
+            _ if op.is_division() => rounded_division(self.c.b, op, x, y),
+            (DimOp::Min | DimOp::Max, _) => extremum(self.c.b, op, x, y),
+            _ => {
                 let (value, overflow) = checked(self.c.b, op, x, y);
                 match overflow {
                     Overflow::Negative(sign) => self.c.require_non_negative(sign),

@@ -78,6 +78,8 @@ capabilities! {
     Values,
     /// The subject of a check that failed is told by its number, for the place that the error ends in.
     Places,
+    /// Functions among the operations of expressions.
+    DimFunction,
 }
 
 const FIRST_DIRECTIVE: u32 = TypeKind::ALL.len() as u32;
@@ -109,6 +111,11 @@ pub struct Capabilities(u128);
 impl Capabilities {
     /// Every capability: for helpers that serve wrappers which nobody has seen yet.
     pub const ALL: Self = Capabilities(u128::MAX);
+
+    /// The set of one capability.
+    pub(in crate::lower) fn of(capability: impl CapabilityBit) -> Self {
+        Capabilities(1 << capability.bit())
+    }
 
     pub(in crate::lower) fn add(&mut self, capability: impl CapabilityBit) {
         self.0 |= 1 << capability.bit();

@@ -16,6 +16,9 @@ pub(in crate::lower) enum Opcode {
     Mul,
     FloorDiv,
     Mod,
+    CeilDiv,
+    Min,
+    Max,
 }
 
 impl Opcode {

@@ -4,18 +4,71 @@ use super::places;
 use crate::ir::{Hint, IntCC, Type, Value};
 use crate::lower::body::Code;
 use crate::lower::capi;
-use crate::lower::convention::KernelReturn;
+use crate::lower::convention::{KernelReturn, params};
 use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::{Checks, Context, device_parts};
 use crate::lower::kernel::{Kernel, Target};
+use crate::lower::launch;
 use crate::lower::protocol::{Piece, helpers};
-use crate::lower::unit::Pool;
+use crate::lower::unit::{Pool, Unit};
 use crate::spec::{ParamType, Part, Signature};
 
+/// The work of a wrapper on kernels of devices.
+pub(super) enum OnDevice<'a> {
+    Launch(launch::Prepared<'a>),
+    FirstUses(launch::FirstUses),
+}
+
+impl<'a> OnDevice<'a> {
+    /// Adds the kernels to the module; `None` for a kernel of the host.
+    pub(super) fn new(into: &mut Unit, signature: &'a Signature, kernel: &'a Kernel) -> Option<Self> {
+        let called = encode::shown(signature, Subject::Call);
+        let Unit { module, pool, drivers, launches, .. } = into;
+        let into = launch::Into { module, pool, drivers, launches };
+        match kernel.target()? {
+            Target::Launch(spec) => Some(OnDevice::Launch(launch::prepare(into, spec, signature, &called))),
+            Target::FirstUses(specs) => launch::first_uses(into, specs, &called).map(OnDevice::FirstUses),
+            Target::Symbol(_) | Target::Address(_) => None,
+        }
+    }
+}
+
 /// Calls a native kernel by its target; gives its C result.
-pub(super) fn native(c: &mut Checks<'_, '_>, signature: &Signature, kernel: &Kernel, args: &[Value]) -> Option<Value> {
+pub(super) fn native(
+    cx: &mut Context<'_, '_, '_>,
+    pool: &mut Pool,
+    kernel: &Kernel,
+    on_device: Option<&OnDevice<'_>>,
+    args: &[Value],
+) -> Option<Value> {
+    let signature = cx.plan.signature;
     let sig = kernel.func_sig(signature);
+    let c = &mut cx.checks;
     match kernel.target()? {
+        Target::Launch(_) | Target::FirstUses(_) => match on_device? {
+            OnDevice::Launch(prepared) => {
+                let params = params::params(signature, kernel.stated_convention(), KernelReturn::Status);
+                let (device, number, stream) = match prepared.is_on_cpu() {
+                    true => (launch::cpu(c.b), c.b.iconst(Type::I32, 0), c.b.ptr_const(0)),
+                    false => {
+                        let none = c.b.i64(0);
+                        let device = cx.devices.first(c.b, none, |seen| seen.has_stream);
+                        let [kind, number] = device_parts(c.b, device);
+                        (device, number, launch::stream(c.b, kind, number))
+                    }
+                };
+                let params = params.iter().zip(args.iter().copied()).collect();
+                let inputs = launch::Inputs { params, device, number, stream };
+                match launch::emit(c.b, pool, prepared, &inputs) {
+                    Ok(code) => Some(code),
+                    Err(missing) => Some(c.missing(missing, Type::I32)),
+                }
+            }
+            OnDevice::FirstUses(uses) => {
+                let parts = device_parts(c.b, *args.first()?);
+                Some(launch::emit_first_uses(c.b, pool, uses, parts))
+            }
+        },
         Target::Symbol(name) => {
             let callee = c.b.module().import(name, sig);
             c.b.call(callee, args)

@@ -25,6 +25,7 @@ use super::unit::{Pool, Unit};
 use crate::ir::{FuncRef, FunctionBuilder, MemFlags, Type, Value};
 use crate::spec::{ParamType, Signature};
 
+use call::OnDevice;
 use env_state::States;
 use originals::Originals;
 use places::PlaceTable;
@@ -33,7 +34,7 @@ use slow_path::{Prologue, Route, SlowPath};
 
 /// Lowers a wrapper into the unit, and the closures that its body makes.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
-    let plan = Plan::new(signature, kernel.stated_convention());
+    let plan = Plan::new(signature, kernel.stated_convention(), kernel.launch_spec().is_some());
     let descriptor = describe(into, &plan)?;
     let symbol = into.symbol(signature);
     let mut closures = Vec::new();
@@ -78,7 +79,7 @@ fn lower_closures(into: &mut Unit, mut closures: Vec<Closure>) -> Result<(), Low
         kernel.check(&signature)?;
         let KernelCode::Body(build) = &kernel.code else { continue };
         // the handle is the closure's own, in which the slow path can't pass anything
-        let plan = Plan { binds_first: true, ..Plan::new(&signature, kernel.stated_convention()) };
+        let plan = Plan { binds_first: true, ..Plan::new(&signature, kernel.stated_convention(), false) };
         let descriptor = describe(into, &plan)?;
         let place = Place { wrapper: &symbol, is_c: false, captured: &captured };
         let lowered = body::lower(into, &signature, place, &**build)?;
@@ -112,6 +113,7 @@ fn define(
 ) -> Result<(), LowerError> {
     let signature = plan.signature;
     let states = if plan.forward_args { States::default() } else { States::new(into, signature) };
+    let on_device = OnDevice::new(into, signature, kernel);
     into.always_binds |= plan.binds_first;
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
@@ -146,7 +148,8 @@ fn define(
         true => forward(&mut cx, pool, kernel, &prologue),
         false => {
             let body = body.map(|code| BodyCall { code, originals: originals.as_ref() });
-            unpack(&mut cx, pool, kernel, body, &prologue, descriptor.binding_size, &states);
+            let target = NativeKernel { kernel, on_device: on_device.as_ref() };
+            unpack(&mut cx, pool, target, body, &prologue, descriptor.binding_size, &states);
         }
     }
     let finished = cx.checks.finish();
@@ -164,14 +167,14 @@ fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prolo
     let c = &mut cx.checks;
     let given = prologue.join(c.b);
     let args = vec![c.b.param(0), given.args, given.num_args];
-    call_native(cx, pool, kernel, args, Owned::default());
+    call_native(cx, pool, NativeKernel { kernel, on_device: None }, args, Owned::default());
 }
 
 /// A wrapper that takes the arguments apart.
 fn unpack(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
-    kernel: &Kernel,
+    target: NativeKernel<'_>,
     body: Option<BodyCall<'_>>,
     prologue: &Prologue,
     binding_size: i64,
@@ -180,7 +183,7 @@ fn unpack(
     let takes_values = match body.as_ref().map(|body| &body.code) {
         Some(Code::Straight(body)) => body.has_effects(),
         Some(Code::Function { .. }) => true,
-        None => !matches!(kernel.code, KernelCode::CheckOnly),
+        None => !matches!(target.kernel.code, KernelCode::CheckOnly),
     };
     let bound = prologue.bound.map(|slot| BoundScratch { slot, binding_size });
     match bound {
@@ -198,8 +201,8 @@ fn unpack(
         args.extend(cx.plan.signature.symbols().into_iter().map(|symbol| cx.dims.symbol(&mut cx.checks, symbol)));
     }
     let owned = Owned { allocated, written: None };
-    match (kernel.target(), body) {
-        (Some(_), _) => call_native(cx, pool, kernel, args, owned),
+    match (target.kernel.target(), body) {
+        (Some(_), _) => call_native(cx, pool, target, args, owned),
         (None, Some(body)) => call_body(cx, pool, body, args, owned, prologue),
         (None, None) => result::success(&mut cx.checks, owned.allocated),
     }
@@ -215,8 +218,22 @@ fn require_arity(cx: &mut Context<'_, '_, '_>, prologue: &Prologue) {
     }
 }
 
+/// A kernel that isn't a body, and what is done with kernels of devices.
+#[derive(Clone, Copy)]
+struct NativeKernel<'a> {
+    kernel: &'a Kernel,
+    on_device: Option<&'a OnDevice<'a>>,
+}
+
 /// Calls a native kernel and passes its result on.
-fn call_native(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, mut args: Vec<Value>, owned: Owned<'_>) {
+fn call_native(
+    cx: &mut Context<'_, '_, '_>,
+    pool: &mut Pool,
+    target: NativeKernel<'_>,
+    mut args: Vec<Value>,
+    owned: Owned<'_>,
+) {
+    let NativeKernel { kernel, on_device } = target;
     let (c, signature) = (&mut cx.checks, cx.plan.signature);
     let packed = cx.plan.forward_args;
     let ret = signature.ret().or(packed.then_some(&ParamType::None));
@@ -228,10 +245,12 @@ fn call_native(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, m
     let beside = beside.map(|c_type| result::plain_slot(c, c_type.abi().ty));
     args.extend(beside.map(|(_, slot)| slot));
     let owned = Owned { written, ..owned };
-    let result = call::native(c, signature, kernel, &args);
+    let result = call::native(cx, pool, kernel, on_device, &args);
+    let c = &mut cx.checks;
     match (returns, result) {
         (KernelReturn::Status, Some(status)) => {
-            let failure = Failure { kernel: Some(kernel), status };
+            // the error of a launch's code is raised
+            let failure = Failure { kernel: Some(kernel).filter(|kernel| !kernel.is_on_device()), status };
             result::unless_failed(c, pool, signature, failure, &owned);
             match beside {
                 Some((ty, slot)) => {

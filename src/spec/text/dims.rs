@@ -5,7 +5,7 @@ use crate::spec::builder::SignatureBuilder;
 use crate::spec::check::MAX_DIM_DEPTH;
 use crate::spec::dim::{Constraint, Dim, DimOp};
 use crate::spec::path::{Part, Step};
-use crate::spec::token::Token;
+use crate::spec::token::{Pos, Token};
 
 pub(super) const OPERAND: &str = "an integer, a name or `(`";
 
@@ -56,44 +56,70 @@ impl Parser<'_> {
     /// Operations of one rank, from left to right; factors bind first. With them comes how deep they are nested: what is
     /// deeper than the builder takes isn't made, as nothing could walk or even free it.
     fn operations(&mut self, what: &str, factors: bool, parentheses: usize) -> Parsed<(Dim, usize)> {
-        let (mut left, mut depth) = self.operand(what, factors, parentheses)?;
+        let mut left = self.operand(what, factors, parentheses)?;
         while let (pos, Token::Op(op)) = self.tokens.peek()
             && op.is_factor() == factors
         {
             self.tokens.next();
-            let (right, right_depth) = self.operand(OPERAND, factors, parentheses)?;
-            depth = 1 + depth.max(right_depth);
-            if depth > MAX_DIM_DEPTH {
-                let problem = format!("expected at most {MAX_DIM_DEPTH} operations inside each other");
-                return Err(self.error(pos, problem));
-            }
-            left = Dim::binary(op, left, right);
+            let right = self.operand(OPERAND, factors, parentheses)?;
+            left = self.binary(pos, op, left, right)?;
         }
-        Ok((left, depth))
+        Ok(left)
     }
 
     fn operand(&mut self, what: &str, of_factors: bool, parentheses: usize) -> Parsed<(Dim, usize)> {
         if !of_factors {
             return self.operations(what, true, parentheses);
         }
-        let (pos, token) = self.tokens.peek();
+        let (_, token) = self.tokens.peek();
         match token {
             Token::Name(name) => {
                 self.tokens.next();
-                Ok((Dim::from(name), 0))
+                match DimOp::FUNCTIONS.into_iter().find(|op| op.sign() == name) {
+                    // without a parenthesis the name is a symbol's
+                    Some(op) if self.tokens.peek().1 == Token::Open => self.function(op, parentheses),
+                    _ => Ok((Dim::from(name), 0)),
+                }
             }
             Token::Integer(_) | Token::Op(DimOp::Sub) => Ok((Dim::Const(self.integer(what)?), 0)),
-            // none that the text form needs is deeper than operations are
-            Token::Open if parentheses == MAX_DIM_DEPTH => {
-                Err(self.error(pos, format!("expected at most {MAX_DIM_DEPTH} parentheses inside each other")))
-            }
             Token::Open => {
-                self.tokens.next();
+                self.open(parentheses)?;
                 let inside = self.operations(OPERAND, false, parentheses + 1)?;
                 self.expect(Token::Close)?;
                 Ok(inside)
             }
             _ => Err(self.expected(what)),
         }
+    }
+
+    /// A `(` inside of so many others. None that the text form needs is deeper than operations are.
+    fn open(&mut self, parentheses: usize) -> Parsed<()> {
+        let (pos, _) = self.tokens.peek();
+        if parentheses == MAX_DIM_DEPTH {
+            return Err(self.error(pos, format!("expected at most {MAX_DIM_DEPTH} parentheses inside each other")));
+        }
+        self.tokens.next();
+        Ok(())
+    }
+
+    /// The two operands of a function, in parentheses.
+    fn function(&mut self, op: DimOp, parentheses: usize) -> Parsed<(Dim, usize)> {
+        let (pos, _) = self.tokens.peek();
+        self.open(parentheses)?;
+        let (x, of_x) = self.operations(OPERAND, false, parentheses + 1)?;
+        self.expect(Token::Comma)?;
+        let (y, of_y) = self.operations(OPERAND, false, parentheses + 1)?;
+        self.expect(Token::Close)?;
+        self.binary(pos, op, (x, of_x), (y, of_y))
+    }
+
+    /// An operation, with the depth that it has then.
+    fn binary(&self, pos: Pos, op: DimOp, (x, of_x): (Dim, usize), (y, of_y): (Dim, usize)) -> Parsed<(Dim, usize)> {
+        let depth = 1 + of_x.max(of_y);
+        if depth > MAX_DIM_DEPTH {
+            let problem = format!("expected at most {MAX_DIM_DEPTH} operations inside each other");
+            return Err(self.error(pos, problem));
+        }
+        Ok((Dim::binary(op, x, y), depth))
     }
 }

@@ -2,6 +2,7 @@
 
 use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType};
 
+use super::suggestion::did_you_mean;
 use super::{Parsed, Parser, SyntaxError};
 use crate::spec::check::MAX_TYPE_DEPTH;
 use crate::spec::param::ParamType;
@@ -23,9 +24,47 @@ const WORDS: [(&str, ParamType); 9] = [
     ("EnvStream", ParamType::EnvStream),
 ];
 
-/// Types of more than a word, as a message shows them.
-const FORMS: &str = "Tensor(...), Shape, Shape([...]), Int(...), Bool(...), Object(\"...\"), Optional[...], Tuple[...], \
-                     Array[...], List[...], Map[..., ...], Dict[..., ...] and EnvState(\"...\")";
+/// Types of more than a word, with what follows their names.
+const FORMS: [(&str, &str); 13] = [
+    ("Tensor", "(...)"),
+    ("Shape", ""),
+    ("Shape", "([...])"),
+    ("Int", "(...)"),
+    ("Bool", "(...)"),
+    ("Object", "(\"...\")"),
+    ("Optional", "[...]"),
+    ("Tuple", "[...]"),
+    ("Array", "[...]"),
+    ("List", "[...]"),
+    ("Map", "[..., ...]"),
+    ("Dict", "[..., ...]"),
+    ("EnvState", "(\"...\")"),
+];
+
+/// The dtypes that kernels mostly have, which a misspelt name may mean.
+const DTYPES: &[&str] = &[
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+];
 
 const SIZES: &str = "a list of sizes, such as `[n, 4]`";
 
@@ -66,10 +105,15 @@ impl Parser<'_> {
     }
 
     fn no_type(&self, pos: Pos, found: Token<'_>) -> SyntaxError {
-        let scalars: Vec<&str> = ScalarType::ALL.iter().map(|ty| ty.name()).collect();
-        let scalars = scalars.join(", ");
-        let words = WORDS.map(|(name, _)| name).join(", ");
-        self.error(pos, format!("expected a type, found {found}; types are {scalars}, {words}, {FORMS}"))
+        let forms = FORMS.map(|(name, rest)| format!("{name}{rest}"));
+        let [forms @ .., last] = &forms;
+        let words = ScalarType::ALL.iter().map(|ty| ty.name()).chain(WORDS.map(|(name, _)| name));
+        let types = words.clone().chain(forms.iter().map(String::as_str)).collect::<Vec<_>>().join(", ");
+        let meant = match found {
+            Token::Name(name) => did_you_mean(name, &words.chain(FORMS.map(|(name, _)| name)).collect::<Vec<_>>()),
+            _ => String::new(),
+        };
+        self.error(pos, format!("expected a type, found {found}{meant}; types are {types} and {last}"))
     }
 
     fn one_type(&mut self, read: impl FnOnce(&mut Self) -> Parsed<ParamType>) -> Parsed<ParamType> {
@@ -102,7 +146,7 @@ impl Parser<'_> {
         Ok(types)
     }
 
-    fn in_parentheses<T>(&mut self, inside: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    pub(super) fn in_parentheses<T>(&mut self, inside: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.expect(Token::Open)?;
         let inside = inside(self)?;
         self.expect(Token::Close)?;
@@ -182,7 +226,10 @@ impl Parser<'_> {
         match name.parse() {
             Ok(dtype) => Ok(DType::Exact(dtype)),
             Err(_) if self.in_result => Ok(DType::Param(name.to_owned())),
-            Err(error) => Err(self.error(pos, format!("expected a dtype, found `{name}`: {error}"))),
+            Err(error) => {
+                let meant = did_you_mean(name, DTYPES);
+                Err(self.error(pos, format!("expected a dtype, found `{name}`{meant}: {error}")))
+            }
         }
     }
 
@@ -212,7 +259,11 @@ impl Parser<'_> {
             Some((kind, id)) => (kind, Some(id)),
             None => (text, None),
         };
-        let kind = kind.parse().map_err(|_| self.error(pos, format!("{kind:?} is no kind of device")))?;
+        let kind = kind.parse().map_err(|_| {
+            let kinds: Vec<_> = DLDeviceType::ALL.iter().filter_map(|kind| kind.name()).collect();
+            let (meant, kinds) = (did_you_mean(kind, &kinds), kinds.join(", "));
+            self.error(pos, format!("{kind:?} is no kind of device{meant}; kinds are {kinds}"))
+        })?;
         let id = match id {
             None => DeviceId::Shared,
             Some("any") => DeviceId::Any,

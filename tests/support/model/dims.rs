@@ -35,7 +35,12 @@ impl<'a> Model<'a> {
             DimOp::Add => x + y,
             DimOp::Sub => x - y,
             DimOp::Mul => x * y,
-            DimOp::FloorDiv | DimOp::Mod if y == 0 => return None,
+            DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv if y == 0 => return None,
+            DimOp::Min => x.min(y),
+            DimOp::Max => x.max(y),
+            // rounded up is the opposite of its opposite rounded down
+            DimOp::CeilDiv if y > 0 => -(-x).div_euclid(y),
+            DimOp::CeilDiv => -x.div_euclid(-y),
             DimOp::FloorDiv => x.div_euclid(y.abs()) * y.signum() - i128::from(y < 0 && x.rem_euclid(y.abs()) != 0),
             // the remainder has the divisor's sign
             DimOp::Mod if y < 0 => -(-x).rem_euclid(-y),
@@ -76,7 +81,7 @@ impl<'a> Model<'a> {
 
     fn divides_by_zero(&self, dim: &Dim) -> bool {
         let Dim::Binary(op, x, y) = dim else { return false };
-        let here = matches!(op, DimOp::FloorDiv | DimOp::Mod) && self.eval(y) == Some(0);
+        let here = matches!(op, DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv) && self.eval(y) == Some(0);
         here || self.divides_by_zero(x) || self.divides_by_zero(y)
     }
 
@@ -236,7 +241,9 @@ fn count(dim: &Dim, symbol: &str) -> usize {
 fn is_solvable(dim: &Dim, symbol: &str) -> bool {
     fn below_division(dim: &Dim, symbol: &str) -> bool {
         match dim {
-            Dim::Binary(DimOp::FloorDiv | DimOp::Mod, ..) => count(dim, symbol) > 0,
+            Dim::Binary(DimOp::FloorDiv | DimOp::Mod | DimOp::CeilDiv | DimOp::Min | DimOp::Max, ..) => {
+                count(dim, symbol) > 0
+            }
             Dim::Binary(_, x, y) => below_division(x, symbol) || below_division(y, symbol),
             _ => false,
         }

@@ -8,10 +8,9 @@ pub fn compilers(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     let folder = folder("dsl")?;
     for backend in BACKENDS {
         let name = format!("dsl-{backend}");
-        let example = ["run", "--quiet", "--example", &name, "--features", "llvm22-1", "--"];
-        shown(tests, &name, cargo(&example))?;
+        shown(tests, &name, with_llvm::example(&name, &[]))?;
         let library = text(&folder.join(format!("{name}.so")));
-        cargo(&[&example[..], &[&library]].concat()).run()?;
+        with_llvm::example(&name, &[&library]).run()?;
         let python = cmd("python3", &["examples/dsl/run.py", &library, kind]);
         shown(tests, &format!("run.py, {name}"), python.env("PYTHONPATH", python_path))?;
     }

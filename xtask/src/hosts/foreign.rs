@@ -35,8 +35,7 @@ pub fn foreign() -> Result<Tests> {
     cargo(&["build", "--package", "host-bundled"]).run()?;
     let host = cmd(&text(&target_folder().join("debug/foreign")), &[&exported, &compiled]);
     expect(&mut tests, "libraries of upstream's tools, on the bundled runtime", host, "foreign.txt")?;
-    let inspect = ["run", "--quiet", "--package", "tvm-ffi-codegen-cli", "--features", "llvm22-1", "--", "inspect"];
-    let inspected = cargo(&[&inspect[..], &[&exported]].concat()).read()?;
+    let inspected = with_llvm::command_line(&["inspect", &exported])?.read()?;
     if !inspected.contains("relax.VMExecutable") {
         return Err(Failure { what: format!("inspect doesn't find relax.VMExecutable:\n{inspected}"), tests });
     }

@@ -9,9 +9,8 @@ const PAGE: &str = "docs/guide.md";
 /// module that the model imports.
 pub fn graph(tests: &mut Tests, kind: &str, python_path: &str) -> Result {
     let folder = folder("graph")?;
-    let example = ["run", "--quiet", "--example", "graph_compiler", "--features", "llvm22-1", "--"];
-    shown(tests, "graph_compiler", cargo(&example))?;
-    cargo(&[&example[..], &[&text(&folder)]].concat()).run()?;
+    shown(tests, "graph_compiler", with_llvm::example("graph_compiler", &[]))?;
+    with_llvm::example("graph_compiler", &[&text(&folder)]).run()?;
     for backend in BACKENDS {
         let [model, alone] = ["model", "alone"].map(|name| text(&folder.join(format!("{name}_{backend}.so"))));
         let python = cmd("python3", &["examples/graph_compiler/run.py", &model, &alone, kind]);

@@ -10,8 +10,11 @@ const ORDERS: [&str; 4] = ["first", "first, global", "last", "last, global"];
 pub fn jit_in_python() -> Result<Tests> {
     let mut tests = Tests::default();
     for way in ["external", "hidden", "bundled"] {
-        let features: &[&str] = if way == "bundled" { &[] } else { &["--features", way] };
-        cargo(&[&["build", "--package", "host-jit-in-python"], features].concat()).run()?;
+        let feature = format!("host-jit-in-python/{way}");
+        let features: &[&str] = if way == "bundled" { &[] } else { &["--features", &feature] };
+        // With an example, so that the engine has the features of the tests, whose build this shares.
+        let packages = ["-p", "host-jit-in-python", "-p", "tvm-ffi-codegen", "--lib", "--example", "quickstart"];
+        cargo(&[&["build"], &packages[..], features].concat()).run()?;
         let library = text(&target_folder().join("debug/libhost_jit_in_python.so"));
         for order in ORDERS {
             let python = |command: Cmd| {

@@ -21,6 +21,7 @@ use crate::command::{Cmd, Tests, cargo, cmd, root, target_folder, without_stacks
 use crate::difference::first_difference;
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
+use crate::with_llvm;
 
 pub use alone::alone;
 pub use aot::aot;
@@ -120,12 +121,7 @@ fn library_in(folder: &Path, name: &str) -> [String; 3] {
 
 /// Runs the command line, with both backends.
 fn codegen(args: &[&str]) -> Result {
-    codegen_command(args).run().map(|_| ())
-}
-
-fn codegen_command(args: &[&str]) -> Cmd {
-    let run = ["run", "--quiet", "--package", "tvm-ffi-codegen-cli", "--features", "llvm22-1", "--"];
-    cargo(&[&run, args].concat())
+    with_llvm::command_line(args)?.run().map(|_| ())
 }
 
 /// Emits the library as objects: `wrappers.o`, and `bin.o` with the module that it imports. Options say the target and the prefix.

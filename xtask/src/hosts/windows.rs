@@ -99,7 +99,7 @@ impl Hosts {
             (text(&objects.join("bin.o")), text(&self.kernels), source("signatures.txt"));
         let wrap = ["wrap", "--signatures", &signatures, "--backend", backend, "--target", TRIPLE];
         let files = ["--link", &packed, "--link", &kernels, "-o", &text(library)];
-        let command = codegen_command(&[&wrap[..], &runtime, &files].concat());
+        let command = with_llvm::command_line(&[&wrap[..], &runtime, &files].concat())?;
         command.env(&format!("CC_{TRIPLE}"), driver).run().map(|_| ())
     }
 

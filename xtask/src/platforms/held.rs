@@ -46,10 +46,10 @@ struct Platform {
 const PLATFORMS: [Platform; 9] = [
     Platform {
         name: "Linux x86-64 (glibc)",
-        jit: Held(&[(Native, &["test", "llvm", "property", "soak", "helgrind"])]),
+        jit: Held(&[(Native, &["test", "llvm", "soak"])]),
         objects: Held(&[(Native, &["hosts", "static", "objects"])]),
         libraries: Held(&[(Native, &["hosts", "foreign", "aot", "wild"])]),
-        runtime: Held(&[(Native, &["test", "hosts", "headers", "runtime-modes", "foreign", "helgrind"])]),
+        runtime: Held(&[(Native, &["test", "hosts", "headers", "runtime-modes", "foreign"])]),
     },
     Platform {
         name: "Linux x86-64 (musl, static)",

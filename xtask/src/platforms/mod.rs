@@ -12,7 +12,9 @@ pub use check::targets as check_targets;
 pub use musl::statically_linked as musl;
 pub use windows::windows;
 
-/// Tests that can't run on a platform.
+use crate::with_llvm;
+
+/// Tests that are left out on a platform.
 struct LeftOut {
     /// The test's path, or a part that several have in common.
     test: &'static str,
@@ -20,16 +22,31 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// The operations of numbers, one by one, where they are compiled to the same instructions as on x86-64 Linux.
-    const INTEGERS: Self = LeftOut { test: "op_tests::integers", why: "the instructions are those of x86-64 Linux" };
-    const FLOATS: Self = LeftOut { test: "op_tests::floats", why: "the instructions are those of x86-64 Linux" };
-    /// A table of what upstream's converters take.
-    const UPSTREAM: Self =
-        LeftOut { test: "upstream::wrappers_take", why: "what wrappers take is independent of the system" };
+    const fn new(test: &'static str, why: &'static str) -> Self {
+        LeftOut { test, why }
+    }
+
+    /// Tests of code that is the same on each system with the processor of this one.
+    const SAME: [Self; 8] = [
+        Self::new("op_tests::integers", INSTRUCTIONS),
+        Self::new("op_tests::floats", INSTRUCTIONS),
+        Self::new("upstream::wrappers_take", "what wrappers take is independent of the system"),
+        Self::new("prototypes::up_to_forty", "`native::up_to_forty` has the system's calling convention"),
+        Self::new("property::", FIXTURES),
+        Self::new("calls::graphs", FIXTURES),
+        Self::new("calls::every_call_may_fail", "what calls release is independent of the system"),
+        Self::new(with_llvm::OBJECTS, "the step `objects` compares them, for each machine"),
+    ];
+    /// The tests of launches, on a stand-in driver that is a shared library.
+    const LAUNCHES: Self = Self::new("gpu::", "a static executable loads no driver");
 }
 
+/// The reasons that several tests have in common.
+const INSTRUCTIONS: &str = "the instructions are those of x86-64 Linux";
+const FIXTURES: &str = "the fixtures have the system's calling convention";
+
 /// The arguments of a test binary that leave out these tests; prints each with its reason.
-fn without(left_out: &[LeftOut]) -> Vec<&'static str> {
+fn without<'a>(left_out: impl IntoIterator<Item = &'a LeftOut>) -> Vec<&'static str> {
     let mut arguments = vec!["--"];
     for LeftOut { test, why } in left_out {
         println!("left out: {test}: {why}");

@@ -7,9 +7,6 @@ use crate::run::Failure;
 use crate::wine::Wine;
 use crate::{hosts, quickstart};
 
-/// The number of signatures of each property: the code that they test is what the other steps test, by other conventions.
-const SIGNATURES: &str = "20";
-
 /// The tests of each crate.
 const TESTS: [&[&str]; 3] = [
     &["test", "-p", "tvm-ffi-runtime", "--lib", "--test", "main"],
@@ -22,8 +19,8 @@ pub fn windows() -> Result<Tests, Failure> {
     let wine = Wine::prepare()?;
     let compiler = CompilerServer::start(&wine)?;
     let mut tests = quickstart::check(wine.cargo(quickstart::RUN))?;
-    let left_out = without(&[LeftOut::INTEGERS, LeftOut::FLOATS, LeftOut::UPSTREAM]);
-    let runs = TESTS.map(|args| compiler.within(wine.cargo(args)).args(&left_out).env("PROPTEST_CASES", SIGNATURES));
+    let left_out = without(&LeftOut::SAME);
+    let runs = TESTS.map(|args| compiler.within(wine.cargo(args)).args(&left_out));
     tests.add(all(runs.map(without_stacks))?);
     match hosts::windows() {
         Ok(hosts) => tests.add(hosts),

@@ -1,0 +1,148 @@
+//! Cubins: ELF files of NVIDIA's, whose `.nv.info` sections tell of kernels; and AMD's code objects.
+
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolFlags, elf};
+
+use super::error::ImageError;
+use super::target::{ArchFeatures, GpuTarget};
+use super::{EntryParam, ImageEntry, ImageKind, Read};
+
+const EM_CUDA: u16 = 190;
+const EM_AMDGPU: u16 = 224;
+/// The mark of a kernel's symbol, `STO_CUDA_ENTRY`.
+const ENTRY: u8 = 0x10;
+
+/// The shared memory of a block that the system keeps for itself, in bytes (CUDA C++ Programming Guide, compute capability 9.0). Limits of architectures
+/// don't count it.
+const SYSTEM_SHARED: u32 = 1024;
+
+/// Attributes of `.nv.info` (`EIATTR_*`).
+mod attribute {
+    pub(super) const MAX_THREADS: u8 = 0x05;
+    pub(super) const REQNTID: u8 = 0x10;
+    pub(super) const KPARAM_INFO: u8 = 0x17;
+    pub(super) const REGCOUNT: u8 = 0x2f;
+    pub(super) const CTA_PER_CLUSTER: u8 = 0x3d;
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
+    let broken = |problem: String| ImageError::Broken { kind: "ELF file", problem };
+    let file = ElfFile64::<Endianness>::parse(bytes).map_err(|error| broken(error.to_string()))?;
+    let header = file.elf_header();
+    let endian = file.endian();
+    match header.e_machine(endian) {
+        EM_CUDA => {}
+        EM_AMDGPU => {
+            return Ok(Read {
+                kind: ImageKind::CodeObject,
+                targets: Vec::new(),
+                entries: amd_kernels(&file),
+                tells_all: true,
+            });
+        }
+        machine => {
+            return Err(ImageError::Unknown { found: format!("an ELF file for machine {machine}, which is no GPU") });
+        }
+    }
+    let target = target(header.e_flags(endian), header.e_ident().abi_version);
+    let mut entries: Vec<ImageEntry> = Vec::new();
+    let mut symbols = Vec::new();
+    for symbol in file.symbols() {
+        let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else { continue };
+        let Ok(name) = symbol.name() else { continue };
+        if st_info & 0xf == elf::STT_FUNC && st_other & ENTRY != 0 && !symbol.is_undefined() {
+            symbols.push((symbol.index().0 as u32, entries.len()));
+            entries.push(ImageEntry { name: name.to_owned(), ..ImageEntry::default() });
+        }
+    }
+    // where the system has shared memory of its own, each kernel's size counts it
+    let reserved = if file.section_by_name(".nv.shared.reserved.0").is_some() { SYSTEM_SHARED } else { 0 };
+    for section in file.sections() {
+        let Ok(name) = section.name() else { continue };
+        let entry = |entries: &mut Vec<ImageEntry>, name: &str| entries.iter().position(|entry| entry.name == name);
+        if name == ".nv.info" {
+            let data = section.data().map_err(|error| broken(error.to_string()))?;
+            for (id, value) in attributes(data) {
+                if let (attribute::REGCOUNT, [symbol, registers, ..]) = (id, &words(value)[..])
+                    && let Some((_, at)) = symbols.iter().find(|(index, _)| index == symbol)
+                {
+                    entries[*at].registers = Some(*registers);
+                }
+            }
+        } else if let Some(at) = name.strip_prefix(".nv.info.").and_then(|name| entry(&mut entries, name)) {
+            let data = section.data().map_err(|error| broken(error.to_string()))?;
+            kernel(&mut entries[at], data).map_err(broken)?;
+        } else if let Some(at) = name.strip_prefix(".nv.shared.").and_then(|name| entry(&mut entries, name)) {
+            let bytes = u32::try_from(section.size()).unwrap_or(u32::MAX);
+            entries[at].static_shared = bytes.saturating_sub(reserved);
+        }
+    }
+    Ok(Read { kind: ImageKind::Cubin, targets: vec![target], entries, tells_all: true })
+}
+
+/// The architecture that the flags of a cubin's header tell. Version 8 of the ABI has them elsewhere.
+fn target(flags: u32, abi_version: u8) -> GpuTarget {
+    let (capability, own) = match abi_version {
+        ..8 => (flags & 0xff, flags & 0x800 != 0),
+        8.. => (flags >> 8 & 0xff, flags & 0x8 != 0),
+    };
+    let features = if own { ArchFeatures::Architecture } else { ArchFeatures::Portable };
+    GpuTarget { capability, features, is_virtual: false }
+}
+
+/// Reads what `.nv.info.<kernel>` tells.
+fn kernel(entry: &mut ImageEntry, data: &[u8]) -> Result<(), String> {
+    let mut params = Vec::new();
+    for (id, value) in attributes(data) {
+        let words = words(value);
+        match (id, &words[..]) {
+            // ordinal and offset, of 16 bits each; the size is in the upper 14 bits of the last word
+            (attribute::KPARAM_INFO, [_, place, info]) => {
+                params.push((place & 0xffff, EntryParam { offset: place >> 16, size: info >> 18 }));
+            }
+            (attribute::REQNTID, [x, y, z]) => entry.required_block = Some([*x, *y, *z]),
+            (attribute::CTA_PER_CLUSTER, [x, y, z]) => entry.cluster = Some([*x, *y, *z]),
+            (attribute::MAX_THREADS, [x, y, z]) => {
+                entry.max_threads = x.checked_mul(*y).and_then(|xy| xy.checked_mul(*z));
+            }
+            _ => {}
+        }
+    }
+    params.sort_by_key(|(ordinal, _)| *ordinal);
+    if params.iter().zip(0..).any(|((ordinal, _), number)| *ordinal != number) {
+        return Err(format!("the parameters of `{}` have ordinals that are not 0 to {}", entry.name, params.len()));
+    }
+    entry.params = Some(params.into_iter().map(|(_, param)| param).collect());
+    Ok(())
+}
+
+/// The attributes of an `.nv.info` section, each with its value: a format, the attribute, and 16 bits that are the value, or the number of bytes that
+/// follow. What is cut off is left out.
+fn attributes(mut data: &[u8]) -> Vec<(u8, &[u8])> {
+    const SIZED: u8 = 4;
+    let mut found = Vec::new();
+    while let [format, id, low, high, rest @ ..] = data {
+        let size = if *format == SIZED { usize::from(u16::from_le_bytes([*low, *high])) } else { 0 };
+        let Some((value, rest)) = rest.split_at_checked(size) else { break };
+        found.push((*id, value));
+        // attributes are aligned to 4 bytes
+        data = rest.get(size.next_multiple_of(4) - size..).unwrap_or_default();
+    }
+    found
+}
+
+fn words(value: &[u8]) -> Vec<u32> {
+    value.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+}
+
+/// The kernels of an AMD code object: each has a descriptor, `<name>.kd`. Their parameters aren't read.
+fn amd_kernels(file: &ElfFile64<'_, Endianness>) -> Vec<ImageEntry> {
+    let names = file.dynamic_symbols().chain(file.symbols()).filter_map(|symbol| {
+        let name = symbol.name().ok()?.strip_suffix(".kd")?;
+        Some(name.to_owned())
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names.dedup();
+    names.into_iter().map(|name| ImageEntry { name, ..ImageEntry::default() }).collect()
+}

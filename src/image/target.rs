@@ -1,0 +1,92 @@
+//! Architectures of devices.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The architecture that code of an image is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub struct GpuTarget {
+    /// The compute capability: ten times its major number, and the minor one. 90 for `sm_90a`.
+    pub capability: u32,
+    /// Features beyond those that later architectures have too.
+    pub features: ArchFeatures,
+    /// The code is PTX, which a driver compiles for later architectures as well.
+    pub is_virtual: bool,
+}
+
+/// Features of one architecture, or of a family.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum ArchFeatures {
+    /// None: `sm_90`.
+    #[default]
+    Portable,
+    /// Those of a family: `sm_100f`.
+    Family,
+    /// Those of one architecture: `sm_90a`.
+    Architecture,
+}
+
+impl GpuTarget {
+    /// Whether a device of a compute capability runs the code (CUDA C++ Programming Guide, binary and PTX compatibility): machine code runs on the same major
+    /// number and at least the minor one, PTX on whatever is at least as high, and code with an architecture's features on that alone.
+    pub fn runs_on(self, major: u32, minor: u32) -> bool {
+        let capability = 10 * major + minor;
+        let same_family = self.capability / 10 == major && capability >= self.capability;
+        match self.features {
+            ArchFeatures::Architecture => capability == self.capability,
+            ArchFeatures::Family => same_family,
+            ArchFeatures::Portable if self.is_virtual => capability >= self.capability,
+            ArchFeatures::Portable => same_family,
+        }
+    }
+
+    /// The most shared memory of a block in bytes, static and dynamic together (CUDA C++ Programming Guide, technical specifications per compute
+    /// capability); `None` for an architecture that isn't known.
+    pub fn most_shared(self) -> Option<u32> {
+        let kib = match self.capability {
+            50..=69 => 48,
+            70..=74 => 96,
+            75..=79 => 64,
+            80 | 87 => 163,
+            86 | 89 => 99,
+            90 | 100 | 101 | 103 | 110 => 227,
+            120 | 121 => 99,
+            _ => return None,
+        };
+        Some(kib << 10)
+    }
+}
+
+impl fmt::Display for GpuTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let features = match self.features {
+            ArchFeatures::Portable => "",
+            ArchFeatures::Family => "f",
+            ArchFeatures::Architecture => "a",
+        };
+        let kind = if self.is_virtual { "compute" } else { "sm" };
+        write!(f, "{kind}_{}{features}", self.capability)
+    }
+}
+
+impl FromStr for GpuTarget {
+    type Err = ();
+
+    /// Reads `sm_90a` or `compute_80`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (is_virtual, rest) = match text.strip_prefix("sm_") {
+            Some(rest) => (false, rest),
+            None => (true, text.strip_prefix("compute_").ok_or(())?),
+        };
+        let (number, features) = match rest.as_bytes().last() {
+            Some(b'a') => (&rest[..rest.len() - 1], ArchFeatures::Architecture),
+            Some(b'f') => (&rest[..rest.len() - 1], ArchFeatures::Family),
+            _ => (rest, ArchFeatures::Portable),
+        };
+        match number.parse() {
+            Ok(capability @ 10..=999) => Ok(GpuTarget { capability, features, is_virtual }),
+            _ => Err(()),
+        }
+    }
+}

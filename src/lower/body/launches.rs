@@ -1,0 +1,194 @@
+//! Launches of kernels on devices from a body: the values that a launch goes by, beside the function's parameters.
+
+use super::args::TensorVars;
+use super::builder::Body;
+use super::expr::{Expr, Operand};
+use super::function::BodyLowerer;
+use super::tensor::TensorRef;
+use super::views::device_of;
+use crate::image::Image;
+use crate::ir::{ConvertOp, Type, Value};
+use crate::lower::convention::param::{KernelParam, ParamPart, ParamSource};
+use crate::lower::convention::{Convention, KernelReturn, params};
+use crate::lower::encode::{Subject, shown};
+use crate::lower::fast_path::device_parts;
+use crate::lower::launch::{self, LaunchSpec};
+use crate::spec::{Launch, Layout, ParamType, ScalarType, Signature, TensorType, dim};
+
+/// A value of a body that a launch knows by a name: an expression, or a tensor.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum LaunchValue<'b> {
+    /// A number, or a pointer that the kernel gets.
+    Scalar(Expr<'b>),
+    /// A tensor: its data as `ws`, and its sizes and strides as `ws.shape[0]` and `ws.strides[0]`.
+    Tensor(TensorRef<'b>),
+}
+
+impl<'b> From<Expr<'b>> for LaunchValue<'b> {
+    fn from(value: Expr<'b>) -> Self {
+        LaunchValue::Scalar(value)
+    }
+}
+
+impl<'b> From<TensorRef<'b>> for LaunchValue<'b> {
+    fn from(value: TensorRef<'b>) -> Self {
+        LaunchValue::Tensor(value)
+    }
+}
+
+/// The values that a launch has by names of its own.
+#[derive(Default)]
+struct Named {
+    /// In order, each with its type as a parameter has it.
+    params: Vec<(String, ParamType)>,
+    /// C values by name: of a tensor its data.
+    values: Vec<(String, Value)>,
+    /// Sizes and strides of tensors.
+    symbols: Vec<(String, Value)>,
+}
+
+impl<'a> Body<'a> {
+    /// Launches a kernel of images on the device of the function's first tensor of that kind of device, as [`Kernel::launch`](crate::Kernel::launch)
+    /// does: extents and parameters are expressions over the function's symbols and parameters. A launch that fails raises the error, and what
+    /// the body owns is released.
+    ///
+    /// Mistakes are the body's: they come back with its others as [`LowerError::Body`](crate::LowerError::Body).
+    pub fn launch(&self, launch: Launch, images: impl IntoIterator<Item = Image>) {
+        self.launch_with(launch, images, std::iter::empty::<(&str, LaunchValue<'_>)>());
+    }
+
+    /// As [`launch`](Self::launch), with values of the body that the launch's expressions and parameters know by names. A name may not be one of
+    /// the function's. Without stated [`args`](Launch::args) the kernel gets them behind the function's parameters, by convention `flat`.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::spec::{Launch, LaunchArg};
+    /// use tvm_ffi_codegen::{DLDataType, Kernel, dim};
+    /// # let images: Vec<tvm_ffi_codegen::image::Image> = Vec::new();
+    ///
+    /// // norm(x: Tensor([n], float32, device="cuda"), y: Tensor([n], float32, device="cuda"))
+    /// let norm = Kernel::body(move |b| {
+    ///     let blocks = (b.dim("n") + 1023) / 1024;
+    ///     let sums = b.alloc_tensor([blocks], DLDataType::FLOAT32, b.tensor("x"));
+    ///     let args = |names: [&str; 2]| names.map(|name| LaunchArg::Param(name.to_owned()));
+    ///     let first = Launch::new("sums").grid([dim("sums.shape[0]")]).block([128]).args(args(["x", "sums"]));
+    ///     b.launch_with(first, images.clone(), [("sums", sums)]);
+    ///     let second = Launch::new("scale").grid([dim("blocks")]).block([128]).args(args(["sums", "y"]));
+    ///     b.launch_with(second, images.clone(), [("sums", sums.into()), ("blocks", tvm_ffi_codegen::lower::LaunchValue::from(blocks))]);
+    /// });
+    /// # let _ = norm;
+    /// ```
+    pub fn launch_with<'b, N: AsRef<str>, V: Into<LaunchValue<'b>>>(
+        &'b self,
+        launch: Launch,
+        images: impl IntoIterator<Item = Image>,
+        values: impl IntoIterator<Item = (N, V)>,
+    ) {
+        let operation = format!("launch of `{}`", launch.entry());
+        let mut named = Named::default();
+        let mut tensors: Vec<TensorRef<'b>> = Vec::new();
+        for (name, value) in values {
+            let name = name.as_ref();
+            let taken = self.signature.names_in_dims().contains(&name)
+                || self.signature.params().iter().any(|param| param.name == name)
+                || named.params.iter().any(|(known, _)| known == name);
+            if taken || name.is_empty() {
+                self.mistake(&operation, format!("the name `{name}` of a value is empty or has another meaning"));
+                continue;
+            }
+            match value.into() {
+                LaunchValue::Scalar(value) => self.name_scalar(&mut named, &operation, name, value),
+                LaunchValue::Tensor(tensor) => {
+                    self.name_tensor(&mut named, &operation, name, tensor);
+                    tensors.push(tensor);
+                }
+            }
+        }
+        let signature = self.signature.with_values(named.params.iter().cloned());
+        let spec = LaunchSpec::new(launch, images.into_iter().collect());
+        let problems = spec.problems(&signature);
+        if !problems.is_empty() {
+            return problems.into_iter().for_each(|problem| self.mistake(&operation, problem));
+        }
+        let on_the_api = |ty: &TensorType| ty.device.kind() == Some(spec.api().device);
+        let first = self.signature.params().iter().find_map(|param| match &param.ty {
+            ParamType::Tensor(ty) if on_the_api(ty) => Some(self.tensor(&param.name)),
+            _ => None,
+        });
+        let of_values = || tensors.iter().copied().find(|tensor| tensor.known.is_some_and(|t| on_the_api(&t.vars.ty)));
+        let Some(device) = first.or_else(of_values).and_then(|tensor| device_of(tensor, &operation)) else { return };
+        let missing = self.emit(|l| l.launch(&spec, &signature, &named, device).err());
+        if let Some(missing) = missing {
+            self.mistake(&operation, format!("{missing} isn't known to the body"));
+        }
+    }
+
+    fn name_scalar(&self, named: &mut Named, operation: &str, name: &str, value: Expr<'_>) {
+        let ty = value.ty();
+        let value = self.coerce(operation, ty, Operand::Expr(value)).value;
+        let value = match ty {
+            // a C `bool` is a byte
+            ScalarType::Bool => self.value(|l| l.b.convert(ConvertOp::ZExt, Type::I8, value)),
+            _ => value,
+        };
+        named.params.push((name.to_owned(), ParamType::Scalar(ty)));
+        named.values.push((name.to_owned(), value));
+    }
+
+    fn name_tensor(&self, named: &mut Named, operation: &str, name: &str, tensor: TensorRef<'_>) {
+        // a missing tensor is a mistake already
+        let Some(known) = tensor.known else { return };
+        let TensorVars { ty, shape, strides, .. } = known.vars;
+        let data = self.coerce(operation, ScalarType::Handle, Operand::Expr(tensor.ptr())).value;
+        let mut part = |part: &str, values: &[Value]| -> Vec<_> {
+            let names: Vec<String> = (0..values.len()).map(|d| format!("{name}.{part}[{d}]")).collect();
+            named.symbols.extend(names.iter().cloned().zip(values.iter().copied()));
+            names.into_iter().map(dim).collect()
+        };
+        let mut ty = TensorType { shape: part("shape", shape).into(), ..ty.clone() };
+        ty.layout = match strides {
+            Some(strides) => Layout::Strides(part("strides", strides)),
+            None => Layout::Contiguous,
+        };
+        named.params.push((name.to_owned(), ParamType::Tensor(ty)));
+        named.values.push((name.to_owned(), data));
+    }
+}
+
+impl BodyLowerer<'_> {
+    /// Emits a launch by a signature that has the function's parameters and named values. Fails where a value isn't there, which it names.
+    fn launch(&mut self, spec: &LaunchSpec, signature: &Signature, named: &Named, device: Value) -> Result<(), String> {
+        let called = shown(self.signature, Subject::Call);
+        let (module, launches) = (self.b.module(), &mut *self.launches);
+        let into = launch::Into { module, pool: self.pool, drivers: self.drivers, launches };
+        let prepared = launch::prepare(into, spec, signature, &called);
+        let [kind, number] = device_parts(&mut self.b, device);
+        let stream = launch::stream(&mut self.b, kind, number);
+        let own = params::params(self.signature, Convention::Flat, KernelReturn::Status);
+        let flat = params::params(signature, Convention::Flat, KernelReturn::Status);
+        let params: Option<Vec<(&KernelParam, Value)>> =
+            flat.iter().map(|param| Some((param, self.flat_value(&own, named, param)?))).collect();
+        let params = params.ok_or_else(|| "a parameter of the kernel".to_owned())?;
+        let inputs = launch::Inputs { params, device, number, stream };
+        let code = launch::emit(&mut self.b, self.pool, &prepared, &inputs)?;
+        self.exit_unless_zero(code);
+        Ok(())
+    }
+
+    /// The value of a parameter of convention `flat`: one of the function's own, or a named one.
+    fn flat_value(&self, own: &[KernelParam], named: &Named, param: &KernelParam) -> Option<Value> {
+        let by_name = |values: &[(String, Value)], name: &str| {
+            values.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+        };
+        let found = match &param.source {
+            ParamSource::Argument(path, ParamPart::Value | ParamPart::Data) => by_name(&named.values, path),
+            ParamSource::Symbol { name, .. } => by_name(&named.symbols, name),
+            _ => None,
+        };
+        let is_it = |known: &KernelParam| match (&known.source, &param.source) {
+            (ParamSource::Symbol { name: known, .. }, ParamSource::Symbol { name, .. }) => known == name,
+            (known, source) => known == source,
+        };
+        found.or_else(|| own.iter().position(is_it).map(|at| self.b.param(at)))
+    }
+}

@@ -1,0 +1,82 @@
+//! Layouts and constants of cuda.h that generated code writes, and limits. `tests/gpu/layouts.txt` states them for a C compiler, too.
+
+/// `CUlaunchConfig`, in which the arguments of HIP's launches are kept, too.
+pub(in crate::lower) mod config {
+    pub(in crate::lower) const SIZE: u32 = 56;
+    pub(in crate::lower) const GRID: i32 = 0;
+    pub(in crate::lower) const BLOCK: i32 = 12;
+    pub(in crate::lower) const SHARED: i32 = 24;
+    pub(in crate::lower) const STREAM: i32 = 32;
+    pub(in crate::lower) const ATTRIBUTES: i32 = 40;
+    pub(in crate::lower) const COUNT: i32 = 48;
+}
+
+/// `CUlaunchAttribute`.
+pub(in crate::lower) mod attribute {
+    pub(in crate::lower) const SIZE: u32 = 72;
+    pub(in crate::lower) const ID: i32 = 0;
+    pub(in crate::lower) const VALUE: i32 = 8;
+    pub(in crate::lower) const COOPERATIVE: i64 = 2;
+    pub(in crate::lower) const CLUSTER: i64 = 4;
+    pub(in crate::lower) const PROGRAMMATIC: i64 = 6;
+    pub(in crate::lower) const PRIORITY: i64 = 8;
+    pub(in crate::lower) const PREFERRED_CLUSTER: i64 = 11;
+}
+
+/// The number of devices of one kind that a library serves.
+pub(in crate::lower) const MOST_DEVICES: i64 = 64;
+/// The most blocks of a grid in x, y and z (CUDA C++ Programming Guide, table of technical specifications).
+pub(in crate::lower) const MOST_BLOCKS: [i64; 3] = [(1 << 31) - 1, 65535, 65535];
+/// The most threads of a block in x, y and z.
+pub(in crate::lower) const MOST_THREADS: [i64; 3] = [1024, 1024, 64];
+/// The most threads of a block.
+pub(in crate::lower) const MOST_THREADS_OF_BLOCK: i64 = 1024;
+/// The most blocks of a cluster; beyond [`PORTABLE_CLUSTER`] a kernel has to allow it.
+pub(in crate::lower) const MOST_BLOCKS_OF_CLUSTER: i64 = 16;
+pub(in crate::lower) const PORTABLE_CLUSTER: i64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::super::api::CUDA;
+    use super::{attribute, config};
+
+    /// The fixture, which a test compares with cuda.h, has what is written here.
+    #[test]
+    fn the_table_has_what_is_written() {
+        let table = include_str!("../../../tests/gpu/layouts.txt");
+        let attributes = &CUDA.attributes;
+        let facts = [
+            ("sizeof CUlaunchConfig", i64::from(config::SIZE)),
+            ("offsetof CUlaunchConfig gridDimX", config::GRID.into()),
+            ("offsetof CUlaunchConfig blockDimX", config::BLOCK.into()),
+            ("offsetof CUlaunchConfig sharedMemBytes", config::SHARED.into()),
+            ("offsetof CUlaunchConfig hStream", config::STREAM.into()),
+            ("offsetof CUlaunchConfig attrs", config::ATTRIBUTES.into()),
+            ("offsetof CUlaunchConfig numAttrs", config::COUNT.into()),
+            ("sizeof CUlaunchAttribute", attribute::SIZE.into()),
+            ("offsetof CUlaunchAttribute id", attribute::ID.into()),
+            ("offsetof CUlaunchAttribute value", attribute::VALUE.into()),
+            ("value CU_LAUNCH_ATTRIBUTE_COOPERATIVE", attribute::COOPERATIVE),
+            ("value CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION", attribute::CLUSTER),
+            ("value CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", attribute::PROGRAMMATIC),
+            ("value CU_LAUNCH_ATTRIBUTE_PRIORITY", attribute::PRIORITY),
+            ("value CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION", attribute::PREFERRED_CLUSTER),
+            ("value CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK", attributes.block[0].into()),
+            ("value CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X", attributes.block[1].into()),
+            ("value CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y", attributes.block[2].into()),
+            ("value CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z", attributes.block[3].into()),
+            ("value CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", attributes.capability[0].into()),
+            ("value CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", attributes.capability[1].into()),
+            ("value CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", attributes.shared.into()),
+            ("value CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", CUDA.most_shared.map_or(-1, i64::from)),
+            (
+                "value CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED",
+                CUDA.non_portable_cluster.map_or(-1, i64::from),
+            ),
+        ];
+        for (fact, number) in facts {
+            let line = format!("{fact} {number}");
+            assert!(table.lines().any(|stated| stated == line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Outcomes: what first-use work and launches give, an `I64` that is 0 where all went well.
+//!
+//! The upper half says what failed, the lower half is the status or number that belongs to it.
+
+use super::api::Call;
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};
+
+/// The work that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Failed {
+    /// A call of the driver; the number is its status.
+    Call(Call),
+    /// The driver's library can't be opened.
+    Library,
+    /// The driver has no such function, whose place in the table is the number.
+    Function,
+    /// No image is for the device, whose compute capability is the number.
+    Image,
+    /// The kernel has fewer parameters than are passed: the number.
+    FewerParams,
+    /// The kernel has more parameters than are passed, which is the number.
+    MoreParams,
+    /// A parameter of the kernel has another size. The upper half of the number is the parameter's place, the lower its size in bytes.
+    ParamSize,
+    /// A device's number is beyond those that a library serves.
+    Number,
+}
+
+impl Failed {
+    /// The upper half of the outcome.
+    pub(super) const fn code(self) -> i64 {
+        match self {
+            Failed::Call(call) => 1 + call as i64,
+            Failed::Library => 64,
+            Failed::Function => 65,
+            Failed::Image => 66,
+            Failed::Number => 67,
+            Failed::FewerParams => 68,
+            Failed::MoreParams => 69,
+            Failed::ParamSize => 70,
+        }
+    }
+
+    /// The outcome for a number, an `I32`.
+    pub(super) fn with(self, b: &mut FunctionBuilder<'_>, number: Value) -> Value {
+        let number = b.convert(ConvertOp::ZExt, Type::I64, number);
+        let code = b.i64(self.code() << 32);
+        b.binary(BinaryOp::Or, code, number)
+    }
+}
+
+/// The code of an initialiser, an `I32`, for an outcome. Statuses are below 4,096.
+const CODES: i64 = 0x5400_0000;
+
+/// The code by which an initialiser tells an outcome.
+pub(super) fn to_code(b: &mut FunctionBuilder<'_>, outcome: Value) -> Value {
+    let kind = b.binary_imm(BinaryOp::LShr, outcome, 20);
+    let number = b.binary_imm(BinaryOp::And, outcome, 0xfff);
+    let code = b.binary(BinaryOp::Or, kind, number);
+    let code = b.binary_imm(BinaryOp::Or, code, CODES);
+    b.convert(ConvertOp::Truncate, Type::I32, code)
+}
+
+/// The outcome that an initialiser's code tells.
+pub(super) fn of_code(b: &mut FunctionBuilder<'_>, code: Value) -> Value {
+    let code = b.convert(ConvertOp::ZExt, Type::I64, code);
+    let number = b.binary_imm(BinaryOp::And, code, 0xfff);
+    let kind = b.binary_imm(BinaryOp::And, code, 0x000f_f000);
+    let kind = b.binary_imm(BinaryOp::Shl, kind, 20);
+    b.binary(BinaryOp::Or, kind, number)
+}
+
+/// The two halves of an outcome: what failed, and the number.
+pub(super) fn halves(b: &mut FunctionBuilder<'_>, outcome: Value) -> [Value; 2] {
+    let kind = b.binary_imm(BinaryOp::LShr, outcome, 32);
+    [kind, b.binary_imm(BinaryOp::And, outcome, 0xffff_ffff)]
+}

@@ -1,0 +1,46 @@
+//! The start of a launch where the thread's context or device may be another.
+
+use super::api::Call;
+use super::driver::Driver;
+use super::layout::config;
+use super::steps::Steps;
+use crate::ir::{FuncRef, FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type};
+
+/// `int64_t start(const CUlaunchConfig* config, void* kernel, void** params, int32_t device)`: launches a kernel in the context of a device, and leaves
+/// the thread's as it was; an outcome.
+pub(super) fn start(module: &mut Module, driver: &Driver, cooperative: bool) -> FuncRef {
+    // CUDA has an attribute for launches that are cooperative, and HIP a function
+    let own_function = cooperative && !driver.api.has_contexts;
+    let suffix = if own_function { "_cooperative" } else { "" };
+    let name = format!("__tvm_ffi_codegen_{}_start{suffix}", driver.api.name);
+    if let Some((known, _)) = module.function_named(&name) {
+        return known;
+    }
+    let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64));
+    let func = module.declare(name, sig, Linkage::Local);
+    let mut builder = FunctionBuilder::new(module, func);
+    let [config, kernel, params, device] = [0, 1, 2, 3].map(|i| builder.param(i));
+    let call = if own_function { Call::LaunchCooperative } else { Call::Launch };
+    let launch = |b: &mut FunctionBuilder<'_>| match driver.api.has_contexts {
+        true => {
+            let null = b.ptr_const(0);
+            driver.call(b, call, &[config, kernel, params, null])
+        }
+        false => {
+            let mut args = vec![kernel];
+            let extents = [config::GRID, config::BLOCK].into_iter().flat_map(|at| [at, at + 4, at + 8]);
+            for at in extents.chain([config::SHARED]) {
+                args.push(b.load(Type::I32, config, at, MemFlags::ALIGNED));
+            }
+            args.extend([b.load(Type::Ptr, config, config::STREAM, MemFlags::ALIGNED), params]);
+            if call == Call::Launch {
+                args.push(b.ptr_const(0));
+            }
+            driver.call(b, call, &args)
+        }
+    };
+    let mut steps = Steps::new(&mut builder);
+    steps.call_on(driver, device, call, launch);
+    steps.finish(|_| {});
+    builder.finish()
+}

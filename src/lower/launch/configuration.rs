@@ -1,0 +1,87 @@
+//! The configuration of a launch: its extents, stream and attributes, as the driver wants them.
+
+use super::super::device_api::{attribute, config};
+use super::emitter::Emitter;
+use crate::ir::{ConvertOp, MemFlags, Type, Value};
+
+impl Emitter<'_, '_> {
+    /// Writes a launch's configuration into the frame; gives its address.
+    pub(super) fn config(
+        &mut self,
+        grid: &[Value],
+        block: &[Value],
+        cluster: &[Value],
+        preferred: &[Value],
+        shared: &[Value],
+    ) -> Value {
+        let slot = self.b.slot(config::SIZE, 8);
+        let address = self.b.stack_addr(slot);
+        for (extents, at) in [(grid, config::GRID), (block, config::BLOCK)] {
+            self.store_extents(extents, address, at);
+        }
+        let bytes = self.in_32_bits(shared[0]);
+        self.b.store(bytes, address, config::SHARED, MemFlags::ALIGNED);
+        self.b.store(self.inputs.stream, address, config::STREAM, MemFlags::ALIGNED);
+        let (attributes, count) = match self.prepared.code.on_device() {
+            Some(code) if code.has_contexts => self.attributes(cluster, preferred),
+            _ => (self.b.ptr_const(0), 0),
+        };
+        self.b.store(attributes, address, config::ATTRIBUTES, MemFlags::ALIGNED);
+        let count = self.b.iconst(Type::I32, count);
+        self.b.store(count, address, config::COUNT, MemFlags::ALIGNED);
+        address
+    }
+
+    /// A checked extent, of which the upper half is 0.
+    fn in_32_bits(&mut self, extent: Value) -> Value {
+        match self.b.as_int_const(extent) {
+            Some(number) => self.b.iconst(Type::I32, number),
+            None => self.b.convert(ConvertOp::Truncate, Type::I32, extent),
+        }
+    }
+
+    /// Writes three extents, of which those that aren't stated are 1.
+    fn store_extents(&mut self, extents: &[Value], address: Value, at: i32) {
+        for (i, at) in (0..3).zip((at..).step_by(4)) {
+            let extent = match extents.get(i) {
+                Some(extent) => self.in_32_bits(*extent),
+                None => self.b.iconst(Type::I32, 1),
+            };
+            self.b.store(extent, address, at, MemFlags::ALIGNED);
+        }
+    }
+
+    /// Writes the attributes of a launch; gives their address and how many they are. The cluster is the first, where messages look for it.
+    fn attributes(&mut self, cluster: &[Value], preferred: &[Value]) -> (Value, i64) {
+        let launch = self.prepared.launch;
+        let flag = |stated: bool, id: i64| stated.then_some((id, 1));
+        let numbers = [
+            flag(launch.flags().cooperative, attribute::COOPERATIVE),
+            flag(launch.flags().programmatic, attribute::PROGRAMMATIC),
+            launch.stated_priority().map(|priority| (attribute::PRIORITY, i64::from(priority))),
+        ];
+        let numbers: Vec<_> = numbers.into_iter().flatten().collect();
+        let clusters = [(cluster, attribute::CLUSTER), (preferred, attribute::PREFERRED_CLUSTER)];
+        let clusters: Vec<_> = clusters.into_iter().filter(|(extents, _)| !extents.is_empty()).collect();
+        let count = clusters.len() + numbers.len();
+        if count == 0 {
+            return (self.b.ptr_const(0), 0);
+        }
+        let slot = self.b.slot(attribute::SIZE * count as u32, 8);
+        let address = self.b.stack_addr(slot);
+        let mut at = 0;
+        for (extents, id) in clusters {
+            let id = self.b.iconst(Type::I32, id);
+            self.b.store(id, address, at + attribute::ID, MemFlags::ALIGNED);
+            self.store_extents(extents, address, at + attribute::VALUE);
+            at += attribute::SIZE as i32;
+        }
+        for (id, value) in numbers {
+            let (id, value) = (self.b.iconst(Type::I32, id), self.b.iconst(Type::I32, value));
+            self.b.store(id, address, at + attribute::ID, MemFlags::ALIGNED);
+            self.b.store(value, address, at + attribute::VALUE, MemFlags::ALIGNED);
+            at += attribute::SIZE as i32;
+        }
+        (address, count as i64)
+    }
+}

@@ -1,0 +1,223 @@
+//! Launches: the code that computes a grid from the values of a call, puts a kernel's parameters together, and launches it.
+//!
+//! Extents are computed in 64 bits. Those that a device can't have are a `ValueError`, which names the dimension and where it came from, and a grid with an
+//! extent of 0 launches nothing. What goes on with the driver is [`device_api`](super::device_api)'s.
+
+mod blocks;
+mod configuration;
+mod emitter;
+mod extents;
+mod params;
+mod scratch;
+mod sequence;
+mod spec;
+mod tensor_map;
+
+use std::sync::Arc;
+
+use super::abi::fields::pair;
+use super::capi;
+use super::device_api::{
+    Api, CPU, Drivers, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts,
+};
+use super::launch_description::LaunchDescription;
+use super::protocol::{Piece, helpers};
+use super::unit::Pool;
+use crate::ir::{FunctionBuilder, Hint, IntCC, Module, Type, Value};
+use crate::spec::{LaunchArg, Signature};
+
+use blocks::Blocks;
+pub(super) use blocks::{BlockFunction, prototype as block_prototype};
+use emitter::{DeviceCode, Emitter, PreparedCode};
+pub(super) use emitter::{Inputs, Prepared};
+pub(super) use sequence::Sequence;
+pub(super) use spec::LaunchSpec;
+
+/// The parts of a module under construction that kernels are added to.
+pub(super) struct Into<'u> {
+    pub module: &'u mut Module,
+    pub pool: &'u mut Pool,
+    pub drivers: &'u mut Drivers,
+    /// The launches that code of the function under construction makes, for its metadata.
+    pub launches: &'u mut Vec<LaunchDescription>,
+}
+
+/// Adds a kernel to a module. `called` is the text of the signature.
+pub(super) fn prepare<'a>(
+    mut into: Into<'_>,
+    spec: &'a LaunchSpec,
+    signature: &'a Signature,
+    called: &str,
+) -> Prepared<'a> {
+    into.launches.push(spec.description());
+    let text = format!("Cannot launch kernel `{}` when calling: `{called}`", spec.launch.entry());
+    let (code, caller) = match spec.block_function() {
+        Some(function) => {
+            let blocks = Blocks::new(into.module, function, &spec.block_params(signature));
+            (PreparedCode::Blocks(blocks), into.pool.constants.text(&text))
+        }
+        None => {
+            let (launchable, texts) = add(&mut into, spec, spec.untold_params(signature), &text);
+            let args = spec.launch.stated_args().unwrap_or_default();
+            let maps = args.iter().any(|arg| matches!(arg, LaunchArg::TensorMap(_)));
+            let encoder = maps.then(|| launchable.encoder(into.module));
+            let has_contexts = spec.api().has_contexts;
+            (PreparedCode::Device(DeviceCode { launchable, encoder, has_contexts, texts }), texts.caller)
+        }
+    };
+    Prepared { launch: &spec.launch, signature, code, caller }
+}
+
+/// Adds a kernel to a module, with the texts of its errors. `params` are the sizes of the parameters that are passed, where they are compared with the
+/// driver's.
+fn add(into: &mut Into<'_>, spec: &LaunchSpec, params: Option<Vec<u32>>, text: &str) -> (Launchable, Texts) {
+    let Into { module, pool, drivers, .. } = into;
+    let (launch, images) = (&spec.launch, spec.device_images());
+    let to_launch = KernelToLaunch {
+        api: spec.api(),
+        entry: launch.entry(),
+        images: &images,
+        shared: spec.shared(),
+        cooperative: launch.flags().cooperative,
+        non_portable_cluster: launch.flags().non_portable_cluster,
+        params,
+    };
+    let launchable = drivers.kernel(module, &mut pool.constants, pool.data, &to_launch);
+    let targets: Vec<String> = images.iter().map(|image| image.rule.to_string()).collect();
+    let (caller, images) = (pool.constants.text(text), pool.constants.text(&targets.join(", ")));
+    (launchable, Texts { pool: pool.data, caller, images })
+}
+
+/// Kernels of a module whose first use a function does.
+pub(super) struct FirstUses {
+    kernels: Vec<(Launchable, Texts)>,
+    api: &'static Api,
+    called: String,
+}
+
+/// Adds the kernels of launches to a module, for a function that does their first use. There is one at least, and all are of one API.
+pub(super) fn first_uses(mut into: Into<'_>, specs: &[Arc<LaunchSpec>], called: &str) -> Option<FirstUses> {
+    let api = specs.first()?.api();
+    let caller =
+        |spec: &LaunchSpec| format!("Cannot prepare kernel `{}` when calling: `{called}`", spec.launch.entry());
+    let kernels = specs.iter().map(|spec| add(&mut into, spec, None, &caller(spec))).collect();
+    Some(FirstUses { kernels, api, called: called.to_owned() })
+}
+
+/// Emits the first use of kernels on a device, the two halves of a `DLDevice`; gives the code of an error, or 0.
+pub(super) fn emit_first_uses(
+    b: &mut FunctionBuilder<'_>,
+    pool: &mut Pool,
+    uses: &FirstUses,
+    [kind, number]: [Value; 2],
+) -> Value {
+    let exit = b.block();
+    let code = b.block_param(exit, Type::I32);
+    let (right, wrong) = (b.block(), b.cold_block());
+    let is = b.icmp_imm(IntCC::Eq, kind, i64::from(uses.api.device.0));
+    b.branch(is, right, wrong, Hint::Likely);
+    b.switch_to(wrong);
+    let text =
+        format!("Cannot prepare kernels when calling: `{}`, expected a device of {}", uses.called, uses.api.shown);
+    let template = pool.constants.template("ValueError", &[Piece::Text(&text)]);
+    let (table, template) = (b.data_addr(pool.data, 0), b.iconst(Type::I32, i64::from(template)));
+    let report = helpers::report(b.module());
+    let none = b.iconst(Type::I32, -1);
+    // the template takes nothing from a context
+    let refused = b.call(report, &[table, template, table]).unwrap_or(none);
+    b.jump(exit, &[refused]);
+    b.switch_to(right);
+    for (kernel, texts) in &uses.kernels {
+        kernel.handle(b, number, *texts, exit);
+    }
+    let fine = b.iconst(Type::I32, 0);
+    b.jump(exit, &[fine]);
+    b.switch_to(exit);
+    code
+}
+
+impl std::fmt::Display for ImageRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = |number: u32| format!("{}.{}", number / 10, number % 10);
+        match *self {
+            ImageRule::Exact(number) => write!(f, "{} alone", parts(number)),
+            ImageRule::Family(number) => write!(f, "{} and later ones of {}", parts(number), number / 10),
+            ImageRule::Least(number) => write!(f, "{} and later", parts(number)),
+            ImageRule::Any => f.write_str("those in a bundle"),
+        }
+    }
+}
+
+/// Emits a launch; gives its code, an `I32`: 0, or that of the error. Fails where a value isn't there, which it names.
+pub(super) fn emit(
+    b: &mut FunctionBuilder<'_>,
+    pool: &mut Pool,
+    prepared: &Prepared<'_>,
+    inputs: &Inputs<'_>,
+) -> Result<Value, String> {
+    let exit = b.block();
+    let code = b.block_param(exit, Type::I32);
+    let (blocks, owned) = (Vec::new(), Vec::new());
+    let mut emitter = Emitter { b, pool, prepared, inputs, exit, blocks, owned, missing: None };
+    emitter.run();
+    let Emitter { owned, missing, .. } = emitter;
+    b.switch_to(exit);
+    scratch::release(b, &owned);
+    missing.map_or(Ok(code), Err)
+}
+
+/// The CPU, the two halves of a `DLDevice` as one `I64`.
+pub(super) fn cpu(b: &mut FunctionBuilder<'_>) -> Value {
+    let order = b.module().endianness;
+    b.i64(pair(order, CPU.device.0 as u32, 0))
+}
+
+/// The stream of the environment for a device: its kind and number.
+pub(super) fn stream(b: &mut FunctionBuilder<'_>, kind: Value, number: Value) -> Value {
+    let get = capi::import(b.module(), capi::ENV_GET_STREAM);
+    let null = b.ptr_const(0);
+    b.call(get, &[kind, number]).unwrap_or(null)
+}
+
+impl Emitter<'_, '_> {
+    fn run(&mut self) {
+        let launch = self.prepared.launch;
+        let grid = self.extents("grid", launch.grid_extents());
+        // a grid of nothing is fine, as empty tensors are
+        self.leave_if_empty(&grid);
+        self.limit("grid", &grid, launch.grid_extents(), 0, &MOST_BLOCKS);
+        self.blocks.clone_from(&grid);
+        let block = self.extents("block", launch.block_extents());
+        self.limit("block", &block, launch.block_extents(), 1, &MOST_THREADS);
+        self.limit_threads(&block);
+        let cluster = self.extents("cluster", launch.cluster_extents());
+        self.limit("cluster", &cluster, launch.cluster_extents(), 1, &MOST_BLOCKS);
+        self.cluster_divides(&grid, &cluster);
+        let preferred = self.extents("preferred_cluster", launch.preferred_cluster_extents());
+        self.limit("preferred_cluster", &preferred, launch.preferred_cluster_extents(), 1, &MOST_BLOCKS);
+        let shared = self.extents("shared", std::slice::from_ref(launch.shared_bytes()));
+        self.limit("shared", &shared, std::slice::from_ref(launch.shared_bytes()), 0, &[i64::from(i32::MAX)]);
+        let device = self.inputs.number;
+        match self.prepared.code {
+            PreparedCode::Device(DeviceCode { launchable, texts, .. }) => {
+                let handle = launchable.handle(self.b, device, texts, self.exit);
+                if let (Some(bytes), None) = (shared.first(), self.b.as_int_const(shared[0])) {
+                    let most = launchable.most_shared(self.b, device);
+                    self.refuse_unless_at_most(*bytes, most);
+                }
+                // a tensor map needs the driver
+                let params = self.params();
+                let config = self.config(&grid, &block, &cluster, &preferred, &shared);
+                let start = Start { config, params, stream: self.inputs.stream, device, texts };
+                launchable.launch(self.b, handle, &start, self.exit);
+            }
+            PreparedCode::Blocks(blocks) => {
+                let params = self.params();
+                let config = self.config(&grid, &block, &cluster, &preferred, &shared);
+                blocks.launch(self.b, config, params);
+                let fine = self.b.iconst(Type::I32, 0);
+                self.b.jump(self.exit, &[fine]);
+            }
+        }
+    }
+}

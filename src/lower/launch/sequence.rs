@@ -1,0 +1,163 @@
+//! The calls of the driver that a launch is made of, as text for people.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::super::convention::{Convention, KernelReturn, params};
+use super::super::device_api::{Api, Call, MOST_BLOCKS, MOST_THREADS, MOST_THREADS_OF_BLOCK, by_preference};
+use super::blocks::prototype as block_prototype;
+use super::spec::LaunchSpec;
+use crate::spec::{Dim, LaunchArg, Signature};
+
+/// A launch with the signature of its function. Shown, it is the sequence of the driver's calls.
+pub(in crate::lower) struct Sequence<'a> {
+    pub spec: &'a LaunchSpec,
+    pub signature: &'a Signature,
+}
+
+impl Display for Sequence<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Sequence { spec, signature } = self;
+        writeln!(f, "{signature} @ {}", spec.launch)?;
+        let api = spec.api();
+        if spec.block_function().is_some() {
+            writeln!(f, "\neach call:")?;
+            self.extents_and_params(f, api)?;
+            writeln!(f, "  get_nprocs, and a thread for each processor but one: pthread_create, pthread_join")?;
+            let prototype = block_prototype(&spec.block_params(signature));
+            return writeln!(f, "  {} for each block: {prototype}", spec.launch.entry());
+        }
+        writeln!(f, "\nonce for each library, at its first launch:")?;
+        match api.get_proc_address {
+            Some(get) => writeln!(f, "  dlopen {}, {get} for the functions below", api.library)?,
+            None => writeln!(f, "  dlopen {}, dlsym for the functions below", api.library)?,
+        }
+        writeln!(f, "  {}", api.function_name(Call::Init))?;
+        self.device(f, api)?;
+        self.images(f, api)?;
+        self.kernel(f, api)?;
+        self.each_call(f, api)
+    }
+}
+
+impl Sequence<'_> {
+    fn device(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        writeln!(f, "\nonce for each device:")?;
+        writeln!(f, "  {}", api.function_name(Call::Device))?;
+        let name = api.function_name(Call::Attribute);
+        let [major, minor] = api.attributes.capability;
+        writeln!(f, "  {name} {major} and {minor}: the compute capability")?;
+        let [threads, x, y, z] = api.attributes.block;
+        writeln!(f, "  {name} {threads}, {x}, {y} and {z}: the most threads of a block, and in x, y and z")?;
+        writeln!(f, "  {name} {}: the most shared memory of a block", api.attributes.shared)?;
+        match api.has_contexts {
+            true => writeln!(f, "  {}", api.function_name(Call::Retain)),
+            false => Ok(()),
+        }
+    }
+
+    fn images(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        let loaded = if api.has_contexts { "library" } else { "device" };
+        writeln!(f, "\nonce for each {loaded}, the first image that is for the device:")?;
+        let images = self.spec.device_images();
+        for image in by_preference(&images) {
+            let load = api.function_name(Call::Load);
+            writeln!(f, "  for {}: {load} of {} bytes", image.rule, image.bytes.len())?;
+        }
+        Ok(())
+    }
+
+    fn kernel(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        let launch = &self.spec.launch;
+        writeln!(f, "\nonce for each device and kernel:")?;
+        writeln!(f, "  {} \"{}\"", api.function_name(Call::Kernel), launch.entry())?;
+        let untold = self.spec.untold_params(self.signature).map(|sizes| (api.function_name(Call::ParamInfo), sizes));
+        if let Some((info, sizes)) = untold.filter(|(name, _)| !name.is_empty()) {
+            writeln!(f, "  {info}, where the driver has it: parameters of {sizes:?} bytes")?;
+        }
+        let set = api.function_name(Call::SetAttribute);
+        if let (Some(attribute), Some(most)) = (api.most_shared, self.spec.shared().asked()) {
+            writeln!(f, "  {set} {attribute}: {most} of dynamic shared memory")?;
+        }
+        match api.non_portable_cluster.filter(|_| launch.flags().non_portable_cluster) {
+            Some(attribute) => writeln!(f, "  {set} {attribute}: clusters of more than 8 blocks"),
+            None => Ok(()),
+        }
+    }
+
+    fn each_call(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        let launch = &self.spec.launch;
+        writeln!(f, "\neach call:")?;
+        self.extents_and_params(f, api)?;
+        writeln!(f, "  the stream: TVMFFIEnvGetStream for the tensors' device")?;
+        let flags = launch.flags();
+        let stated = [(flags.cooperative, "cooperative"), (flags.programmatic, "programmatic")];
+        let mut attributes: Vec<String> =
+            stated.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()).collect();
+        attributes.extend(launch.stated_priority().map(|priority| format!("priority={priority}")));
+        let attributes = match attributes.is_empty() {
+            true => String::new(),
+            false => format!(", {}", attributes.join(", ")),
+        };
+        let call = if flags.cooperative && !api.has_contexts { Call::LaunchCooperative } else { Call::Launch };
+        writeln!(f, "  {}{attributes}", api.function_name(call))?;
+        let around = [Call::Current, Call::Enter, Call::Leave].map(|call| api.function_name(call));
+        let [current, enter, leave] = around;
+        match api.has_contexts {
+            true => writeln!(
+                f,
+                "    on a stream that is NULL or belongs to the thread: {current}, and {enter} and {leave} around the launch where another \
+                 context than the device's is current"
+            ),
+            false => writeln!(
+                f,
+                "    {current} before, and {enter} before and {leave} behind the launch where another device is current"
+            ),
+        }
+    }
+
+    fn extents_and_params(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        let launch = &self.spec.launch;
+        extents(f, "grid", launch.grid_extents(), 0, Some(MOST_BLOCKS))?;
+        writeln!(f, "    where one is 0, nothing more")?;
+        extents(f, "block", launch.block_extents(), 1, Some(MOST_THREADS))?;
+        writeln!(f, "    together at most {MOST_THREADS_OF_BLOCK} threads")?;
+        if !launch.cluster_extents().is_empty() {
+            extents(f, "cluster", launch.cluster_extents(), 1, None)?;
+            writeln!(f, "    each divides that of the grid")?;
+        }
+        extents(f, "preferred_cluster", launch.preferred_cluster_extents(), 1, None)?;
+        if *launch.shared_bytes() != Dim::Const(0) {
+            writeln!(f, "  shared = {} bytes of dynamic shared memory", launch.shared_bytes())?;
+        }
+        self.params(f, api)
+    }
+
+    fn params(&self, f: &mut Formatter<'_>, api: &Api) -> fmt::Result {
+        writeln!(f, "  the kernel's parameters:")?;
+        match self.spec.launch.stated_args() {
+            None => {
+                let flat = params::params(self.signature, Convention::Flat, KernelReturn::Status);
+                flat.iter().try_for_each(|param| writeln!(f, "    {param}: {}", param.source))
+            }
+            Some(args) => args.iter().try_for_each(|arg| match arg {
+                LaunchArg::TensorMap(_) => writeln!(f, "    {arg}: {}", api.function_name(Call::TensorMap)),
+                LaunchArg::Scratch { .. } => {
+                    writeln!(f, "    {arg}: TVMFFIEnvTensorAlloc on the tensors' device, given up behind the launch")
+                }
+                _ => writeln!(f, "    {arg}"),
+            }),
+        }
+    }
+}
+
+/// Extents with their limits. Those of clusters are the device's.
+fn extents(f: &mut Formatter<'_>, name: &str, extents: &[Dim], least: i64, most: Option<[i64; 3]>) -> fmt::Result {
+    for (number, extent) in extents.iter().enumerate() {
+        write!(f, "  {name}[{number}] = {extent}")?;
+        match (extent, most.and_then(|most| most.get(number).copied())) {
+            (Dim::Const(_), _) | (_, None) => writeln!(f)?,
+            (_, Some(most)) => writeln!(f, ", {least} to {most}")?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Launches in bodies: several of them, with workspaces between, under conditions and in loops.
+
+use tvm_ffi_codegen::artifact::LibraryBuilder;
+use tvm_ffi_codegen::lower::LaunchValue;
+use tvm_ffi_codegen::runtime::{Module, Tensor};
+use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType};
+use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, dim};
+
+use super::devices::{Devices, elements, image, on};
+use super::engines;
+use crate::support::{allocator, host_linker, sig};
+
+const SUM: &str = "total(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([1], float32, device=\"cuda\"))";
+
+/// A launch of kernel `sum`: a sum of `from`'s elements in each block, into `to`.
+fn sums(from: &str, to: &str, count: &str, blocks: impl Into<tvm_ffi_codegen::Dim>) -> Launch {
+    let args = [
+        LaunchArg::Param(from.to_owned()),
+        LaunchArg::Param(to.to_owned()),
+        LaunchArg::Int(dim(count), ScalarType::Int64),
+        LaunchArg::Scratch { bytes: dim(128), align: 128 },
+        LaunchArg::Null,
+    ];
+    Launch::new("sum").grid([blocks]).args(args)
+}
+
+/// A reduction in two steps: partial sums of the blocks in a workspace, then their sum.
+fn total() -> Kernel {
+    Kernel::body(|b| {
+        let blocks = (b.dim("n") + 99) / 100;
+        let partial = b.alloc_tensor([blocks], DLDataType::FLOAT32, b.tensor("x"));
+        let images = || [image("sm_80", 80)];
+        b.launch_with(sums("x", "partial", "n", dim("partial.shape[0]")), images(), [("partial", partial)]);
+        let values = [("partial", LaunchValue::from(partial)), ("blocks", blocks.into())];
+        b.launch_with(sums("partial", "out", "blocks", 1), images(), values);
+    })
+}
+
+fn vector(devices: &Devices, n: usize) -> [Tensor; 2] {
+    let x = on(devices.device(0), (0..n).map(|i| i as f32).collect::<Vec<_>>(), &[n as i64]);
+    [x, on(devices.device(0), vec![0.0_f32], &[1])]
+}
+
+#[test]
+fn two_kernels_have_a_workspace_between() {
+    let devices = Devices::cuda();
+    devices.install_allocator();
+    for engine in engines() {
+        devices.reset();
+        // SAFETY: the kernel has these parameters.
+        let function = unsafe { engine.compile(&sig(SUM), &total()) }.unwrap();
+        let [x, out] = vector(&devices, 250);
+        let live = allocator::live();
+        function.call((&x, &out)).unwrap();
+        assert_eq!(elements::<f32>(&out), [31125.0]);
+        devices.assert_calls_of(
+            "cuLaunch",
+            &[
+                "cuLaunchKernelEx(grid 3 1 1, block 1 1 1, shared 0, device 0)",
+                "cuLaunchKernelEx(grid 1 1 1, block 1 1 1, shared 0, device 0)",
+            ],
+        );
+        // both launches have one kernel of one image
+        devices.assert_calls_of("cuLibraryGetKernel", &["cuLibraryGetKernel(sum)"]);
+        let Some(driver) = &devices.standin else { continue };
+        assert_eq!(allocator::live(), live);
+        // whichever launch fails, the workspace is given up
+        let made = driver.calls();
+        driver.reset();
+        function.call((&x, &out)).unwrap();
+        let each = driver.calls();
+        assert!(each < made);
+        for number in 1..=each {
+            driver.reset();
+            driver.fail(number, 2);
+            let live = allocator::live();
+            let error = function.call((&x, &out)).unwrap_err();
+            let text = "Cannot launch kernel `sum` when calling: `total(";
+            assert!(error.message().starts_with(text), "{}", error.message());
+            drop(error);
+            assert_eq!((allocator::live(), driver.depth()), (live, 0), "call {number}");
+        }
+        driver.reset();
+    }
+}
+
+#[test]
+fn launches_stand_under_conditions_and_in_loops() {
+    let devices = Devices::cuda();
+    let signature =
+        "grow(x: Tensor([n], float32, device=\"cuda\"), y: Tensor([n], float32, device=\"cuda\"), times: int64)";
+    let kernel = || {
+        Kernel::body(|b| {
+            let names = ["x", "y", "y"].map(|name| LaunchArg::Param(name.to_owned()));
+            let add = Launch::new("add").grid([(dim("n") + 127) / 128]).block([128]);
+            let add = add.args(names.into_iter().chain([LaunchArg::Int(dim("n"), ScalarType::Int64)]));
+            b.if_(b.arg("times").gt(1), || {
+                b.for_range(0, b.arg("times"), |_| b.launch(add.clone(), [image("sm_80", 80)]));
+            });
+        })
+    };
+    for engine in engines() {
+        // SAFETY: the kernel has these parameters.
+        let function = unsafe { engine.compile(&sig(signature), &kernel()) }.unwrap();
+        let values: Vec<f32> = (0..200).map(|i| i as f32).collect();
+        for times in [0, 1, 2, 1_000] {
+            devices.reset();
+            let (x, y) =
+                (on(devices.device(1), values.clone(), &[200]), on(devices.device(1), vec![0.0_f32; 200], &[200]));
+            function.call((&x, &y, times)).unwrap();
+            let sum = if times > 1 { times as f32 } else { 0.0 };
+            assert_eq!(elements::<f32>(&y), values.iter().map(|value| sum * value).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// The first uses of a body's launches are those of kernels of the same launches.
+#[test]
+fn first_uses_of_a_body_are_done_before() {
+    let devices = Devices::cuda();
+    devices.install_allocator();
+    for backend in Backend::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("total.so");
+        let launch = Kernel::launch(sums("x", "out", "n", dim("n")), [image("sm_80", 80)]);
+        let library = LibraryBuilder::new().backend(*backend).function(&sig(SUM), &total());
+        let library = library.function(&sig("prepare(device: device)"), &Kernel::first_use([&launch]));
+        host_linker().object(library.emit().unwrap().into_bytes()).link(&path).unwrap();
+        // SAFETY: the library is one of ours.
+        let module = unsafe { Module::load_from_file(&path) }.unwrap();
+        let function = |name: &str| module.get_function(name).unwrap().unwrap();
+        function("prepare").call((devices.device(0),)).unwrap();
+        devices.reset();
+        let [x, out] = vector(&devices, 250);
+        function("total").call((&x, &out)).unwrap();
+        assert_eq!(elements::<f32>(&out), [31125.0]);
+        devices.assert_calls_of("cuLibrary", &[]);
+    }
+}
+
+#[test]
+fn mistakes_of_launches_are_the_bodys() {
+    let engine = Engine::new().unwrap();
+    let kernel = Kernel::body(|b| {
+        let images = || [image("sm_80", 80)];
+        let values = [("n", b.i64(1)), ("m", b.i64(2)), ("m", b.i64(3)), ("q", b.dim("k"))];
+        b.launch_with(Launch::new("add").grid([dim("n")]).block([2048]).args([LaunchArg::Null]), images(), values);
+        b.launch(sums("partial", "out", "n", 1), images());
+    });
+    // SAFETY: nothing is compiled.
+    let error = unsafe { engine.compile(&sig(SUM), &kernel) }.unwrap_err().to_string();
+    for expected in [
+        "the name `n` of a value is empty or has another meaning",
+        "the name `m` of a value is empty or has another meaning",
+        "binds no such symbol",
+        "has block[0] = 2048, expected 1 to 1024",
+        "kernel `add` takes 4 parameters (of 8, 8, 8, 8 bytes), and 1 are passed (of 8)",
+        "has partial among its args, which is no tensor or scalar parameter of the function",
+    ] {
+        assert!(error.contains(expected), "{expected}\n{error}");
+    }
+}

@@ -1,0 +1,51 @@
+// The view of the stand-in driver's kernels: host code that is called for each thread of each block.
+#ifndef STANDIN_H
+#define STANDIN_H
+
+#include <stdint.h>
+
+struct extent {
+  uint32_t x, y, z;
+};
+
+struct thread {
+  struct extent grid, block, block_index, index;
+  // The dynamic shared memory of the block, and its size in bytes.
+  void* shared;
+  uint32_t shared_bytes;
+  // Waits for all threads of the block.
+  void (*sync)(void);
+};
+
+// A kernel. `params` are the addresses of copies of the parameters.
+typedef void (*kernel_fn)(const struct thread* t, void** params);
+
+// Beside a kernel `k` stands `const uint32_t k_params[]`: the sizes of the parameters, ended by 0; and `const uint32_t k_static_shared`.
+#define ARG(type, number) (*(type*)params[number])
+
+// A tensor map as the stand-in encodes it: in a CUtensorMap of 128 bytes.
+struct tensor_map {
+  uint64_t magic;
+  uint8_t* address;
+  uint64_t dims[5];
+  uint64_t strides[4];
+  uint16_t box[5];
+  uint8_t steps[5];
+  uint8_t rank, bytes;
+};
+
+// Copies the box of two dimensions at (row, column) of a tensor to memory; what is out of bounds is 0.
+static inline void tma_load_2d(const struct tensor_map* map, void* to, int64_t row, int64_t column) {
+  uint8_t* out = (uint8_t*)to;
+  for (int64_t i = 0; i < map->box[1]; i++) {
+    for (int64_t j = 0; j < map->box[0]; j++) {
+      int64_t r = row + i, c = column + j;
+      const int inside = r >= 0 && c >= 0 && (uint64_t)r < map->dims[1] && (uint64_t)c < map->dims[0];
+      for (int64_t b = 0; b < map->bytes; b++) {
+        *out++ = inside ? map->address[(uint64_t)r * map->strides[0] + (uint64_t)c * map->bytes + b] : 0;
+      }
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,35 @@
+//! Launches on devices, run on a stand-in driver, or on real devices by `cargo xtask gpu`.
+
+mod bodies;
+mod calls;
+#[cfg(target_os = "linux")]
+mod cpu;
+mod descriptions;
+mod devices;
+mod headers;
+mod images;
+mod launches;
+mod libraries;
+mod nvfatbin;
+mod nvrtc;
+mod on_devices;
+mod python;
+mod real;
+mod refusals;
+mod standin;
+
+use tvm_ffi_codegen::{Backend, Engine};
+
+/// An engine of each backend.
+fn engines() -> Vec<Engine> {
+    Backend::ALL.iter().map(|backend| Engine::builder().backend(*backend).build().unwrap()).collect()
+}
+
+/// A path that the step `gpu` of the tests brings; without it the caller, a test, is skipped.
+fn brought(variable: &str) -> Option<std::path::PathBuf> {
+    let value = std::env::var_os(variable).map(Into::into);
+    if value.is_none() {
+        eprintln!("skipped: {variable} is not set; `cargo xtask test --only gpu` sets it");
+    }
+    value
+}

@@ -1,0 +1,76 @@
+//! Libraries that launch, loaded by Python.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use tvm_ffi_codegen::Backend;
+
+use super::brought;
+use super::libraries::library;
+use super::{real, standin};
+
+#[test]
+fn python_launches_kernels_of_a_library() {
+    let Some(python_path) = brought("TVM_FFI_CODEGEN_PYTHON_PATH") else { return };
+    for backend in Backend::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = library(folder.path(), *backend);
+        let done = Command::new("python3")
+            .args(["tests/gpu/launch.py".as_ref(), standin::path_of_cuda().as_os_str(), path.as_os_str()])
+            .env("PYTHONPATH", &python_path)
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(done.status.success(), "{}{}", text(&done.stdout), text(&done.stderr));
+        assert_eq!(
+            text(&done.stdout),
+            "[0.0, 1.5, 3.0, 4.5, 6.0]\n\
+             cuLaunchKernelEx(grid 1 1 1, block 128 1 1, shared 0, device 1)\n\
+             RuntimeError: `cuLaunchKernelEx` failed with CUDA_ERROR_LAUNCH_FAILED (719)\n"
+        );
+    }
+}
+
+/// Python with PyTorch, for a script that gets a library which launches; None, with a line, where the machine has none.
+fn with_torch(script: &str, library: &Path) -> Option<String> {
+    if real::driver().is_none() {
+        eprintln!("skipped: PyTorch needs a real device; `cargo xtask gpu` runs this test");
+        return None;
+    }
+    let python_path = brought("TVM_FFI_CODEGEN_PYTHON_PATH")?;
+    let python =
+        |words: &[&OsStr]| Command::new("python3").args(words).env("PYTHONPATH", &python_path).output().unwrap();
+    if !python(&["-c".as_ref(), "import torch".as_ref()]).status.success() {
+        eprintln!("skipped: this machine's Python has no PyTorch");
+        return None;
+    }
+    let done = python(&[script.as_ref(), library.as_os_str()]);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(done.status.success(), "{}{}", text(&done.stdout), text(&done.stderr));
+    Some(text(&done.stdout))
+}
+
+#[test]
+fn torch_launches_kernels_of_a_library() {
+    for backend in Backend::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = library(folder.path(), *backend);
+        let Some(printed) = with_torch("tests/gpu/torch_launch.py", &path) else { return };
+        assert_eq!(
+            printed,
+            "default stream: True\nanother stream: True\ngraph: True True True\nValueError: expected cuda, got cpu\n"
+        );
+    }
+}
+
+/// A benchmark, which has nothing to assert but that all of it runs.
+#[test]
+fn torch_tells_the_cost_of_a_launch() {
+    for backend in Backend::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let path = library(folder.path(), *backend);
+        let Some(printed) = with_torch("tests/gpu/launch_cost.py", &path) else { return };
+        eprintln!("{backend:?}\n{printed}");
+    }
+}

@@ -1,0 +1,71 @@
+//! A limit for each command in CI. A command that hangs would otherwise end with the whole run, which then doesn't say where it was.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The longest that a command may take: several times the time of the longest.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Puts the command's process, and those that it starts, into a group of their own, which is stopped as a whole. They have nothing to read, as a
+/// group beside the terminal's would wait for ever.
+pub fn prepare(command: &mut Command) {
+    command.stdin(Stdio::null());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    #[cfg(not(unix))]
+    let _ = command;
+}
+
+/// A thread that stops the command's processes at the limit, unless [`Watchdog::ended`] comes first.
+pub struct Watchdog {
+    ended: Sender<()>,
+    thread: JoinHandle<bool>,
+}
+
+impl Watchdog {
+    /// Watches a command that [`prepare`] has seen.
+    pub fn start(child: &Child) -> Self {
+        let process = child.id();
+        let (ended, until) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let late = until.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout);
+            if late {
+                show_processes();
+                stop(process);
+            }
+            late
+        });
+        Self { ended, thread }
+    }
+
+    /// After the command has ended: an error if it was stopped.
+    pub fn ended(self) -> Result<(), String> {
+        drop(self.ended);
+        match self.thread.join() {
+            Ok(false) => Ok(()),
+            _ => Err(format!("it was stopped after {} minutes", LIMIT.as_secs() / 60)),
+        }
+    }
+}
+
+/// Prints the machine's processes, of which one hangs.
+fn show_processes() {
+    let listed =
+        Command::new("ps").args(["-e", "--forest", "-o", "pid,etime,time,stat,args"]).stdin(Stdio::null()).output();
+    if let Ok(listed) = listed {
+        println!("{}", String::from_utf8_lossy(&listed.stdout));
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn stop(process: u32) {
+    // SAFETY: the call has no pointers. The group is the command's own, by `prepare`.
+    unsafe { libc::kill(-(process as libc::pid_t), libc::SIGKILL) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stop(process: u32) {
+    println!("process {process} goes on");
+}

@@ -1,0 +1,28 @@
+//! The build with LLVM: the same packages and features in each step, so that one build serves all.
+
+use std::path::Path;
+
+use crate::command::{Cmd, cargo, cmd, target_folder};
+use crate::run::Failure;
+
+/// LLVM, and the linker in this process where there is one.
+pub const FEATURES: &str = if cfg!(target_os = "linux") { "llvm22-1,libwild" } else { "llvm22-1" };
+
+/// The library and the command line.
+pub const SELECTION: [&str; 6] = ["-p", "tvm-ffi-codegen", "-p", "tvm-ffi-codegen-cli", "--features", FEATURES];
+
+/// The test of the step `objects`, which needs this build for LLVM's rows.
+pub const OBJECTS: &str = "objects::are_as_in_the_table";
+
+/// The command line.
+pub fn command_line(args: &[&str]) -> Result<Cmd, Failure> {
+    // With the examples, which have the features of the tests.
+    cargo(&[&["build", "--quiet"], &SELECTION[..], &["--bins", "--examples"]].concat()).run()?;
+    let program = Path::new("debug").join(format!("tvm-ffi-codegen{}", std::env::consts::EXE_SUFFIX));
+    Ok(cmd(&target_folder().join(program).to_string_lossy(), args))
+}
+
+/// An example.
+pub fn example(name: &str, args: &[&str]) -> Cmd {
+    cargo(&[&["run", "--quiet", "--example", name, "--features", FEATURES, "--"], args].concat())
+}
