@@ -26,6 +26,7 @@
 //! | load libraries | [`runtime::Module`] |
 //! | name the crates whose types are taken | [`crates`] |
 //! | look inside | [`explain`](mod@explain), [`ir`] |
+//! | hand errors on as values | [`diagnostic`] |
 //!
 #![cfg_attr(feature = "cranelift", doc = "```")]
 #![cfg_attr(not(feature = "cranelift"), doc = "```text")]
@@ -62,7 +63,7 @@
 //! # Stability
 //!
 //! Versions follow [semantic versioning](https://semver.org). Covered are this page's re-exports, [`spec`], [`artifact`], [`embed`],
-//! [`explain`](mod@explain), [`runtime`], the errors of backends, and of [`engine`] the engine itself with its errors, [`Code`](engine::Code) and
+//! [`explain`](mod@explain), [`diagnostic`], [`runtime`], the errors of backends, and of [`engine`] the engine itself with its errors, [`Code`](engine::Code) and
 //! [`KeepAlive`](engine::KeepAlive). Enums and structs that may grow are `#[non_exhaustive]`: a `match` has a last arm, and a struct is made by
 //! its constructor.
 //!
@@ -91,6 +92,7 @@
 pub mod artifact;
 pub mod backend;
 pub mod crates;
+pub mod diagnostic;
 #[cfg(feature = "_engine")]
 pub mod embed;
 pub mod engine;

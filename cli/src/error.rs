@@ -1,8 +1,25 @@
 //! What goes wrong, as a user is told it.
 
+use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use tvm_ffi_codegen::ParseError;
+use tvm_ffi_codegen::diagnostic::Diagnostic;
+
+/// How errors are written to stderr.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, ValueEnum)]
+pub enum MessageFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// A JSON object in one line, for programs.
+    Json,
+}
 
 /// Why the command hasn't done what was asked.
 #[derive(Debug)]
@@ -10,30 +27,112 @@ pub enum CliError {
     /// The arguments make no sense.
     Usage(String),
     /// They do, and it can't be done.
-    Failure(String),
+    Failure(Box<Failure>),
+}
+
+/// What can't be done.
+#[derive(Debug)]
+pub struct Failure {
+    /// The file or stream that has the mistake, or that can't be read or written.
+    place: Option<String>,
+    /// The line of the file that has the signature, from 1.
+    line: Option<usize>,
+    diagnostic: Diagnostic,
+}
+
+/// Where a signature's text stands.
+#[derive(Clone, Copy, Debug)]
+pub enum TextPlace<'a> {
+    /// In the arguments: whoever typed it knows where.
+    Argument,
+    /// It is all of stdin.
+    Stdin,
+    /// In a line of a file, from 1, so many characters behind its beginning.
+    File {
+        /// The file's path, or `-` for stdin.
+        path: &'a str,
+        /// The line.
+        line: usize,
+        /// The characters before the text in its line.
+        indent: usize,
+    },
 }
 
 impl CliError {
     /// A failure of something: `place: problem`.
     pub fn at(place: impl Display, problem: impl Display) -> Self {
-        CliError::Failure(format!("{place}: {problem}"))
+        let diagnostic = Diagnostic::text(problem.to_string());
+        CliError::Failure(Box::new(Failure { place: Some(place.to_string()), line: None, diagnostic }))
+    }
+
+    /// A failure that has a file's path.
+    pub fn at_path(path: &Path, problem: impl Display) -> Self {
+        Self::at(path.display(), problem)
+    }
+
+    /// A failure to read a signature.
+    pub fn in_text(place: TextPlace<'_>, text: &str, error: &ParseError) -> Self {
+        let mut diagnostic = Diagnostic::of(error).in_text(text);
+        let (place, line) = match place {
+            TextPlace::Argument => (None, None),
+            TextPlace::Stdin => (Some("stdin".to_owned()), None),
+            TextPlace::File { path, line, indent } => {
+                for mistake in &mut diagnostic.mistakes {
+                    mistake.line = mistake.line.map(|_| line);
+                    mistake.column = mistake.column.map(|column| column + indent);
+                }
+                (Some(path.to_owned()), Some(line))
+            }
+        };
+        CliError::Failure(Box::new(Failure { place, line, diagnostic }))
     }
 
     /// Says it on stderr, and gives the exit code.
-    pub fn report(&self) -> ExitCode {
-        let (code, text) = match self {
-            CliError::Usage(text) => (2, text),
-            CliError::Failure(text) => (1, text),
+    pub fn report(&self, format: MessageFormat) -> ExitCode {
+        let text = match format {
+            MessageFormat::Text => format!("tvm-ffi-codegen: error: {}", self.text()),
+            MessageFormat::Json => self.json().to_string(),
         };
-        // clap's texts have the word already
-        let text = text.strip_prefix("error: ").unwrap_or(text).trim_end();
         // where stderr is full or closed the exit code alone tells; `eprintln!` would panic
-        let _ = writeln!(io::stderr(), "tvm-ffi-codegen: error: {text}");
-        ExitCode::from(code)
+        let _ = writeln!(io::stderr(), "{text}");
+        ExitCode::from(match self {
+            CliError::Usage(_) => 2,
+            CliError::Failure(_) => 1,
+        })
+    }
+
+    fn text(&self) -> String {
+        match self {
+            // clap's texts have the word already
+            CliError::Usage(text) => text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned(),
+            CliError::Failure(failure) => {
+                let line = failure.line.map(|line| format!(":{line}")).unwrap_or_default();
+                let place = failure.place.as_ref().map(|place| format!("{place}{line}: ")).unwrap_or_default();
+                format!("{place}{}", failure.diagnostic.message.trim_end())
+            }
+        }
+    }
+
+    /// The error's parts, as docs/artifacts.md lists them.
+    fn json(&self) -> Value {
+        match self {
+            CliError::Usage(_) => json!({ "kind": "UsageError", "message": self.text() }),
+            CliError::Failure(failure) => {
+                let mut json: Value = serde_json::from_str(&failure.diagnostic.to_json()).unwrap_or_default();
+                if let Some(place) = &failure.place {
+                    json["place"] = place.as_str().into();
+                }
+                if let Some(line) = failure.line {
+                    json["line"] = line.into();
+                }
+                json
+            }
+        }
     }
 }
 
 /// A failure, said as its `Display` does.
-pub fn failure(error: impl Display) -> CliError {
-    CliError::Failure(error.to_string())
+pub fn failure(error: impl Error + 'static) -> CliError {
+    let diagnostic = Diagnostic::of(&error);
+    CliError::Failure(Box::new(Failure { place: None, line: None, diagnostic }))
 }

@@ -5,8 +5,8 @@ use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::{Backend, Convention, Kernel, OptLevel};
 
 use crate::error::{CliError, failure};
-use crate::io::{print, read_text};
-use crate::signatures::{Images, launched, parse_launched};
+use crate::io::print;
+use crate::signatures::{Images, launched, read_launched};
 
 /// Shows what becomes of a signature at each stage, compiled for this machine
 #[derive(Args)]
@@ -35,11 +35,7 @@ pub struct Explain {
 
 impl Explain {
     pub fn run(&self) -> Result<(), CliError> {
-        let text = match self.signature.as_str() {
-            "-" => read_text("-".as_ref())?,
-            text => text.to_owned(),
-        };
-        let (signature, launch) = parse_launched(text.trim_end(), "--signature")?;
+        let (signature, launch) = read_launched(&self.signature)?;
         let backend = match (self.backend, self.emit) {
             (Some(backend), _) => backend,
             (None, Some(Stage::Llvm)) => "llvm".parse().map_err(failure)?,

@@ -6,10 +6,25 @@ use std::path::Path;
 
 use crate::error::CliError;
 
+/// Whether a path means stdin or stdout.
+pub fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// Prints to stdout. A reader that goes away early is none of our business.
 pub fn print(text: &str) -> Result<(), CliError> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes to stdout, as `print` does.
+pub fn print_bytes(mut bytes: &[u8]) -> Result<(), CliError> {
+    copy_to_stdout(&mut bytes)
+}
+
+/// Writes all that a reader has to stdout, as `print` does.
+pub fn copy_to_stdout(from: &mut impl Read) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match io::copy(from, &mut stdout).and_then(|_| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::at("stdout", error)),
         _ => Ok(()),
     }
@@ -24,14 +39,14 @@ pub fn read_stdin() -> Result<Vec<u8>, CliError> {
 
 /// The text of a file; of stdin for `-`.
 pub fn read_text(path: &Path) -> Result<String, CliError> {
-    let text = match path.as_os_str() == "-" {
+    let text = match is_stream(path) {
         true => String::from_utf8(read_stdin()?).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8")),
         false => fs::read_to_string(path),
     };
-    text.map_err(|error| CliError::at(path.display(), error))
+    text.map_err(|error| CliError::at_path(path, error))
 }
 
 /// The bytes of a file.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(path).map_err(|error| CliError::at(path.display(), error))
+    fs::read(path).map_err(|error| CliError::at_path(path, error))
 }

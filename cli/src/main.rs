@@ -14,7 +14,7 @@ mod signals;
 mod signatures;
 mod wrap;
 
-use error::CliError;
+use error::{CliError, MessageFormat};
 
 #[cfg(not(any(
     feature = "cranelift",
@@ -31,6 +31,9 @@ compile_error!(
 #[derive(Parser)]
 #[command(name = "tvm-ffi-codegen", version)]
 struct Cli {
+    /// How errors are written to stderr: as text, or as a JSON object in a line
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    message_format: MessageFormat,
     #[command(subcommand)]
     command: Command,
 }
@@ -44,11 +47,18 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    #[cfg(unix)]
-    if let Err(error) = signals::watch() {
-        return CliError::at("signals", error).report();
+    let cli = Cli::try_parse();
+    let format = cli.as_ref().map_or_else(|_| asked_format(), |cli| cli.message_format);
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(format),
     }
-    let result = match Cli::try_parse() {
+}
+
+fn run(cli: Result<Cli, clap::Error>) -> Result<(), CliError> {
+    #[cfg(unix)]
+    signals::watch().map_err(|error| CliError::at("signals", error))?;
+    match cli {
         Ok(cli) => match cli.command {
             Command::Wrap(wrap) => wrap.run(),
             Command::Explain(explain) => explain.run(),
@@ -57,9 +67,15 @@ fn main() -> ExitCode {
         },
         Err(error) if error.use_stderr() => Err(CliError::Usage(error.to_string())),
         Err(help) => io::print(&help.to_string()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+    }
+}
+
+/// The format that the arguments ask for, where they can't be parsed.
+fn asked_format() -> MessageFormat {
+    let args: Vec<_> = std::env::args_os().collect();
+    let asks = |pair: &[std::ffi::OsString]| pair[0] == "--message-format" && pair[1] == "json";
+    match args.iter().any(|arg| arg == "--message-format=json") || args.windows(2).any(asks) {
+        true => MessageFormat::Json,
+        false => MessageFormat::Text,
     }
 }

@@ -1,6 +1,7 @@
 //! `tvm-ffi-codegen pack`
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,7 +9,7 @@ use target_lexicon::{HOST, Triple};
 use tvm_ffi_codegen::artifact::{LibraryBinBuilder, NodeId, Payload};
 
 use crate::error::{CliError, failure};
-use crate::io::read_stdin;
+use crate::io::{copy_to_stdout, is_stream, read_stdin};
 
 /// Packs modules into an object, for a library to carry: `__tvm_ffi__library_bin`
 ///
@@ -35,7 +36,7 @@ pub struct Pack {
     /// The prefix of a system library's symbols
     #[arg(long, value_name = "PREFIX", default_value = "")]
     system_lib: String,
-    /// The object to write
+    /// The object to write; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -110,7 +111,14 @@ impl Pack {
                 bin.import(library, node);
             }
         }
-        bin.write_object(&self.target, &self.output).map_err(failure)
+        if !is_stream(&self.output) {
+            return bin.write_object(&self.target, &self.output).map_err(failure);
+        }
+        // through a file, as the object may be larger than memory
+        let folder = tempfile::tempdir().map_err(|error| CliError::at("temporary folder", error))?;
+        let path = folder.path().join("packed.o");
+        bin.write_object(&self.target, &path).map_err(failure)?;
+        copy_to_stdout(&mut File::open(&path).map_err(|error| CliError::at_path(&path, error))?)
     }
 
     /// Which import has a name.
@@ -128,7 +136,7 @@ impl Pack {
 
     fn add(&self, bin: &mut LibraryBinBuilder, index: usize, stdin: &mut Option<()>) -> Result<NodeId, CliError> {
         let import = &self.imports[index];
-        let payload = match import.file.as_os_str() == "-" {
+        let payload = match is_stream(&import.file) {
             false => Payload::File(import.file.clone()),
             true if stdin.replace(()).is_some() => {
                 return Err(CliError::Usage("stdin can be one import alone".to_owned()));

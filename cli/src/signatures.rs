@@ -7,7 +7,7 @@ use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::spec::{Launch, LaunchedSignature, Param, ParamType};
 use tvm_ffi_codegen::{Convention, DLDeviceType, Kernel, KernelReturn, ParseError, Signature};
 
-use crate::error::CliError;
+use crate::error::{CliError, TextPlace};
 use crate::io::{read_bytes, read_text};
 
 /// Where the functions come from.
@@ -52,7 +52,7 @@ impl Images {
     /// Reads them all.
     pub fn read(&self) -> Result<Vec<Image>, CliError> {
         let read =
-            |path: &PathBuf| Image::from_bytes(read_bytes(path)?).map_err(|error| CliError::at(path.display(), error));
+            |path: &PathBuf| Image::from_bytes(read_bytes(path)?).map_err(|error| CliError::at_path(path, error));
         self.image.iter().map(read).collect()
     }
 }
@@ -92,7 +92,7 @@ impl Functions {
     pub fn read(&self) -> Result<Vec<Function>, CliError> {
         let mut functions = self.stated()?;
         if let Some(name) = &self.prepare {
-            let signature = parse(&format!("{name}(device: device)"), "--prepare")?;
+            let signature = parse(&format!("{name}(device: device)"))?;
             let kernel = Kernel::first_use(functions.iter().map(|function| &function.kernel));
             functions.push(Function { signature, kernel, doc: None });
         }
@@ -104,15 +104,11 @@ impl Functions {
         if let Some(path) = &self.signatures {
             let functions = self.of_file(&read_text(path)?, &path.display().to_string(), &images)?;
             return match functions.is_empty() {
-                true => Err(CliError::at(path.display(), "it has no signature")),
+                true => Err(CliError::at_path(path, "it has no signature")),
                 false => Ok(functions),
             };
         }
-        let (place, text) = match self.signature.as_deref().unwrap_or_default() {
-            "-" => ("stdin", read_text("-".as_ref())?),
-            text => ("--signature", text.to_owned()),
-        };
-        let (signature, launch) = parse_launched(text.trim_end(), place)?;
+        let (signature, launch) = read_launched(self.signature.as_deref().unwrap_or_default())?;
         let kernel = match (launch, &self.kernel) {
             (Some(_), Some(_)) => {
                 return Err(CliError::Usage("--kernel is for a function whose kernel isn't launched".to_owned()));
@@ -126,15 +122,16 @@ impl Functions {
     fn of_file(&self, text: &str, path: &str, images: &[Image]) -> Result<Vec<Function>, CliError> {
         let mut functions = Vec::new();
         let mut doc: Vec<&str> = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = line.trim();
+        for (number, whole) in (1..).zip(text.lines()) {
+            let line = whole.trim();
             if let Some(text) = line.strip_prefix("##") {
                 doc.push(text.strip_prefix(' ').unwrap_or(text));
             } else if line.is_empty() {
                 doc.clear();
             } else if !line.starts_with('#') {
                 let (text, kernel) = self.split(line);
-                let (signature, launch) = parse_launched(text, &format!("{path}:{number}"))?;
+                let indent = whole.chars().take_while(|c| c.is_whitespace()).count();
+                let (signature, launch) = parse_launched(text, TextPlace::File { path, line: number, indent })?;
                 let kernel = launch.map_or_else(|| kernel_of(kernel), |launch| launched(&signature, launch, images));
                 let lines = std::mem::take(&mut doc);
                 let doc = (!lines.is_empty()).then(|| lines.join("\n"));
@@ -169,18 +166,26 @@ impl Functions {
     }
 }
 
-fn parse(text: &str, place: &str) -> Result<Signature, CliError> {
-    text.parse().map_err(|error| CliError::at(place, error))
+fn parse(text: &str) -> Result<Signature, CliError> {
+    text.parse().map_err(|error| CliError::in_text(TextPlace::Argument, text, &error))
+}
+
+/// The signature of an argument, maybe with the launch of its kernel; `-` is stdin.
+pub fn read_launched(argument: &str) -> Result<(Signature, Option<Launch>), CliError> {
+    match argument {
+        "-" => parse_launched(read_text("-".as_ref())?.trim_end(), TextPlace::Stdin),
+        text => parse_launched(text.trim_end(), TextPlace::Argument),
+    }
 }
 
 /// A signature, maybe with the launch of its kernel.
-pub fn parse_launched(text: &str, place: &str) -> Result<(Signature, Option<Launch>), CliError> {
+fn parse_launched(text: &str, place: TextPlace<'_>) -> Result<(Signature, Option<Launch>), CliError> {
     let is_launched = text.rsplit_once('@').is_some_and(|(_, launch)| launch.trim_start().starts_with("launch"));
     let read = match is_launched {
         true => text.parse().map(|LaunchedSignature { signature, launch }| (signature, Some(launch))),
         false => text.parse().map(|signature| (signature, None)),
     };
-    read.map_err(|error: ParseError| CliError::at(place, error))
+    read.map_err(|error: ParseError| CliError::in_text(place, text, &error))
 }
 
 fn kernel_of(kernel: Option<(&str, Convention, bool)>) -> Kernel {

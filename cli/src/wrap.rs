@@ -9,6 +9,7 @@ use tvm_ffi_codegen::runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_codegen::{Backend, OptLevel, UnknownName};
 
 use crate::error::{CliError, failure};
+use crate::io::{is_stream, print_bytes};
 use crate::signatures::Functions;
 
 /// Makes checked functions around kernels: an object, an archive or a shared library, as the output's extension says
@@ -48,7 +49,7 @@ pub struct Wrap {
     /// What links a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own
     #[arg(long, value_enum, default_value_t)]
     linker: LinkerName,
-    /// What to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll)
+    /// What to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-` is an object on stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -89,6 +90,9 @@ enum OutputKind {
 
 impl OutputKind {
     fn of(path: &Path) -> Result<Self, CliError> {
+        if is_stream(path) {
+            return Ok(OutputKind::Object);
+        }
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("o" | "obj") => Ok(OutputKind::Object),
             Some("a" | "lib") => Ok(OutputKind::Archive),
@@ -109,9 +113,8 @@ impl Wrap {
         }
         let object = self.object()?;
         match kind {
-            OutputKind::Object => {
-                object.write(&self.output).map_err(|error| CliError::at(self.output.display(), error))
-            }
+            OutputKind::Object if is_stream(&self.output) => print_bytes(object.as_bytes()),
+            OutputKind::Object => object.write(&self.output).map_err(|error| CliError::at_path(&self.output, error)),
             OutputKind::Archive => self.archive(object),
             OutputKind::Library => self.library(object),
         }

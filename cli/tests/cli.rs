@@ -333,6 +333,78 @@ fn failures_say_what_is_wrong_and_leave_nothing() {
 }
 
 #[test]
+fn errors_are_values_where_json_is_asked_for() {
+    let place = Place::new();
+    place.write("s.txt", "f(x: int8)\n\n  f(x: Tensr)\n");
+    place.write("twice.txt", "f(x: Tensor([n], float32, align=3))\n");
+    let said = |args: &[&str]| -> (i32, Value) {
+        let (code, text) = place.err(args);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        (code, serde_json::from_str(&text).unwrap())
+    };
+    let (code, error) = said(&["--message-format", "json", "wrap", "--signatures", "s.txt", "-o", "f.o"]);
+    assert_eq!(
+        (code, &error["kind"], &error["place"], &error["line"]),
+        (1, &"SignatureError".into(), &"s.txt".into(), &3.into())
+    );
+    let mistake = &error["mistakes"][0];
+    assert_eq!((&mistake["line"], &mistake["column"]), (&3.into(), &8.into()), "{mistake}");
+    assert_eq!((&mistake["expected"], &mistake["got"]), (&"a type".into(), &"`Tensr`".into()));
+    let (_, error) = said(&["wrap", "--signatures", "twice.txt", "-o", "f.o", "--message-format=json"]);
+    let mistake = &error["mistakes"][0];
+    assert_eq!((&mistake["path"], &mistake["line"], &mistake["column"]), (&"x.align".into(), &1.into(), &33.into()));
+    assert_eq!((&mistake["expected"], &mistake["got"]), (&"a power of two".into(), &"3".into()));
+    let (_, error) = said(&["explain", "--signature", "f(x: fp16)", "--message-format=json"]);
+    assert!(
+        error.get("place").is_none() && error["message"].as_str().unwrap().starts_with("expected a type"),
+        "{error}"
+    );
+    let (_, error) = said(&[
+        "wrap",
+        "--signature",
+        "f()",
+        "--target",
+        "wasm32-unknown-unknown",
+        "-o",
+        "f.o",
+        "--message-format=json",
+    ]);
+    assert_eq!((&error["kind"], &error["target"]), (&"UnsupportedTarget".into(), &"wasm32-unknown-unknown".into()));
+    let (code, error) = said(&["--message-format=json", "frob"]);
+    assert_eq!((code, &error["kind"]), (2, &"UsageError".into()));
+    let (_, error) = said(&["inspect", "missing.so", "--message-format=json"]);
+    assert_eq!(error["kind"], "CodegenError");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn undefined_symbols_are_listed() {
+    let place = Place::new();
+    let (_, text) =
+        place.err(&["wrap", "--signature", "f()", "--kernel", "nobody", "-o", "f.so", "--message-format=json"]);
+    let error: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&error["kind"], &error["symbols"][0]["name"]),
+        (&"UndefinedSymbol".into(), &"nobody".into()),
+        "{error}"
+    );
+}
+
+#[test]
+fn objects_go_to_stdout_as_a_minus() {
+    let place = Place::new();
+    let wrap = ["wrap", "--signature", "f(x: int8)", "-o"];
+    place.ok(&[&wrap[..], &["f.o"]].concat());
+    let object = place.run_with(&[&wrap[..], &["-"]].concat(), "").stdout;
+    assert!(object == fs::read(place.path("f.o")).unwrap());
+    let pack = ["pack", "--import", "k=-", "-o"];
+    assert!(place.run_with(&[&pack[..], &["p.o"]].concat(), "payload").status.success());
+    let object = place.run_with(&[&pack[..], &["-"]].concat(), "payload").stdout;
+    assert!(object == fs::read(place.path("p.o")).unwrap() && !object.is_empty());
+    assert_eq!(place.files(), ["f.o", "p.o"]);
+}
+
+#[test]
 fn stdin_is_a_minus() {
     let place = Place::new();
     let output = place.run_with(&["wrap", "--signatures", "-", "-o", "f.o"], "f(x: int8)\n");

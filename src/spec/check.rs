@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tvm_ffi_runtime::abi::{DLDataType, DLDeviceType};
 
 use super::dim::Dim;
-use super::mistake::Mistake;
+use super::mistake::{Mistake, Problem};
 use super::param::{DefaultValue, Param, ParamType};
 use super::path::{Part, Step, Way};
 use super::scalar::ScalarType;
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
         checker.mistakes
     }
 
-    fn mistake(&mut self, at: Way<'_>, problem: impl Into<String>) {
+    fn mistake(&mut self, at: Way<'_>, problem: impl Into<Problem>) {
         let name = match at.part {
             Part::Param(number) => self.signature.params.get(number).filter(|param| self.is_told_by_name(param)),
             _ => None,
@@ -118,19 +118,19 @@ impl<'a> Checker<'a> {
         let signature = self.signature;
         let whole = Way::to(Part::Signature);
         if !is_symbol_name(&signature.name) {
-            let problem = "expected a letter or `_`, then letters, digits, `_`, `.` or `$`";
-            self.mistake(whole.then(Step::Name), format!("{problem}, got {:?}", signature.name));
+            let expected = "a letter or `_`, then letters, digits, `_`, `.` or `$`";
+            self.mistake(whole.then(Step::Name), Problem::mismatch(expected, format_args!("{:?}", signature.name)));
         }
         let count = signature.params.len();
         if count > MAX_PARAMS {
-            let problem = format!("expected at most {MAX_PARAMS} parameters, got {count}");
+            let problem = Problem::mismatch(format_args!("at most {MAX_PARAMS} parameters"), count);
             self.mistake(whole.then(Step::Params), problem);
         }
         let mut first: HashMap<&str, usize> = HashMap::new();
         for (i, param) in signature.params.iter().enumerate() {
             let (at, first) = (Way::to(Part::Param(i)), *first.entry(&param.name).or_insert(i));
             if !is_identifier(&param.name) {
-                self.mistake(at.then(Step::Name), format!("expected an identifier, got {:?}", param.name));
+                self.mistake(at.then(Step::Name), Problem::mismatch("an identifier", format_args!("{:?}", param.name)));
             } else if first != i {
                 let problem = format!("`{}` is already the name of params[{first}]", param.name);
                 self.mistake(at.then(Step::Name), problem);
@@ -187,14 +187,15 @@ impl<'a> Checker<'a> {
                 self.sizes(at, dims, at, Step::Item);
             }
             ParamType::Object(key) if key.is_empty() || !is_quotable(key) => {
-                self.mistake(at, format!("expected a type key without `\"`, got {key:?}"));
+                self.mistake(at, Problem::mismatch("a type key without `\"`", format_args!("{key:?}")));
             }
             _ if !ty.is_passed() && nesting.depth > 0 => {
-                let problem = format!("expected a type that is passed, got {ty}: it stands only for a whole parameter");
-                self.mistake(at, problem);
+                let problem = Problem::mismatch("a type that is passed", ty);
+                self.mistake(at, problem.because("it stands only for a whole parameter"));
             }
             ParamType::EnvState(name) if name.is_empty() || !is_quotable(name) => {
-                let problem = format!("expected the name of a global function, without `\"`, got {name:?}");
+                let problem =
+                    Problem::mismatch("the name of a global function, without `\"`", format_args!("{name:?}"));
                 self.mistake(at, problem);
             }
             ParamType::Optional(inner) => {
@@ -227,7 +228,7 @@ impl<'a> Checker<'a> {
 
     fn rank(&mut self, at: Way<'_>, rank: usize) {
         if rank > MAX_RANK {
-            self.mistake(at, format!("expected at most {MAX_RANK} dimensions, got {rank}"));
+            self.mistake(at, Problem::mismatch(format_args!("at most {MAX_RANK} dimensions"), rank));
         }
     }
 
@@ -250,7 +251,7 @@ impl<'a> Checker<'a> {
         if let Layout::Strides(strides) = &tensor.layout {
             match tensor.shape.rank() {
                 Some(rank) if rank != strides.len() => {
-                    let problem = format!("expected one for each of {rank} dimensions, got {}", strides.len());
+                    let problem = Problem::mismatch(format_args!("one for each of {rank} dimensions"), strides.len());
                     self.mistake(at.then(Step::Strides), problem);
                 }
                 None => self.mistake(at.then(Step::Strides), "expected `any`, or none, for a tensor of any rank"),
@@ -263,7 +264,7 @@ impl<'a> Checker<'a> {
         if let Some(align) = tensor.align
             && !align.is_power_of_two()
         {
-            self.mistake(at.then(Step::Align), format!("expected a power of two, got {align}"));
+            self.mistake(at.then(Step::Align), Problem::mismatch("a power of two", align));
         }
     }
 
@@ -275,7 +276,7 @@ impl<'a> Checker<'a> {
             if let Dim::Const(size) = dim {
                 constant.push(*size);
                 if *size < 0 {
-                    self.mistake(at, format!("expected a size of at least 0, got {size}"));
+                    self.mistake(at, Problem::mismatch("a size of at least 0", size));
                 }
             } else {
                 self.dim(at, dim);
@@ -307,7 +308,7 @@ impl<'a> Checker<'a> {
 
     fn symbol(&mut self, at: Way<'_>, name: &str) {
         if !is_identifier(name) {
-            self.mistake(at, format!("expected a number or an identifier, got {name:?}"));
+            self.mistake(at, Problem::mismatch("a number or an identifier", format_args!("{name:?}")));
         } else if let Some(param) = self.params.get(name)
             && !param.ty.as_scalar().is_some_and(ScalarType::is_int)
         {
@@ -335,7 +336,7 @@ impl<'a> Checker<'a> {
         if let DeviceId::Fixed(id) = id
             && id < 0
         {
-            self.mistake(at.then(Step::Device), format!("expected a device id of at least 0, got {id}"));
+            self.mistake(at.then(Step::Device), Problem::mismatch("a device id of at least 0", id));
         }
     }
 
@@ -366,8 +367,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn only_in_result(name: &str) -> String {
-    format!("expected `any` or a type, got `{name}`: only a result may refer to a parameter")
+fn only_in_result(name: &str) -> Problem {
+    Problem::mismatch("`any` or a type", format_args!("`{name}`")).because("only a result may refer to a parameter")
 }
 
 /// Where in a parameter's type.

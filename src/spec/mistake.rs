@@ -6,17 +6,45 @@ use std::ops::Range;
 use super::path::Path;
 use super::span::Spans;
 
+/// The problem of a mistake.
+pub(super) struct Problem {
+    text: String,
+    /// What was expected, and what was got.
+    mismatch: Option<(String, String)>,
+}
+
+impl Problem {
+    /// A value in place of another one.
+    pub(super) fn mismatch(expected: impl fmt::Display, got: impl fmt::Display) -> Self {
+        let (expected, got) = (expected.to_string(), got.to_string());
+        Problem { text: format!("expected {expected}, got {got}"), mismatch: Some((expected, got)) }
+    }
+
+    /// The problem with its reason behind it.
+    pub(super) fn because(mut self, reason: &str) -> Self {
+        self.text = format!("{}: {reason}", self.text);
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for Problem {
+    fn from(text: T) -> Self {
+        Problem { text: text.into(), mismatch: None }
+    }
+}
+
 /// One mistake in a signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mistake {
     path: Path,
     problem: String,
+    mismatch: Option<(String, String)>,
     span: Option<Range<usize>>,
 }
 
 impl Mistake {
-    pub(super) fn new(path: Path, problem: String) -> Self {
-        Mistake { path, problem, span: None }
+    pub(super) fn new(path: Path, problem: Problem) -> Self {
+        Mistake { path, problem: problem.text, mismatch: problem.mismatch, span: None }
     }
 
     /// The part of the signature that is wrong: `x`, `x.shape[1]`, `where[0]`, ...
@@ -27,6 +55,16 @@ impl Mistake {
     /// The problem, and what would be right.
     pub fn problem(&self) -> &str {
         &self.problem
+    }
+
+    /// What was expected, in words; `None` where the problem isn't that one value stands in the place of another.
+    pub fn expected(&self) -> Option<&str> {
+        self.mismatch.as_ref().map(|(expected, _)| expected.as_str())
+    }
+
+    /// What was got in place of [`expected`](Self::expected), as the problem shows it.
+    pub fn got(&self) -> Option<&str> {
+        self.mismatch.as_ref().map(|(_, got)| got.as_str())
     }
 
     /// The bytes of that part in the text that the signature was read from, or of the smallest part around it that stands in the text (a default

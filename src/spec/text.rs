@@ -35,6 +35,11 @@ pub struct SyntaxError {
     pub column: usize,
     /// The problem: what was expected, and what was found.
     pub message: String,
+    /// The forms that could stand there, in words; `None` where a form could, and this one means nothing (a keyword that is given twice, a number that
+    /// doesn't fit in 64 bits).
+    pub expected: Option<String>,
+    /// The token that was found in place of them, as the message shows it; `None` where `expected` is.
+    pub got: Option<String>,
     /// The line's text.
     pub text: String,
     /// The bytes of the whole text that were found in place of what was expected; none at the text's end.
@@ -273,8 +278,7 @@ impl<'a> Parser<'a> {
             Token::Name("inf") => f64::INFINITY,
             _ if negative => return Err(self.expected("a number")),
             _ => {
-                let what = "expected a number, `True`, `False`, `None` or a text in quotes";
-                return Err(self.error(pos, format!("{what}, found {token}")));
+                return Err(self.mismatch(pos, "a number, `True`, `False`, `None` or a text in quotes", token, ""));
             }
         };
         self.tokens.next();
@@ -361,7 +365,15 @@ impl<'a> Parser<'a> {
 
     fn expected(&self, what: &str) -> SyntaxError {
         let (pos, found) = self.tokens.peek();
-        self.error(pos, format!("expected {what}, found {found}"))
+        self.mismatch(pos, what, found, "")
+    }
+
+    /// The error of a token where another one is expected; `more` is appended to its message.
+    fn mismatch(&self, pos: Pos, expected: &str, found: impl fmt::Display, more: &str) -> SyntaxError {
+        let found = found.to_string();
+        let mut error = self.error(pos, format!("expected {expected}, found {found}{more}"));
+        (error.expected, error.got) = (Some(expected.to_owned()), Some(found));
+        error
     }
 
     fn error(&self, pos: Pos, message: String) -> SyntaxError {

@@ -1,5 +1,6 @@
 //! Mistakes of results.
 
+use super::super::mistake::Problem;
 use super::super::param::ParamType;
 use super::super::path::{Part, Step, Way};
 use super::super::tensor::{DType, Device, Layout, TensorType};
@@ -51,8 +52,8 @@ impl<'a> Checker<'a> {
             DType::Any => self.mistake(at.then(Step::DType), "expected a dtype, or the name of a dtype parameter"),
             // the text form would read it as what it says itself
             DType::Param(name) if name == "any" || name.parse::<DLDataType>().is_ok() => {
-                let problem = format!("expected the name of a dtype parameter that is no dtype itself, got `{name}`");
-                self.mistake(at.then(Step::DType), problem);
+                let expected = "the name of a dtype parameter that is no dtype itself";
+                self.mistake(at.then(Step::DType), Problem::mismatch(expected, format_args!("`{name}`")));
             }
             DType::Param(name) => self.refers(at.then(Step::DType), name, &ParamType::DType),
         }
@@ -75,7 +76,8 @@ impl<'a> Checker<'a> {
 
     fn refers(&mut self, at: Way<'_>, name: &str, ty: &ParamType) {
         if self.params.get(name).is_none_or(|param| param.ty != *ty) {
-            self.mistake(at, format!("expected a {ty}, or the name of a {ty} parameter, got `{name}`"));
+            let expected = format_args!("a {ty}, or the name of a {ty} parameter");
+            self.mistake(at, Problem::mismatch(expected, format_args!("`{name}`")));
         }
     }
 }

@@ -278,6 +278,6 @@ impl Parser<'_> {
         let what = names.join(", ");
         let number = self.integer(&what)?;
         let found = all.into_iter().find(|value| i64::from(bytes(*value)) == number);
-        found.ok_or_else(|| self.error(pos, format!("expected one of {what}, found {token}")))
+        found.ok_or_else(|| self.mismatch(pos, &format!("one of {what}"), token, ""))
     }
 }

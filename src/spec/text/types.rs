@@ -113,7 +113,7 @@ impl Parser<'_> {
             Token::Name(name) => did_you_mean(name, &words.chain(FORMS.map(|(name, _)| name)).collect::<Vec<_>>()),
             _ => String::new(),
         };
-        self.error(pos, format!("expected a type, found {found}{meant}; types are {types} and {last}"))
+        self.mismatch(pos, "a type", found, &format!("{meant}; types are {types} and {last}"))
     }
 
     fn one_type(&mut self, read: impl FnOnce(&mut Self) -> Parsed<ParamType>) -> Parsed<ParamType> {
@@ -191,8 +191,8 @@ impl Parser<'_> {
             }
             seen.push(keyword);
             if !["strides", "device", "align", "noalias"].contains(&keyword) {
-                let problem = format!("expected `strides`, `device`, `align` or `noalias`, found `{keyword}`");
-                return Err(self.error(pos, problem));
+                let expected = "`strides`, `device`, `align` or `noalias`";
+                return Err(self.mismatch(pos, expected, Token::Name(keyword), ""));
             }
             self.expect(Token::Equals)?;
             match keyword {
@@ -228,7 +228,7 @@ impl Parser<'_> {
             Err(_) if self.in_result => Ok(DType::Param(name.to_owned())),
             Err(error) => {
                 let meant = did_you_mean(name, DTYPES);
-                Err(self.error(pos, format!("expected a dtype, found `{name}`{meant}: {error}")))
+                Err(self.mismatch(pos, "a dtype", Token::Name(name), &format!("{meant}: {error}")))
             }
         }
     }
@@ -274,7 +274,7 @@ impl Parser<'_> {
 
     fn device_number(&self, pos: Pos, id: &str) -> Parsed<i32> {
         let number = id.parse().ok().filter(|_| !id.starts_with('+'));
-        number.ok_or_else(|| self.error(pos, format!("expected a device number, found {id:?}")))
+        number.ok_or_else(|| self.mismatch(pos, "a device number", format_args!("{id:?}"), ""))
     }
 
     /// The one device that a text names: number 0, unless it says which.
@@ -282,9 +282,7 @@ impl Parser<'_> {
         match self.kind_and_id(pos, text)? {
             (kind, DeviceId::Shared) => Ok(DLDevice::new(kind, 0)),
             (kind, DeviceId::Fixed(id)) => Ok(DLDevice::new(kind, id)),
-            (_, DeviceId::Any) => {
-                Err(self.error(pos, "expected one device, such as `\"cuda:1\"`, found any".to_owned()))
-            }
+            (_, DeviceId::Any) => Err(self.mismatch(pos, "one device, such as `\"cuda:1\"`", "any", "")),
         }
     }
 
@@ -293,7 +291,7 @@ impl Parser<'_> {
             return Err(self.expected("a number of bytes"));
         };
         let align = digits.parse();
-        let align = align.map_err(|_| self.error(pos, format!("expected a number of bytes, found `{digits}`")))?;
+        let align = align.map_err(|_| self.mismatch(pos, "a number of bytes", Token::Integer(digits), ""))?;
         self.tokens.next();
         Ok(align)
     }
