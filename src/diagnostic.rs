@@ -4,7 +4,9 @@ use std::error::Error;
 
 use serde_json::{Value, json};
 
-use crate::artifact::{EmitError, LinkError};
+#[cfg(feature = "_engine")]
+use crate::artifact::EmitError;
+use crate::artifact::{ArchiveError, LinkError};
 use crate::backend::CodegenError;
 use crate::engine::EngineError;
 use crate::lower::LowerError;
@@ -197,6 +199,7 @@ impl Diagnostic {
         if let Some(error) = error.downcast_ref::<LowerError>() {
             return Some(Diagnostic { mistakes: of_lowering(error), ..Self::plain(DiagnosticKind::Kernel, error) });
         }
+        #[cfg(feature = "_engine")] // nobody emits without a backend
         if let Some(error) = error.downcast_ref::<EmitError>() {
             return match error {
                 EmitError::Functions(errors) => Some(Diagnostic {
@@ -212,6 +215,13 @@ impl Diagnostic {
         if let Some(error) = error.downcast_ref::<LinkError>() {
             return Some(Self::of_linking(error));
         }
+        if let Some(error) = error.downcast_ref::<ArchiveError>() {
+            return Some(match error {
+                ArchiveError::Target(target) => Self::of_target(target.to_string(), error),
+                ArchiveError::Member { .. } => Self::plain(DiagnosticKind::Link, error),
+                _ => Self::plain(DiagnosticKind::Other, error),
+            });
+        }
         error.downcast_ref::<CodegenError>().map(Self::of_backend)
     }
 
@@ -222,8 +232,8 @@ impl Diagnostic {
             span: Some(error.span.clone()),
             line: Some(error.line),
             column: Some(error.column),
-            expected: error.expected.clone(),
-            got: error.got.clone(),
+            expected: error.expected().map(str::to_owned),
+            got: error.got().map(str::to_owned),
         };
         Diagnostic { mistakes: vec![mistake], ..Self::plain(DiagnosticKind::Signature, error) }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use object::read::archive::ArchiveFile;
 use object::{BinaryFormat, Object, ObjectSection, ObjectSymbol, SectionFlags};
 use tvm_ffi_codegen::artifact::{
-    ArchiveError, ArchiveInput, LibraryBinBuilder, PackError, Payload, Triple, inspect, write_archive,
+    ArchiveError, ArchiveInput, LibraryBinBuilder, PackError, Payload, Triple, archive_bytes, inspect, write_archive,
 };
 use tvm_ffi_codegen::runtime::library_bin::{LibraryBin, LibraryBinError, Node};
 
@@ -234,6 +234,9 @@ fn members_keep_names_of_any_script() {
         write_archive(&target, &inputs, &one).unwrap();
         // as members of an archive that is put into another, they keep them too
         write_archive(&target, &[ArchiveInput::File(one.clone())], &two).unwrap();
+        assert!(archive_bytes(&target, &inputs).unwrap() == fs::read(&one).unwrap(), "{target}");
+        let whole = ArchiveInput::Object { name: "one.a".to_owned(), bytes: fs::read(&one).unwrap() };
+        assert!(archive_bytes(&target, &[whole]).unwrap() == fs::read(&two).unwrap(), "{target}");
         for path in [one, two] {
             let bytes = fs::read(path).unwrap();
             let archive = ArchiveFile::parse(&*bytes).unwrap();

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
-use tvm_ffi_codegen::artifact::{Binary, BinaryFunction, BinaryModule, inspect};
+use serde_json::Value;
+use tvm_ffi_codegen::artifact::{Binary, inspect};
 use tvm_ffi_codegen::lower::{ImageDescription, LaunchDescription};
 
 use crate::error::{CliError, failure};
@@ -25,34 +25,13 @@ impl Inspect {
     pub fn run(&self) -> Result<(), CliError> {
         let binary = inspect(&self.file).map_err(failure)?;
         match self.json {
-            true => print(&format!("{:#}\n", as_json(&binary))),
+            true => {
+                let json: Value = serde_json::from_str(&binary.to_json()).map_err(failure)?;
+                print(&format!("{json:#}\n"))
+            }
             false => print(&as_text(&binary)),
         }
     }
-}
-
-fn as_json(binary: &Binary) -> Value {
-    let function = |function: &BinaryFunction| {
-        json!({
-            "name": function.name,
-            "has_metadata": function.has_metadata,
-            "has_doc": function.has_doc,
-            "signature": function.signature,
-            "metadata": function.metadata.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()),
-            "doc": function.doc,
-        })
-    };
-    let module = |module: &BinaryModule| json!({ "kind": module.kind, "size": module.size, "imports": module.imports });
-    json!({
-        "format": binary.format,
-        "architecture": binary.architecture,
-        "linked": binary.linked,
-        "functions": binary.functions.iter().map(function).collect::<Vec<_>>(),
-        "has_context": binary.has_context,
-        "modules": binary.modules.as_ref().map(|modules| modules.iter().map(module).collect::<Vec<_>>()),
-        "needed_symbols": binary.needed_symbols,
-        "needed_libraries": binary.needed_libraries,
-    })
 }
 
 fn as_text(binary: &Binary) -> String {

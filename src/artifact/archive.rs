@@ -1,7 +1,6 @@
 //! Static libraries: objects and a table of their symbols in one file.
 
-use std::fs;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
@@ -45,11 +44,12 @@ pub enum ArchiveError {
 pub enum ArchiveInput {
     /// An object file, or an archive whose members are all taken.
     File(PathBuf),
-    /// An object in memory.
+    /// An object in memory, or an archive whose members are all taken.
     Object {
-        /// The member's name, such as `kernels.o`; of a path, the last part. Any script will do, but NULs and line ends won't.
+        /// The member's name, such as `kernels.o`; of a path, the last part. Any script will do, but NULs and line ends won't. Of an archive only messages
+        /// have it.
         name: String,
-        /// The object's bytes.
+        /// The bytes of the object or archive.
         bytes: Vec<u8>,
     },
 }
@@ -63,36 +63,96 @@ pub enum ArchiveInput {
 /// or its name isn't that of a file.
 pub fn write_archive(target: &Triple, inputs: &[ArchiveInput], path: impl AsRef<Path>) -> Result<(), ArchiveError> {
     let path = path.as_ref();
-    let sample = format::object_of(target).ok_or_else(|| ArchiveError::Target(target.clone()))?;
-    let kind = match sample.format() {
-        BinaryFormat::MachO => ArchiveKind::Darwin,
-        BinaryFormat::Coff => ArchiveKind::Coff,
-        _ => ArchiveKind::Gnu,
-    };
-    let maps: Vec<Option<Mmap>> = inputs.iter().map(open).collect::<Result<_, _>>()?;
-    let mut members = Vec::new();
-    for (input, map) in inputs.iter().zip(&maps) {
-        match (input, map) {
-            (ArchiveInput::Object { name, bytes }, _) => members.push(Member::new(name, name, bytes)?),
-            (ArchiveInput::File(path), Some(map)) => members_of(path, map, &mut members)?,
-            (ArchiveInput::File(_), None) => {}
-        }
-    }
-    for member in &members {
-        let expected = (sample.format(), sample.architecture());
-        check(member.bytes, expected)
-            .and_then(|()| check_name(&member.name, kind))
-            .map_err(|problem| ArchiveError::Member { name: member.shown.clone(), problem })?;
-    }
-    let written: Vec<_> = members
-        .iter()
-        .map(|member| NewArchiveMember::new(member.bytes, &DEFAULT_OBJECT_READER, member.name_to_write(kind)))
-        .collect();
+    let maps = open_all(inputs)?;
+    let members = Members::of(target, inputs, &maps)?;
     let failed = |source| ArchiveError::Io { path: path.to_owned(), source };
     let mut output = Output::create(path).map_err(failed)?;
-    write_archive_to_stream(output.file(), &written, kind, false, Some(false)).map_err(failed)?;
-    put_names(output.file(), &members, kind).map_err(failed)?;
+    members.write(output.file()).map_err(failed)?;
+    if members.have_stand_ins() {
+        // SAFETY: the map is private and of its own, and nobody writes to the file meanwhile: it is a temporary one, of a name that this process chose.
+        let map = unsafe { Mmap::map(&*output.file()) }.map_err(failed)?;
+        let headers = headers(&map).map_err(failed)?;
+        drop(map);
+        members.put_names(output.file(), &headers).map_err(failed)?;
+    }
     output.commit().map_err(failed)
+}
+
+/// The bytes of an archive: as [`write_archive`], in memory.
+///
+/// # Errors
+/// As [`write_archive`], but for the file that is written.
+pub fn archive_bytes(target: &Triple, inputs: &[ArchiveInput]) -> Result<Vec<u8>, ArchiveError> {
+    let maps = open_all(inputs)?;
+    let members = Members::of(target, inputs, &maps)?;
+    let failed = |source| ArchiveError::Io { path: "the archive".into(), source };
+    let mut archive = Cursor::new(Vec::new());
+    members.write(&mut archive).map_err(failed)?;
+    if members.have_stand_ins() {
+        let headers = headers(archive.get_ref()).map_err(failed)?;
+        members.put_names(&mut archive, &headers).map_err(failed)?;
+    }
+    Ok(archive.into_inner())
+}
+
+/// All members of an archive, checked.
+struct Members<'a> {
+    kind: ArchiveKind,
+    members: Vec<Member<'a>>,
+}
+
+impl<'a> Members<'a> {
+    /// The members that inputs give. `maps` are the inputs' files.
+    fn of(target: &Triple, inputs: &'a [ArchiveInput], maps: &'a [Option<Mmap>]) -> Result<Self, ArchiveError> {
+        let sample = format::object_of(target).ok_or_else(|| ArchiveError::Target(target.clone()))?;
+        let kind = match sample.format() {
+            BinaryFormat::MachO => ArchiveKind::Darwin,
+            BinaryFormat::Coff => ArchiveKind::Coff,
+            _ => ArchiveKind::Gnu,
+        };
+        let mut members = Vec::new();
+        for (input, map) in inputs.iter().zip(maps) {
+            match (input, map) {
+                (ArchiveInput::Object { name, bytes }, _) => members_of(name, bytes, &mut members)?,
+                (ArchiveInput::File(path), Some(map)) => members_of(&path.display().to_string(), map, &mut members)?,
+                (ArchiveInput::File(_), None) => {}
+            }
+        }
+        for member in &members {
+            let expected = (sample.format(), sample.architecture());
+            check(member.bytes, expected)
+                .and_then(|()| check_name(&member.name, kind))
+                .map_err(|problem| ArchiveError::Member { name: member.shown.clone(), problem })?;
+        }
+        Ok(Members { kind, members })
+    }
+
+    fn have_stand_ins(&self) -> bool {
+        self.members.iter().any(|member| member.needs_stand_in(self.kind))
+    }
+
+    /// Writes the archive, in which names may have stand-ins.
+    fn write(&self, to: &mut (impl Write + Seek)) -> io::Result<()> {
+        let new = |member: &Member<'a>| {
+            NewArchiveMember::new(member.bytes, &DEFAULT_OBJECT_READER, member.name_to_write(self.kind))
+        };
+        let written: Vec<_> = self.members.iter().map(new).collect();
+        write_archive_to_stream(to, &written, self.kind, false, Some(false))
+    }
+
+    /// Puts the names in the place of their stand-ins. `headers` are those of the archive, in order.
+    fn put_names(&self, archive: &mut (impl Write + Seek), headers: &[u64]) -> io::Result<()> {
+        if headers.len() != self.members.len() {
+            return Err(io::Error::other("the archive has other members than were written"));
+        }
+        for (member, header) in self.members.iter().zip(headers) {
+            if member.needs_stand_in(self.kind) {
+                archive.seek(SeekFrom::Start(*header))?;
+                archive.write_all(member.name.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// An object on its way into an archive.
@@ -131,27 +191,9 @@ impl<'a> Member<'a> {
 /// The bytes of the name in a member's header.
 const NAME_LEN: usize = 16;
 
-/// Puts the names in the place of their stand-ins.
-fn put_names(file: &mut fs::File, members: &[Member<'_>], kind: ArchiveKind) -> io::Result<()> {
-    if !members.iter().any(|member| member.needs_stand_in(kind)) {
-        return Ok(());
-    }
-    let headers = headers(file)?;
-    if headers.len() != members.len() {
-        return Err(io::Error::other("the archive has other members than were written"));
-    }
-    for (member, header) in members.iter().zip(headers).filter(|(member, _)| member.needs_stand_in(kind)) {
-        file.seek(SeekFrom::Start(header))?;
-        file.write_all(member.name.as_bytes())?;
-    }
-    Ok(())
-}
-
 /// Where the members' headers are in an archive, each of which begins with the name.
-fn headers(archive: &fs::File) -> io::Result<Vec<u64>> {
-    // SAFETY: the map is private and of its own, and nobody writes to the file meanwhile: it is a temporary one, of a name that this process chose.
-    let bytes = unsafe { Mmap::map(archive) }?;
-    let members = ArchiveFile::parse(&*bytes).map_err(io::Error::other)?.members();
+fn headers(archive: &[u8]) -> io::Result<Vec<u64>> {
+    let members = ArchiveFile::parse(archive).map_err(io::Error::other)?.members();
     let header = |member: object::Result<ArchiveMember<'_>>| {
         let (data, _) = member.map_err(io::Error::other)?.file_range();
         Ok(data.saturating_sub(size_of::<object::archive::Header>() as u64))
@@ -159,27 +201,28 @@ fn headers(archive: &fs::File) -> io::Result<Vec<u64>> {
     members.map(header).collect()
 }
 
-fn open(input: &ArchiveInput) -> Result<Option<Mmap>, ArchiveError> {
-    match input {
+/// The files among the inputs.
+fn open_all(inputs: &[ArchiveInput]) -> Result<Vec<Option<Mmap>>, ArchiveError> {
+    let open = |input: &ArchiveInput| match input {
         ArchiveInput::Object { .. } => Ok(None),
         ArchiveInput::File(path) => {
             map(path).map(Some).map_err(|source| ArchiveError::Io { path: path.clone(), source })
         }
-    }
+    };
+    inputs.iter().map(open).collect()
 }
 
 /// Adds the members that a file gives.
-fn members_of<'a>(path: &Path, bytes: &'a [u8], members: &mut Vec<Member<'a>>) -> Result<(), ArchiveError> {
-    let shown = path.display().to_string();
+fn members_of<'a>(shown: &str, bytes: &'a [u8], members: &mut Vec<Member<'a>>) -> Result<(), ArchiveError> {
     if bytes.starts_with(&object::archive::THIN_MAGIC) {
         let problem = "a thin archive, which only names its members: give those".to_owned();
-        return Err(ArchiveError::Member { name: shown, problem });
+        return Err(ArchiveError::Member { name: shown.to_owned(), problem });
     }
     if !bytes.starts_with(&object::archive::MAGIC) {
-        members.push(Member::new(&shown, &shown, bytes)?);
+        members.push(Member::new(shown, shown, bytes)?);
         return Ok(());
     }
-    let failed = |error: object::Error| ArchiveError::Member { name: shown.clone(), problem: error.to_string() };
+    let failed = |error: object::Error| ArchiveError::Member { name: shown.to_owned(), problem: error.to_string() };
     for member in ArchiveFile::parse(bytes).map_err(failed)?.members() {
         let member = member.map_err(failed)?;
         let name = String::from_utf8_lossy(member.name());

@@ -24,10 +24,10 @@ mod pack;
 
 #[cfg(feature = "_engine")]
 pub use self::object::ObjectFile;
-pub use archive::{ArchiveError, ArchiveInput, write_archive};
+pub use archive::{ArchiveError, ArchiveInput, archive_bytes, write_archive};
 #[cfg(feature = "_engine")]
 pub use error::EmitError;
-pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_symbol, inspect};
+pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_symbol, inspect, inspect_bytes};
 #[cfg(feature = "_engine")]
 pub use library::LibraryBuilder;
 pub use link::{LinkError, Linker, UndefinedSymbol};

@@ -59,7 +59,7 @@ pub use error::{BodyMistake, LowerError};
 pub use kernel::Kernel;
 pub use launch_description::{ImageDescription, LaunchDescription};
 pub use library::LibraryLowering;
-#[cfg(feature = "_engine")]
+#[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
 pub(crate) use metadata::metadata_with;
 pub use metadata::{metadata, type_schema};
 pub use module::{Lowering, RuntimeHelpers, lower};

@@ -118,13 +118,25 @@ impl Kernel {
     /// # Errors
     /// The kernel doesn't fit the signature.
     pub fn header(&self, signature: &Signature) -> Result<String, LowerError> {
-        let kernel = self.as_native();
-        let symbol = match kernel.target() {
-            Some(Target::Symbol(name)) if self.target().is_some() => name.as_str(),
-            _ => signature.name(),
-        };
         let (convention, returns) = self.call_spec(signature);
-        c_header([(signature, symbol, convention, returns)])
+        c_header([(signature, &*self.name_in_c(signature), convention, returns)])
+    }
+
+    /// The kernel's prototype in C, as [`c_prototype`] writes it; for a body, or no kernel, that of a native kernel in its place.
+    ///
+    /// # Errors
+    /// The kernel doesn't fit the signature.
+    pub fn c_prototype(&self, signature: &Signature) -> Result<String, LowerError> {
+        let (convention, returns) = self.call_spec(signature);
+        c_prototype(signature, &self.name_in_c(signature), convention, returns)
+    }
+
+    /// The name of the C function: the kernel's symbol, or, where it has none, the function's name.
+    fn name_in_c(&self, signature: &Signature) -> String {
+        match self.target() {
+            Some(Target::Symbol(name)) => name.clone(),
+            _ => signature.name().to_owned(),
+        }
     }
 
     /// The C parameters of the kernel, in the order of its prototype, with the values that the wrapper passes for them; for a body, or no

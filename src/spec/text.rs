@@ -35,15 +35,25 @@ pub struct SyntaxError {
     pub column: usize,
     /// The problem: what was expected, and what was found.
     pub message: String,
-    /// The forms that could stand there, in words; `None` where a form could, and this one means nothing (a keyword that is given twice, a number that
-    /// doesn't fit in 64 bits).
-    pub expected: Option<String>,
-    /// The token that was found in place of them, as the message shows it; `None` where `expected` is.
-    pub got: Option<String>,
     /// The line's text.
     pub text: String,
     /// The bytes of the whole text that were found in place of what was expected; none at the text's end.
     pub span: Range<usize>,
+    /// What was expected, and what was found.
+    pub(super) mismatch: Option<Box<(String, String)>>,
+}
+
+impl SyntaxError {
+    /// The forms that could stand there, in words; `None` where a form could, and this one means nothing (a keyword that is given twice, a number that
+    /// doesn't fit in 64 bits).
+    pub fn expected(&self) -> Option<&str> {
+        self.mismatch.as_ref().map(|mismatch| mismatch.0.as_str())
+    }
+
+    /// The token that was got in place of what is [expected](Self::expected), as the message shows it.
+    pub fn got(&self) -> Option<&str> {
+        self.mismatch.as_ref().map(|mismatch| mismatch.1.as_str())
+    }
 }
 
 impl fmt::Display for SyntaxError {
@@ -372,7 +382,7 @@ impl<'a> Parser<'a> {
     fn mismatch(&self, pos: Pos, expected: &str, found: impl fmt::Display, more: &str) -> SyntaxError {
         let found = found.to_string();
         let mut error = self.error(pos, format!("expected {expected}, found {found}{more}"));
-        (error.expected, error.got) = (Some(expected.to_owned()), Some(found));
+        error.mismatch = Some(Box::new((expected.to_owned(), found)));
         error
     }
 

@@ -26,10 +26,9 @@ impl Pos {
             line: before.matches('\n').count() + 1,
             column: before[start..].chars().count() + 1,
             message,
-            expected: None,
-            got: None,
             text: format!("{}{}", &before[start..], rest.trim_end()),
             span: self.0..self.0 + len,
+            mismatch: None,
         }
     }
 }

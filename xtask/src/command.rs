@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::run::Failure;
 use crate::watchdog::{self, Watchdog};
 
-/// What `test result:` lines add up to.
+/// What the lines with tests' results add up to.
 #[derive(Clone, Copy, Default)]
 pub struct Tests {
     pub passed: u64,
@@ -30,16 +30,25 @@ impl Tests {
         self.skipped += other.skipped;
     }
 
-    /// Counts `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    /// Counts `test result: ok. 3 passed; 0 failed; 1 ignored; ...` of Rust, and `1 failed, 3 passed, 1 skipped in 0.12s` of pytest.
     fn read(&mut self, line: &str) {
-        let Some(counts) = line.trim_start().strip_prefix("test result: ") else { return };
-        // the verdict ends with the first `. `
-        let counts = counts.split_once(". ").map_or(counts, |(_, counts)| counts);
-        for count in counts.split(';') {
+        if let Some(counts) = line.trim_start().strip_prefix("test result: ") {
+            // the verdict ends with the first `. `
+            let counts = counts.split_once(". ").map_or(counts, |(_, counts)| counts);
+            self.read_counts(counts.split(';'));
+        } else if let Some((counts, time)) = line.trim().rsplit_once(" in ")
+            && time.trim_end_matches(|c| c != 's').trim_end_matches('s').parse::<f64>().is_ok()
+        {
+            self.read_counts(counts.split(','));
+        }
+    }
+
+    fn read_counts<'a>(&mut self, counts: impl Iterator<Item = &'a str>) {
+        for count in counts {
             match count.trim().split_once(' ').map(|(n, what)| (n.parse::<u64>(), what)) {
                 Some((Ok(n), "passed")) => self.passed += n,
-                Some((Ok(n), "failed")) => self.failed += n,
-                Some((Ok(n), "ignored")) => self.skipped += n,
+                Some((Ok(n), "failed" | "error" | "errors")) => self.failed += n,
+                Some((Ok(n), "ignored" | "skipped" | "deselected" | "xfailed")) => self.skipped += n,
                 _ => {}
             }
         }
@@ -127,11 +136,7 @@ pub struct Cmd(Command);
 /// `cargo`, the one that runs this. In CI, which builds each crate once, it keeps nothing for a next build, and makes no more debug information
 /// than stacks show.
 pub fn cargo(args: &[&str]) -> Cmd {
-    let cargo = cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args);
-    match in_ci() {
-        true => cargo.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
-        false => cargo,
-    }
+    cmd(std::env::var("CARGO").as_deref().unwrap_or("cargo"), args).runs_cargo()
 }
 
 /// Whether this is a CI run, in which nothing may be skipped.
@@ -164,6 +169,20 @@ pub fn cmd(program: &str, args: &[&str]) -> Cmd {
 }
 
 impl Cmd {
+    /// For a command that is cargo, or that starts it: the builds of all commands have the same settings.
+    pub fn runs_cargo(self) -> Self {
+        match in_ci() {
+            true => self.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
+            false => self,
+        }
+    }
+
+    /// Runs it in a folder of the repository.
+    pub fn within(mut self, folder: &str) -> Self {
+        self.0.current_dir(root().join(folder));
+        self
+    }
+
     /// Adds arguments behind the others.
     pub fn args(mut self, args: &[&str]) -> Self {
         self.0.args(args);

@@ -10,6 +10,7 @@ mod hosts;
 mod layers;
 mod payload;
 mod platforms;
+mod python;
 mod quickstart;
 mod run;
 mod runtime_cost;

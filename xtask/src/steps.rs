@@ -6,12 +6,14 @@ use crate::byte_order;
 use crate::command::{Cmd, Tests, all, all_at_once, cargo, cmd, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB, LLD_22,
-    LLVM_19, LLVM_22, LLVM_22_TOOLS, MINGW, MIRI, ML_DTYPES, NUMPY, NVFATBIN, NVRTC, QEMU, RUST_AARCH64, RUST_ANDROID,
-    RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE,
-    npm_folder, python_package,
+    ACTIONLINT, APACHE_TVM, CFFI, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB,
+    LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, MATURIN, MINGW, MIRI, ML_DTYPES, NUMPY, NVFATBIN, NVRTC, PYTEST, QEMU,
+    RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT,
+    TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
 };
-use crate::{calls_cost, debugging, hosts, layers, payload, platforms, quickstart, runtime_cost, upstream, with_llvm};
+use crate::{
+    calls_cost, debugging, hosts, layers, payload, platforms, python, quickstart, runtime_cost, upstream, with_llvm,
+};
 
 type Result = std::result::Result<Tests, Failure>;
 
@@ -85,6 +87,12 @@ pub const TEST: &[Step] = &[
         about: "a program in Rust on the bundled runtime, on a hidden one, and on a libtvm_ffi, also in Python; a JIT in a library that Python loads; the engine on a libtvm_ffi, calls that fail under valgrind",
         needs: &[CLIPPY, CXX, VALGRIND, UPSTREAM, TYPING_EXTENSIONS, NUMPY],
         run: runtime_modes,
+    },
+    Step {
+        name: "python",
+        about: "the package for Python as a wheel, and its tests",
+        needs: &[MATURIN, CFFI, PYTEST, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: python::python,
     },
     Step {
         name: "gpu",

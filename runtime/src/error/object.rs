@@ -156,6 +156,11 @@ impl Error {
         Self::from_parts(self.kind(), self.message(), &self.backtrace(), Some(cause), self.extra_context())
     }
 
+    /// The same error with further context: an object for who catches the error, such as a string with its parts.
+    pub fn with_extra_context(self, context: ObjectRef) -> Self {
+        Self::from_parts(self.kind(), self.message(), &self.backtrace(), self.cause(), Some(context))
+    }
+
     /// Replaces the backtrace. An error that others share is copied first, so that none of them
     /// sees the change.
     pub fn update_backtrace(&mut self, text: &str) {

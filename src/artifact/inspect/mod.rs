@@ -15,6 +15,7 @@ use symbols::Symbols;
 
 mod bytes;
 mod defines;
+mod json;
 mod names;
 mod needed;
 mod symbols;
@@ -115,12 +116,24 @@ pub struct BinaryModule {
 pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let path = path.as_ref();
     let mapped = map(path).map_err(|source| InspectError::Io { path: path.to_owned(), source })?;
+    read(&mapped, path)
+}
+
+/// The contents of an object or shared library in memory; otherwise as [`inspect`]. Messages call the bytes by `name`.
+///
+/// # Errors
+/// The bytes have another format, or are broken.
+pub fn inspect_bytes(bytes: &[u8], name: &str) -> Result<Binary, InspectError> {
+    read(bytes, Path::new(name))
+}
+
+fn read(bytes: &[u8], path: &Path) -> Result<Binary, InspectError> {
     let malformed = |problem: String| InspectError::Malformed { path: path.to_owned(), problem };
-    if mapped.starts_with(&object::archive::MAGIC) {
+    if bytes.starts_with(&object::archive::MAGIC) {
         return Err(malformed("an archive: extract its members (`ar x`), and inspect those".to_owned()));
     }
-    let file = File::parse(&*mapped).map_err(|error| malformed(format!("no object or library: {error}")))?;
-    let mut names = Names::of_file(mapped.len());
+    let file = File::parse(bytes).map_err(|error| malformed(format!("no object or library: {error}")))?;
+    let mut names = Names::of_file(bytes.len());
     let symbols = Symbols::read(&file, &mut names).map_err(malformed)?;
     let needed_libraries = needed::libraries(&file, &mut names).map_err(malformed)?;
     let blob = match symbols.library_bin() {
@@ -132,7 +145,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Binary, InspectError> {
     let bin = blob.map(LibraryBin::parse).transpose();
     let bin = bin.map_err(|source| InspectError::LibraryBin { path: path.to_owned(), source })?;
     let mut functions = symbols.functions();
-    texts::add(&file, &mapped, blob.map(extent).unwrap_or_default(), &mut functions);
+    texts::add(&file, bytes, blob.map(extent).unwrap_or_default(), &mut functions);
     Ok(Binary {
         format: match &file {
             File::Coff(_) | File::CoffBig(_) => "COFF",

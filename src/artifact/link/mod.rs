@@ -163,7 +163,8 @@ impl Linker {
         self
     }
 
-    /// Adds an object in memory. Such objects come before all other inputs.
+    /// Adds an object in memory, or an archive, of which the linker takes the members that are needed by what was added before. Such inputs come before
+    /// all others.
     pub fn object(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.objects.push(bytes.into());
         self
@@ -241,7 +242,9 @@ impl Linker {
         let output = OutputFolder::create(path).map_err(failed)?;
         let mut objects = Vec::with_capacity(self.objects.len());
         for (index, bytes) in self.objects.iter().enumerate() {
-            let object = output.path().join(format!("tvm-ffi-{index}.o"));
+            // Microsoft's linker goes by the name
+            let extension = if bytes.starts_with(&object::archive::MAGIC) { "a" } else { "o" };
+            let object = output.path().join(format!("tvm-ffi-{index}.{extension}"));
             fs::write(&object, bytes).map_err(|source| LinkError::Io { path: object.clone(), source })?;
             objects.push(object);
         }

@@ -1,0 +1,55 @@
+//! What there is, and what becomes of it.
+
+use codegen::artifact::{Triple, inspect, inspect_bytes};
+use codegen::explain::{Stage, explain};
+use codegen::runtime as tvm_ffi;
+use codegen::runtime::{Bytes, Obj, Result};
+use codegen::{Backend, Signature};
+use serde_json::json;
+
+use crate::compile::{backend_of, level_of};
+use crate::error::failure;
+use crate::kernel::KernelObject;
+use crate::signature::SignatureObject;
+
+/// This build as JSON: `version`, `target`, `backends`, the default one first, and `linkers`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_build() -> String {
+    let mut backends: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
+    backends.sort_by_key(|name| *name != Backend::default().name());
+    let linkers: &[&str] = if cfg!(feature = "libwild") { &["wild", "cc"] } else { &["cc"] };
+    let json = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "target": Triple::host().to_string(),
+        "backends": backends,
+        "linkers": linkers,
+    });
+    json.to_string()
+}
+
+/// The contents of an object or shared library as JSON.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_inspect(path: &str) -> Result<String> {
+    Ok(inspect(path).map_err(failure)?.to_json())
+}
+
+/// The contents of an object or shared library in memory as JSON; messages call it by `name`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_inspect_bytes(bytes: Bytes, name: &str) -> Result<String> {
+    Ok(inspect_bytes(&bytes, name).map_err(failure)?.to_json())
+}
+
+/// What a signature and its kernel become at a stage: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_explain(
+    signature: &Obj<SignatureObject>,
+    kernel: &Obj<KernelObject>,
+    stage: &str,
+    backend: Option<String>,
+    opt_level: Option<String>,
+) -> Result<String> {
+    let stage: Stage = stage.parse().map_err(failure)?;
+    let (signature, kernel): (&Signature, _) = (&signature.signature, kernel.kernel());
+    explain(signature, &kernel, stage, backend_of(backend.as_deref())?, level_of(opt_level.as_deref())?)
+        .map_err(failure)
+}

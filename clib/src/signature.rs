@@ -1,0 +1,84 @@
+//! Signatures.
+
+use codegen::diagnostic::Diagnostic;
+use codegen::runtime as tvm_ffi;
+use codegen::runtime::{Obj, Object, Result};
+use codegen::spec::{Part, Place};
+use codegen::{Signature, metadata};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{failure, other, raised};
+
+/// A signature.
+#[derive(Object)]
+#[object(key = "tvm_ffi_codegen.Signature", crate = tvm_ffi)]
+pub struct SignatureObject {
+    #[object(skip)]
+    pub signature: Signature,
+}
+
+/// A part of a signature with its place in the caller's source.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlacedPart {
+    /// `signature`, `result`, a parameter's name, or `where[0]`.
+    part: String,
+    file: String,
+    line: u32,
+    function: String,
+}
+
+/// Reads a signature's text. `places` is a JSON list of `{"part", "file", "line", "function"}`, or an empty text; a part is `signature`, `result`, the name of
+/// a parameter, or `where[0]`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_signature(text: &str, places: &str) -> Result<Obj<SignatureObject>> {
+    let read = text.parse::<Signature>();
+    let mut signature = read.map_err(|error| raised(&Diagnostic::of(&error).in_text(text)))?;
+    if !places.is_empty() {
+        let places: Vec<PlacedPart> =
+            serde_json::from_str(places).map_err(|error| other(format!("places: {error}")))?;
+        let places = places.iter().map(|place| Ok((part(&signature, &place.part)?, place_of(place))));
+        let places = places.collect::<Result<Vec<_>>>()?;
+        signature = signature.with_places(places).map_err(failure)?;
+    }
+    Obj::new(SignatureObject { signature })
+}
+
+fn place_of(place: &PlacedPart) -> Place {
+    Place::new(&place.file, place.line, &place.function)
+}
+
+fn part(signature: &Signature, name: &str) -> Result<Part> {
+    if let Some(number) = signature.params().iter().position(|param| param.name == name) {
+        return Ok(Part::Param(number));
+    }
+    let number = name.strip_prefix("where[").and_then(|rest| rest.strip_suffix(']')?.parse().ok());
+    let constraint = number.filter(|number| *number < signature.constraints().len());
+    match name {
+        "signature" => Ok(Part::Signature),
+        "result" => Ok(Part::Result),
+        _ => constraint.map(Part::Constraint).ok_or_else(|| {
+            other(format!("places: `{name}` is no part of `{signature}`; parts are `signature`, `result`, `where[0]`, and parameters"))
+        }),
+    }
+}
+
+/// The parts of a signature as JSON: `text`, `name`, `symbol`, `symbols`, `parameters` as in a library's metadata, `arity`, `returns` and `where`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_signature_json(signature: &Obj<SignatureObject>) -> Result<String> {
+    let signature = &signature.signature;
+    let metadata: Value = serde_json::from_str(&metadata(signature)).map_err(failure)?;
+    let (fewest, most) = signature.arity();
+    let json = json!({
+        "text": signature.to_string(),
+        "name": signature.name(),
+        "symbol": signature.symbol(),
+        "symbols": signature.symbols(),
+        "parameters": metadata["parameters"],
+        "arity": [fewest, most],
+        "returns": signature.ret().map(ToString::to_string),
+        "where": signature.constraints().iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    Ok(json.to_string())
+}

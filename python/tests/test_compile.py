@@ -1,0 +1,174 @@
+"""Functions in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import traceback
+import weakref
+
+import numpy as np
+import pytest
+import tvm_ffi
+import tvm_ffi_codegen as tfc
+
+from conftest import SAXPY
+
+
+def check(function) -> None:
+    x, y = np.arange(4, dtype="float32"), np.ones(4, dtype="float32")
+    function(2.0, x, y)
+    assert y.tolist() == [1, 3, 5, 7]
+    with pytest.raises(ValueError, match="Mismatched y.shape"):
+        function(2.0, x, y[:3])
+
+
+def mapped(address: int) -> bool:
+    """Whether an address is in this process's memory map."""
+    with open("/proc/self/maps") as maps:
+        ranges = (line.split()[0].split("-") for line in maps)
+        return any(int(start, 16) <= address < int(end, 16) for start, end in ranges)
+
+
+def test_an_object_is_a_function(saxpy):
+    function = tfc.compile(SAXPY, tfc.Kernel.symbol("saxpy_kernel"), objects=[saxpy])
+    assert isinstance(function, tvm_ffi.Function)
+    check(function)
+    check(tfc.compile(tfc.Signature(SAXPY), tfc.Kernel.object(saxpy, "saxpy_kernel")))
+
+
+def test_several_objects_and_archives_refer_to_each_other(cc):
+    one = cc.object("long two(long); long one(long n) { return two(n) + 1; }")
+    two = cc.object("long three(void); long two(long n) { return n * three(); }")
+    archive = cc.archive("long three(void) { return 3; }", "long nobody(void); long unused(void) { return nobody(); }")
+    kernel = tfc.Kernel.symbol("one")
+    assert tfc.compile("f(n: int64) -> int64", kernel, objects=[one, two, archive])(5) == 16
+    assert tfc.compile("f(n: int64) -> int64", tfc.Kernel.object([archive, two, one], "one"))(5) == 16
+    assert tfc.compile("f() -> int64", tfc.Kernel.symbol("three"), objects=archive)() == 3
+
+
+def test_symbols_of_the_process_are_found():
+    assert tfc.compile("f(x: float64) -> float64", tfc.Kernel.symbol("sqrt"))(9.0) == 3.0
+
+
+def test_addresses_keep_their_owners():
+    class Owner:
+        pass
+
+    @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    def double(n):
+        return 2 * n
+
+    owner = Owner()
+    seen = weakref.ref(owner)
+    function = tfc.compile("f(n: int64) -> int64", tfc.Kernel.address(double, keep_alive=owner))
+    del owner, double
+    gc.collect()
+    assert seen() is not None and function(4) == 8
+    del function
+    gc.collect()
+    assert seen() is None
+    libc = ctypes.CDLL(None)
+    address = ctypes.cast(libc.labs, ctypes.c_void_p).value
+    assert tfc.compile("f(n: int64) -> int64", tfc.Kernel.address(address, keep_alive=libc))(-4) == 4
+    with pytest.raises(tfc.KernelError, match="NULL"):
+        tfc.compile("f()", tfc.Kernel.address(0))
+
+
+def test_the_last_reference_unloads_wrapper_and_kernel(cc):
+    source = "#include <stdint.h>\nint64_t where(void) { return (int64_t)&where; }"
+    function = tfc.compile("where() -> int64", tfc.Kernel.symbol("where"), objects=[cc.object(source)])
+    address = function()
+    assert mapped(address)
+    del function
+    gc.collect()
+    assert not mapped(address)
+
+
+def test_checks_alone_need_no_kernel():
+    check_only = tfc.compile("check(x: Tensor([n], float32), n: int64)", tfc.Kernel.check_only())
+    check_only(np.zeros(3, "float32"), 3)
+    with pytest.raises(ValueError, match="expected float32, got float64"):
+        check_only(np.zeros(3), 3)
+
+
+def test_a_status_becomes_an_error(cc):
+    source = "int f(long n, double* result) { *result = n / 2.0; return n < 0 ? 7 : 0; }"
+    function = tfc.compile("f(n: int64) -> float64", tfc.Kernel.symbol("f", returns="status"), objects=cc.object(source))
+    assert function(3) == 1.5
+    with pytest.raises(RuntimeError, match="`f`.* 7"):
+        function(-1)
+
+
+def test_undefined_symbols_are_listed(cc):
+    source = "void nobody(void); void f(void) { nobody(); }"
+    with pytest.raises(tfc.UndefinedSymbol) as raised:
+        tfc.compile("f()", tfc.Kernel.symbol("f"), objects=[cc.object(source)])
+    (symbol,) = raised.value.symbols
+    assert symbol.name == "nobody" and "f" in symbol.references[0]
+    with pytest.raises(tfc.UndefinedSymbol) as raised:
+        tfc.compile("g()", tfc.Kernel.symbol("nobody_has_this"))
+    assert [symbol.name for symbol in raised.value.symbols] == ["nobody_has_this"]
+
+
+def test_bad_input_is_an_error(saxpy):
+    with pytest.raises(tfc.LinkError):
+        tfc.compile("f()", tfc.Kernel.object(b"no object", "f"))
+    with pytest.raises(tfc.LinkError):
+        tfc.compile("f()", tfc.Kernel.object([saxpy, saxpy[:100]], "f"))
+    with pytest.raises(tfc.CodegenError, match="at least one object"):
+        tfc.Kernel.object([], "f")
+    with pytest.raises(tfc.KernelError) as raised:
+        tfc.compile("f(x: Tensor([...], float32))", tfc.Kernel.symbol("f", convention="memref"), objects=saxpy)
+    assert raised.value.mistakes
+    with pytest.raises(tfc.CodegenError, match="backend"):
+        tfc.compile("f()", tfc.Kernel.check_only(), backend="gcc")
+
+
+def test_errors_end_in_the_places_of_the_caller():
+    places = {"signature": tfc.Place("model.py", 3, "forward"), "x": tfc.Place("model.py", 7, "forward")}
+    function = tfc.compile(tfc.Signature(SAXPY, places=places), tfc.Kernel.check_only())
+    with pytest.raises(TypeError) as raised:
+        function(1.0, None, None)
+    lines = traceback.extract_tb(raised.value.__traceback__)
+    assert ("model.py", 7, "forward") in [(line.filename, line.lineno, line.name) for line in lines]
+
+
+def test_the_kernel_of_a_text_runs_on_the_cpu(cc):
+    source = """
+    #include <stdint.h>
+    void add(const float* x, float* y, int64_t n, uint32_t bx, uint32_t by, uint32_t bz,
+             uint32_t gx, uint32_t gy, uint32_t gz) {
+      for (int64_t i = 128l * bx; i < n && i < 128l * (bx + 1); ++i) y[i] = x[i] + 1;
+    }
+    """
+    block = tfc.Kernel.object(cc.object(source), "add")
+    kernel = tfc.Kernel.launch_on_cpu("launch add grid=ceil_div(n, 128)", block)
+    function = tfc.compile("add(x: Tensor([n], float32), y: Tensor([n], float32))", kernel)
+    x, y = np.arange(1000, dtype="float32"), np.zeros(1000, "float32")
+    function(x, y)
+    assert (y == x + 1).all()
+
+
+def test_many_functions_are_independent(cc):
+    objects = [cc.object(f"long f(void) {{ return {number}; }}") for number in range(8)]
+    functions = [tfc.compile("f() -> int64", tfc.Kernel.symbol("f"), objects=one) for one in objects]
+    assert [function() for function in functions] == list(range(8))
+
+
+def test_explain_shows_every_stage(saxpy):
+    kernel = tfc.Kernel.symbol("saxpy_kernel")
+    assert "export fn __tvm_ffi_saxpy" in tfc.explain(SAXPY, kernel)
+    assert "brif" in tfc.explain(SAXPY, kernel, stage="clif")
+    assert "saxpy_kernel" in tfc.explain(SAXPY, kernel, stage="header")
+    assert tfc.explain(SAXPY, stage="asm")
+    with pytest.raises(tfc.CodegenError, match="clif"):
+        tfc.explain(SAXPY, stage="c")
+
+
+def test_the_build_tells_what_it_has():
+    build = tfc.build()
+    assert build["version"] == tfc.__version__ and "cranelift" in build["backends"]
+    assert "linux" in build["target"]
+
+

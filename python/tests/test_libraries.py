@@ -1,0 +1,224 @@
+"""Objects, libraries and their functions."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import tvm_ffi
+import tvm_ffi_codegen as tfc
+
+from conftest import SAXPY
+
+KERNEL = tfc.Kernel.symbol("saxpy_kernel")
+
+
+def check(module) -> None:
+    x, y = np.arange(4, dtype="float32"), np.ones(4, dtype="float32")
+    module.saxpy(2.0, x, y)
+    assert y.tolist() == [1, 3, 5, 7]
+
+
+def library() -> tfc.Library:
+    return tfc.Library().add(SAXPY, KERNEL, doc="y += a * x")
+
+
+@pytest.mark.parametrize("linker", ["wild", "cc"])
+def test_a_library_is_a_file(saxpy, tmp_path, linker):
+    path = tmp_path / "lib.so"
+    library().link(path, objects=[saxpy], linker=linker)
+    check(tvm_ffi.load_module(path))
+    assert [name for name in os.listdir(tmp_path) if name.startswith((".", "tvm"))] == []
+
+
+def test_a_library_is_in_memory(saxpy):
+    module = library().load(objects=[saxpy])
+    assert isinstance(module, tvm_ffi.Module)
+    check(module)
+    assert module.get_function_doc("saxpy") == "y += a * x"
+    assert module.get_function_metadata("saxpy")["signature"] == SAXPY
+    with open("/proc/self/maps") as maps:
+        assert "tvm-ffi-codegen-" in maps.read()
+    del module
+    gc.collect()
+    with open("/proc/self/maps") as maps:
+        assert "tvm-ffi-codegen-" not in maps.read()
+
+
+def test_two_libraries_in_memory_are_two(cc):
+    def module(number):
+        object = cc.object(f"long f(void) {{ return {number}; }}")
+        return tfc.Library().add("f() -> int64", tfc.Kernel.symbol("f")).load(objects=object)
+
+    modules = [module(number) for number in range(4)]
+    assert [module.f() for module in modules] == [0, 1, 2, 3]
+
+
+def test_a_library_that_is_loaded_stays_as_it_is(cc, tmp_path):
+    path = tmp_path / "lib.so"
+
+    def link(number):
+        object = cc.object(f"long f(void) {{ return {number}; }}")
+        tfc.Library().add("f() -> int64", tfc.Kernel.symbol("f")).link(path, objects=object)
+
+    link(1)
+    loaded = tvm_ffi.load_module(path)
+    link(2)
+    assert loaded.f() == 1
+    assert tfc.inspect(path)["linked"]
+
+
+def test_archives_and_files_are_linked(cc, saxpy, tmp_path):
+    archive = cc.archive("long two(void) { return 2; }", "long three(void) { return 3; }")
+    kernel = tfc.Kernel.symbol("three")
+    assert tfc.Library().add("f() -> int64", kernel).load(objects=[archive]).f() == 3
+    (tmp_path / "k.a").write_bytes(archive)
+    assert tfc.Library().add("f() -> int64", kernel).load(files=[tmp_path / "k.a"]).f() == 3
+    library().archive(tmp_path / "lib.a", objects={"saxpy.o": saxpy})
+    out = tmp_path / "lib.so"
+    subprocess.run(
+        ["cc", "-shared", "-o", out, "-Wl,--whole-archive", tmp_path / "lib.a", "-Wl,--no-whole-archive"], check=True
+    )
+    check(tvm_ffi.load_module(out))
+
+
+def test_inspect_reads_bytes_and_paths(saxpy, tmp_path):
+    object = library().object()
+    binary = tfc.inspect(object)
+    assert binary["format"] == "ELF" and not binary["linked"]
+    (function,) = binary["functions"]
+    assert (function["name"], function["doc"], function["signature"]) == ("saxpy", "y += a * x", SAXPY)
+    assert "saxpy_kernel" in binary["needed_symbols"]
+    (tmp_path / "f.o").write_bytes(object)
+    assert tfc.inspect(tmp_path / "f.o") == binary
+    with pytest.raises(tfc.CodegenError, match="the bytes"):
+        tfc.inspect(b"nothing")
+    with pytest.raises(tfc.CodegenError, match="nowhere.so"):
+        tfc.inspect("nowhere.so")
+
+
+def test_undefined_symbols_are_errors_unless_allowed(tmp_path):
+    path = tmp_path / "lib.so"
+    with pytest.raises(tfc.UndefinedSymbol) as raised:
+        library().link(path)
+    assert [symbol.name for symbol in raised.value.symbols] == ["saxpy_kernel"] and not path.exists()
+    library().link(path, allow_undefined=["saxpy_*"])
+    assert path.exists()
+
+
+def test_other_targets_are_objects(tmp_path):
+    for target, format in [("aarch64-apple-darwin", "Mach-O"), ("x86_64-pc-windows-msvc", "COFF")]:
+        object = tfc.Library(target=target).add(SAXPY, KERNEL).object()
+        assert tfc.inspect(object)["format"] == format
+    with pytest.raises(tfc.UnsupportedTarget) as raised:
+        tfc.Library(target="wasm32-unknown-unknown").add(SAXPY, KERNEL).object()
+    assert raised.value.details["target"] == "wasm32-unknown-unknown"
+    with pytest.raises(tfc.CodegenError, match="no target"):
+        tfc.Library(target="my machine").object()
+    with pytest.raises(tfc.UnsupportedTarget):
+        tfc.Library(target="aarch64-apple-darwin").add(SAXPY, KERNEL).link(tmp_path / "x.dylib", linker="wild")
+
+
+def test_all_mistakes_of_a_library_are_one_error():
+    wrong = tfc.Kernel.symbol("f", convention="memref")
+    with pytest.raises(tfc.KernelError) as raised:
+        tfc.Library().add("f(x: Tensor([...], float32))", wrong).add("g(x: Tensor([...], int8))", wrong).object()
+    assert len(raised.value.mistakes) == 2
+    with pytest.raises(tfc.KernelError, match="address of this process"):
+        tfc.Library().add("f()", tfc.Kernel.address(4096)).object()
+
+
+def test_options_and_globals(saxpy):
+    plain = tfc.Library(opt_level="none").add(SAXPY, KERNEL).object()
+    assert plain != tfc.Library(opt_level="full").add(SAXPY, KERNEL).object()
+    module = library().register_global("saxpy", "test.saxpy").load(objects=saxpy)
+    assert tvm_ffi.get_global_func("test.saxpy") is not None
+    del module
+    with pytest.raises(tfc.CodegenError, match="none, speed or full"):
+        tfc.Library(opt_level="fastest").object()
+
+
+CHECKED = """
+f(x: Tensor([n], float32), by: float64 = 1.5, to: device = "cuda:1", kind: dtype = "float16", raw: bytes = "ab",
+  name: Optional[str] = None, limit: float64 = inf, on: bool = True) -> int64
+"""
+
+
+def checked_module(cc):
+    source = """
+    #include <stdint.h>
+    typedef struct { int32_t type, id; } Device;
+    typedef struct { uint8_t code, bits; uint16_t lanes; } DType;
+    int64_t f(float* x, double by, Device to, DType kind, const char* raw, int64_t raw_len, const char* name,
+              int64_t name_len, double limit, uint8_t on, int64_t n) {
+      return n * 1000 + to.type * 100 + to.id * 10 + on;
+    }
+    """
+    library = tfc.Library().add(CHECKED, tfc.Kernel.symbol("f"), doc='Counts "things".\nSlowly.')
+    return library, cc.object(source)
+
+
+def test_callables_take_keywords_and_have_defaults(cc):
+    library, object = checked_module(cc)
+    f = tfc.python_callable(library.load(objects=object), "f")
+    assert f.__name__ == "f" and f.__doc__.startswith('Counts "things".\nSlowly.')
+    defaults = {name: parameter.default for name, parameter in f.__signature__.parameters.items()}
+    assert defaults["to"] == tvm_ffi.device("cuda", 1) and defaults["kind"] == tvm_ffi.dtype("float16")
+    assert (defaults["raw"], defaults["name"], defaults["limit"]) == (b"ab", None, float("inf"))
+    assert str(f.__signature__).startswith("(x: 'SupportsDLPack', by: 'float' = 1.5, to: 'tvm_ffi.Device' = ")
+    x = np.zeros(3, "float32")
+    assert f(x) == 3211 and f(x, on=False) == 3210 and f(x=x, to=tvm_ffi.device("cpu", 0)) == 3101
+    assert f(x, 2.0, to=tvm_ffi.device("cpu", 2)) == 3121
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        f(x, off=True)
+    with pytest.raises(TypeError, match="Mismatched type"):
+        f("x")
+
+
+def test_stubs_are_python(cc, tmp_path):
+    library, object = checked_module(cc)
+    library.add("empty()", tfc.Kernel.check_only())
+    path = tmp_path / "lib.so"
+    library.link(path, objects=object)
+    text = tfc.stubs(path)
+    compile(text, "lib.pyi", "exec")
+    assert "def empty() -> None: ...\n" in text
+    assert "def f(x: SupportsDLPack, by: float = ..., to: tvm_ffi.Device = ..., " in text
+    assert "name: str | None = ..., limit: float = ..., on: bool = ...) -> int:\n" in text
+    assert tfc.stubs(path, ["empty"]) == tfc.stubs(tvm_ffi.load_module(path), ["empty"]) != text
+    with pytest.raises(ValueError, match="doesn't tell which"):
+        tfc.stubs(tvm_ffi.load_module(path))
+    with pytest.raises(ValueError, match="`g`"):
+        tfc.stubs(path, ["g"])
+
+
+def test_functions_are_used_by_many_threads(saxpy):
+    script = f"""
+    import threading
+    import numpy as np
+    import tvm_ffi_codegen as tfc
+
+    object = {saxpy!r}
+    failures = []
+
+    def work():
+        try:
+            for _ in range(20):
+                f = tfc.compile({SAXPY!r}, tfc.Kernel.symbol("saxpy_kernel"), objects=[object])
+                x, y = np.ones(8, "float32"), np.ones(8, "float32")
+                f(2.0, x, y)
+                assert y.tolist() == [3.0] * 8
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failures, failures
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)

@@ -1,0 +1,77 @@
+"""Signatures, their parts and their mistakes."""
+
+from __future__ import annotations
+
+import pytest
+import tvm_ffi_codegen as tfc
+
+from conftest import SAXPY
+
+
+def test_a_signature_tells_its_parts():
+    signature = tfc.Signature(SAXPY)
+    assert (signature.name, signature.symbol, signature.text) == ("saxpy", "__tvm_ffi_saxpy", SAXPY)
+    assert signature.symbols == ["n"] and signature.arity == (3, 3) and signature.returns is None
+    assert signature.parameters[1] == tfc.Parameter("x", "Tensor([n], float32)", None)
+    assert signature == tfc.Signature(signature.text) and hash(signature) == hash(tfc.Signature(SAXPY))
+    assert signature != tfc.Signature("f()") and signature != SAXPY
+    assert repr(signature) == f"Signature({SAXPY!r})"
+
+
+def test_a_signature_is_built_of_parts():
+    built = tfc.Signature.build(
+        "f",
+        {"x": "Tensor([n, 4], int8)", "scale": "float64", "to": "device", "name": "str"},
+        defaults={"scale": 1.5, "to": "cuda:1", "name": "anybody"},
+        returns="Tensor([n], int8)",
+        where=["n % 16 == 0", "n > 0"],
+    )
+    assert built.returns == "Tensor([n], int8)" and built.arity == (1, 4)
+    assert built.where == ["n % 16 == 0", "n > 0"]
+    assert [of.default for of in built.parameters] == [None, "1.5", '"cuda:1"', '"anybody"']
+    with pytest.raises(ValueError, match="no parameter `z`"):
+        tfc.Signature.build("f", {}, defaults={"z": 1})
+    with pytest.raises(TypeError, match="a default is"):
+        tfc.Signature.build("f", {"x": "int64"}, defaults={"x": [1]})
+
+
+def test_prototypes_are_those_of_conventions():
+    prototype = tfc.Signature(SAXPY).prototype()
+    assert str(prototype) == "void saxpy(float a, float* x, float* y, int64_t n);"
+    assert str(prototype) in tfc.Kernel.symbol("saxpy").header(SAXPY)
+    assert prototype.returns is None
+    assert prototype.parameters[1] == tfc.CParameter("x", "float*", "x.data")
+    assert prototype.parameters[3] == tfc.CParameter("n", "int64_t", "n, from x.shape[0]")
+    status = tfc.Signature("f(n: int64) -> float64").prototype(returns="status")
+    assert status.returns == "int32_t" and status.parameters[-1].type == "double*"
+    memref = tfc.Signature(SAXPY).prototype("memref")
+    assert len(memref.parameters) == 1 + 2 * 5
+    with pytest.raises(tfc.CodegenError, match="flat, dltensor, memref"):
+        tfc.Signature(SAXPY).prototype("fastcall")
+    with pytest.raises(tfc.CodegenError, match="`nothing`, `status` or `value`"):
+        tfc.Signature(SAXPY).prototype(returns="maybe")
+
+
+def test_mistakes_are_values():
+    with pytest.raises(tfc.SignatureError) as raised:
+        tfc.Signature("f(x: Tensor([n], fp16))")
+    assert isinstance(raised.value, ValueError) and isinstance(raised.value, tfc.CodegenError)
+    (mistake,) = raised.value.mistakes
+    assert (mistake.path, mistake.line, mistake.column, mistake.span) == (None, 1, 18, (17, 21))
+    assert (mistake.expected, mistake.got) == ("a dtype", "`fp16`")
+    assert "did you mean `float16`" in mistake.message
+
+    with pytest.raises(tfc.SignatureError) as raised:
+        tfc.Signature("f(x: Tensor([n], float32, align=3),\n  y: Tensor([-1], int8))")
+    first, second = raised.value.mistakes
+    assert (first.path, first.expected, first.got) == ("x.align", "a power of two", "3")
+    assert (second.path, second.line, second.column) == ("y.shape[0]", 2, 14)
+
+
+def test_places_are_parts_of_signatures():
+    place = tfc.Place("model.py", 7, "forward")
+    tfc.Signature(SAXPY, places={"signature": place, "x": place})
+    with pytest.raises(tfc.CodegenError, match="`z` is no part"):
+        tfc.Signature(SAXPY, places={"z": place})
+    with pytest.raises(tfc.CodegenError, match="no part"):
+        tfc.Signature(SAXPY, places={"where[0]": place})

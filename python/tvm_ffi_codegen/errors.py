@@ -1,0 +1,89 @@
+"""Errors as values: what is wrong, and where."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake of a signature, a kernel or a launch."""
+
+    #: The problem in words, and what would be right.
+    message: str
+    #: The part that is wrong: ``x.shape[1]``, ``where[0]``, or the function whose kernel it is; None where the text can't be read so far.
+    path: str | None
+    #: The line of the text, from 1.
+    line: int | None
+    #: The character in that line, from 1.
+    column: int | None
+    #: The first byte of the text that is wrong, and the first behind it.
+    span: tuple[int, int] | None
+    #: What could stand there, in words.
+    expected: str | None
+    #: What stands there.
+    got: str | None
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A symbol that nobody defines."""
+
+    #: The symbol.
+    name: str
+    #: The functions and places that refer to it, in words.
+    references: tuple[str, ...]
+
+
+class CodegenError(Exception):
+    """An error of this library: the class of those below, and of errors that are none of these."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The error's parts, as the command line writes them with ``--message-format=json``."""
+        error = getattr(self, "__tvm_ffi_error__", None)
+        context = getattr(error, "extra_context", None)
+        return {} if context is None else json.loads(str(context))
+
+    @property
+    def mistakes(self) -> list[Mistake]:
+        """All mistakes, where the error has several."""
+
+        def mistake(of: dict[str, Any]) -> Mistake:
+            span = of["span"]
+            return Mistake(**{**of, "span": None if span is None else tuple(span)})
+
+        return [mistake(of) for of in self.details.get("mistakes", [])]
+
+    @property
+    def symbols(self) -> list[Symbol]:
+        """The symbols that nobody defines."""
+        return [Symbol(of["name"], tuple(of["references"])) for of in self.details.get("symbols", [])]
+
+
+class SignatureError(CodegenError, ValueError):
+    """A signature's text doesn't follow the grammar, or the signature has mistakes: :attr:`mistakes` has all of them."""
+
+
+class KernelError(CodegenError, ValueError):
+    """A kernel doesn't fit its signature, a launch its image, or a name is taken."""
+
+
+class UndefinedSymbol(CodegenError, LookupError):
+    """Nobody defines a symbol: :attr:`symbols` has all of them."""
+
+
+class UnsupportedTarget(CodegenError, ValueError):
+    """There is no code generator or linker for the target."""
+
+
+class LinkError(CodegenError, RuntimeError):
+    """An object can't be read, or objects can't be linked."""
+
+
+for _class in (CodegenError, SignatureError, KernelError, UndefinedSymbol, UnsupportedTarget, LinkError):
+    tvm_ffi.register_error(f"tvm_ffi_codegen.{_class.__name__}", _class)

@@ -1,0 +1,193 @@
+"""Signatures: what a function takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ._native import decode, encode, function
+
+_signature = function("signature")
+_signature_json = function("signature_json")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the compiler's own source, which errors of the function end in."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that callers pass."""
+
+    #: The name.
+    name: str
+    #: The type, as the signature's text has it.
+    type: str
+    #: The default as text form has it, or None.
+    default: str | None
+
+
+class Signature:
+    """A function's name, parameters, result and constraints.
+
+    The text form is ``docs/signatures.md``'s: ``saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))``.
+    ``places`` say where the parts are from: of ``"signature"``, ``"result"``, the parameters by their names, and
+    ``"where[0]"``. A mistake is a :class:`SignatureError`, which has all of them.
+    """
+
+    __slots__ = ("_info", "_native")
+
+    def __init__(self, text: str, *, places: Mapping[str, Place] | None = None) -> None:
+        stated = [
+            {"part": part, "file": place.file, "line": place.line, "function": place.function}
+            for part, place in (places or {}).items()
+        ]
+        self._native = _signature(text, encode(stated) if stated else "")
+        self._info: dict[str, Any] | None = None
+
+    @staticmethod
+    def build(
+        name: str,
+        parameters: Mapping[str, str],
+        *,
+        defaults: Mapping[str, object] | None = None,
+        returns: str | None = None,
+        where: Iterable[str] = (),
+        places: Mapping[str, Place] | None = None,
+    ) -> Signature:
+        """A signature of its parts: types by the parameters' names, in order, as the text form has them.
+
+        ``defaults`` are None, bools, numbers and strings. A string is the text of a dtype or a device where the
+        parameter's type is one.
+        """
+        defaults = defaults or {}
+        unknown = [name for name in defaults if name not in parameters]
+        if unknown:
+            raise ValueError(f"there is no parameter `{unknown[0]}` for its default")
+        listed = [
+            f"{name}: {type}{_default(defaults[name]) if name in defaults else ''}" for name, type in parameters.items()
+        ]
+        text = f"{name}({', '.join(listed)})"
+        if returns is not None:
+            text += f" -> {returns}"
+        constraints = ", ".join(where)
+        if constraints:
+            text += f" where {constraints}"
+        return Signature(text, places=places)
+
+    def _parts(self) -> dict[str, Any]:
+        if self._info is None:
+            self._info = decode(_signature_json(self._native))
+        return self._info
+
+    @property
+    def text(self) -> str:
+        """The text form, which reads back as the same signature."""
+        return self._parts()["text"]
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self._parts()["name"]
+
+    @property
+    def symbol(self) -> str:
+        """The C symbol of the function: ``__tvm_ffi_<name>``."""
+        return self._parts()["symbol"]
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols of the dimensions, in order of appearance."""
+        return self._parts()["symbols"]
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The parameters that callers pass, in order."""
+        return [
+            Parameter(of["name"], of["type"], encode(of["default"]) if "default" in of else None)
+            for of in self._parts()["parameters"]
+        ]
+
+    @property
+    def arity(self) -> tuple[int, int]:
+        """The least and the greatest number of arguments."""
+        least, most = self._parts()["arity"]
+        return least, most
+
+    @property
+    def returns(self) -> str | None:
+        """The type of the result, as the text form has it; None where the function returns nothing."""
+        return self._parts()["returns"]
+
+    @property
+    def where(self) -> list[str]:
+        """The constraints, as the text form has them."""
+        return self._parts()["where"]
+
+    def prototype(self, convention: str = "flat", *, returns: str | None = None) -> Prototype:
+        """The C function that a kernel of the signature's own name has to be: see :meth:`Kernel.prototype`."""
+        from .kernel import Kernel
+
+        return Kernel.symbol(self.name, convention=convention, returns=returns).prototype(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Signature) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Signature({self.text!r})"
+
+
+def _default(value: object) -> str:
+    if value is None or isinstance(value, (bool, int, float)):
+        return f" = {value}"
+    if isinstance(value, str):
+        return f' = "{value}"'
+    raise TypeError(f"a default is None, a bool, a number or a str, got {value!r}")
+
+
+@dataclass(frozen=True)
+class CParameter:
+    """A parameter of a kernel's C function."""
+
+    #: The name in the prototype.
+    name: str
+    #: The type in C.
+    type: str
+    #: The value that is passed: ``x.data``, or ``n, from x.shape[0]``.
+    source: str
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """The C function that a kernel has to be."""
+
+    #: The prototype in C.
+    text: str
+    #: The parameters, in order.
+    parameters: tuple[CParameter, ...]
+    #: The C type that it returns; None is ``void``.
+    returns: str | None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+#: A signature, or its text.
+SignatureLike = "Signature | str"
+
+
+def as_signature(signature: Signature | str) -> Signature:
+    """A signature, read from its text if it is one."""
+    return Signature(signature) if isinstance(signature, str) else signature
