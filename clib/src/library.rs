@@ -1,8 +1,11 @@
 //! Objects and libraries.
 
-use codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, Triple, write_archive};
+use std::io;
+use std::path::Path;
+
+use codegen::artifact::{ArchiveInput, Cache, CacheKey, LibraryBuilder, Linker, Triple, write_archive};
 use codegen::runtime as tvm_ffi;
-use codegen::runtime::{Any, Array, Bytes, Obj, Result, Str};
+use codegen::runtime::{Any, Array, Bytes, Obj, Object, Result, Str};
 use serde::Deserialize;
 use target_lexicon::OperatingSystem;
 
@@ -62,9 +65,8 @@ fn target_of(triple: Option<&str>) -> Result<Triple> {
     text.parse().map_err(|error| other(format!("`{text}` is no target: {error}")))
 }
 
-/// Makes an object of functions, each an array of a signature, a kernel, and the documentation or None. `options` is a JSON object, or an empty text.
-#[tvm_ffi::export(crate = tvm_ffi)]
-fn tfc_object(functions: Array<Array>, options: &str) -> Result<Bytes> {
+/// The library of functions, each an array of a signature, a kernel, and the documentation or None.
+fn library_of(functions: &Array<Array>, options: &str) -> Result<LibraryBuilder> {
     let options: ObjectOptions = self::options(options)?;
     let mut library = LibraryBuilder::new().target(target_of(options.target.as_deref())?);
     library =
@@ -98,49 +100,135 @@ fn tfc_object(functions: Array<Array>, options: &str) -> Result<Bytes> {
             None => library.function(signature, &kernel),
         };
     }
-    Ok(Bytes::new(library.emit().map_err(failure)?.as_bytes()))
+    Ok(library)
+}
+
+/// Makes an object of functions, each an array of a signature, a kernel, and the documentation or None. `options` is a JSON object, or an empty text.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_object(functions: Array<Array>, options: &str) -> Result<Bytes> {
+    Ok(Bytes::new(library_of(&functions, options)?.emit().map_err(failure)?.as_bytes()))
+}
+
+/// A linker of a target with its inputs.
+struct Link {
+    linker: Linker,
+    by_wild: bool,
+}
+
+impl Link {
+    fn of(options: &LinkOptions) -> Result<Self> {
+        let target = target_of(options.target.as_deref())?;
+        let by_wild = match options.linker.as_deref() {
+            Some("wild") => true,
+            Some("cc") => false,
+            Some(name) => return Err(other(format!("expected the linker `wild` or `cc`, got `{name}`"))),
+            None => cfg!(feature = "libwild") && target.operating_system == OperatingSystem::Linux,
+        };
+        let mut linker = Linker::new(target);
+        for file in &options.files {
+            linker = linker.file(file);
+        }
+        for name in &options.libraries {
+            linker = linker.library(name);
+        }
+        for folder in &options.library_folders {
+            linker = linker.library_folder(folder);
+        }
+        for symbol in &options.allow_undefined {
+            linker = linker.allow_undefined(symbol);
+        }
+        if let Some(runtime) = &options.runtime {
+            linker = linker.runtime(runtime);
+        }
+        for arg in &options.args {
+            linker = linker.arg(arg);
+        }
+        Ok(Link { linker, by_wild })
+    }
+
+    fn object(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.linker = self.linker.object(bytes);
+        self
+    }
+
+    fn link(&self, path: &Path) -> Result<()> {
+        if !self.by_wild {
+            return self.linker.link(path).map_err(failure);
+        }
+        #[cfg(feature = "libwild")]
+        return self.linker.link_in_process(path).map_err(failure);
+        #[cfg(not(feature = "libwild"))]
+        Err(other("this build of tvm-ffi-codegen has no linker of its own: use `cc`"))
+    }
 }
 
 /// Links objects and archives into a shared library at `path`. `options` is a JSON object, or an empty text.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_link(objects: Array<Bytes>, path: &str, options: &str) -> Result<()> {
-    let options: LinkOptions = self::options(options)?;
-    let target = target_of(options.target.as_deref())?;
-    let by_wild = match options.linker.as_deref() {
-        Some("wild") => true,
-        Some("cc") => false,
-        Some(name) => return Err(other(format!("expected the linker `wild` or `cc`, got `{name}`"))),
-        None => cfg!(feature = "libwild") && target.operating_system == OperatingSystem::Linux,
-    };
-    let mut linker = Linker::new(target);
+    let link = Link::of(&self::options(options)?)?;
+    objects.iter().fold(link, |link, bytes| link.object(&*bytes)).link(Path::new(path))
+}
+
+/// A cache of libraries.
+#[derive(Object)]
+#[object(key = "tvm_ffi_codegen.Cache", crate = tvm_ffi)]
+pub struct CacheObject {
+    #[object(skip)]
+    cache: Cache,
+}
+
+/// The cache of a folder, which many processes share; it holds about `max_bytes`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_cache(folder: &str, max_bytes: i64) -> Result<Obj<CacheObject>> {
+    let max_bytes =
+        u64::try_from(max_bytes).map_err(|_| other(format!("expected at least 0 bytes, got {max_bytes}")))?;
+    let cache = Cache::open(folder, max_bytes).map_err(|error| other(format!("{folder}: {error}")))?;
+    Obj::new(CacheObject { cache })
+}
+
+/// An error of the cache, or of what makes an artifact.
+enum Failed {
+    Cache(io::Error),
+    Making(tvm_ffi::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Failed::Cache(error)
+    }
+}
+
+/// The path of a linked library of functions, as of `tfc_object` and `tfc_link`, in a cache, where it is made if it isn't there.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_cached_library(
+    cache: &Obj<CacheObject>,
+    functions: Array<Array>,
+    options: &str,
+    objects: Array<Bytes>,
+    link_options: &str,
+) -> Result<String> {
+    let library = library_of(&functions, options)?;
+    let link_options_text = link_options;
+    let link_options: LinkOptions = self::options(link_options)?;
+    let mut key = CacheKey::builder().library(&library).map_err(failure)?.part("link", link_options_text);
     for bytes in objects.iter() {
-        linker = linker.object(&*bytes);
+        key = key.part("object", &*bytes);
     }
-    for file in options.files {
-        linker = linker.file(file);
+    for file in &link_options.files {
+        let bytes = std::fs::read(file).map_err(|error| other(format!("{file}: {error}")))?;
+        key = key.part("file", bytes);
     }
-    for name in options.libraries {
-        linker = linker.library(name);
-    }
-    for folder in options.library_folders {
-        linker = linker.library_folder(folder);
-    }
-    for symbol in options.allow_undefined {
-        linker = linker.allow_undefined(symbol);
-    }
-    if let Some(runtime) = options.runtime {
-        linker = linker.runtime(runtime);
-    }
-    for arg in options.args {
-        linker = linker.arg(arg);
-    }
-    if !by_wild {
-        return linker.link(path).map_err(failure);
-    }
-    #[cfg(feature = "libwild")]
-    return linker.link_in_process(path).map_err(failure);
-    #[cfg(not(feature = "libwild"))]
-    Err(other("this build of tvm-ffi-codegen has no linker of its own: use `cc`"))
+    let make = |path: &Path| {
+        let link = Link::of(&link_options).map_err(Failed::Making)?;
+        let object = library.emit().map_err(|error| Failed::Making(failure(error)))?;
+        let link = objects.iter().fold(link.object(object.into_bytes()), |link, bytes| link.object(&*bytes));
+        link.link(path).map_err(Failed::Making)
+    };
+    let path = cache.cache.get_or_make(&key.finish(), ".so", make).map_err(|failed| match failed {
+        Failed::Making(error) => error,
+        Failed::Cache(error) => other(format!("the cache: {error}")),
+    })?;
+    path.into_os_string().into_string().map_err(|path| other(format!("{} is no UTF-8", path.display())))
 }
 
 /// Writes an archive of objects and archives for a target, each an array of a name and bytes, to `path`.

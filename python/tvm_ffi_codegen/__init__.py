@@ -7,7 +7,7 @@ a :class:`Library` puts functions into objects and shared libraries, which every
 from .callables import python_callable, stubs
 from .errors import CodegenError, KernelError, LinkError, Mistake, SignatureError, Symbol, UndefinedSymbol, UnsupportedTarget
 from .kernel import Kernel
-from .library import Library, compile
+from .library import Cache, Library, compile
 from .look import build, explain, inspect
 from .signature import CParameter, Parameter, Place, Prototype, Signature
 
@@ -15,6 +15,7 @@ __version__: str = build()["version"]
 
 __all__ = [
     "CParameter",
+    "Cache",
     "CodegenError",
     "Kernel",
     "KernelError",

@@ -19,6 +19,20 @@ _compile = function("compile")
 _object = function("object")
 _link = function("link")
 _archive = function("archive")
+_cache = function("cache")
+_cached_library = function("cached_library")
+
+
+class Cache:
+    """Libraries in a folder that threads and processes share.
+
+    A library's key is a hash of all that decides its bytes: the functions, the kernels' objects, the target, the options, and the build of this
+    package. A library is compared with its own hash when it is read, and made again if it is broken. No path ever gets other bytes.
+    The libraries that were used longest ago go where the folder would hold more than ``max_bytes``.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], max_bytes: int = 1 << 30) -> None:
+        self._native = _cache(os.fspath(folder), max_bytes)
 
 
 def compile(
@@ -28,12 +42,20 @@ def compile(
     objects: bytes | Iterable[bytes] = (),
     backend: str | None = None,
     opt_level: str | None = None,
+    cache: Cache | None = None,
 ) -> tvm_ffi.Function:
     """Makes a function of a signature and a kernel in this process.
 
     The kernel's symbol is looked for in ``objects``, relocatable objects and archives for this machine, then in the process. Code and
     kernel go with the last reference to the function. An undefined symbol is an :class:`UndefinedSymbol`.
+
+    With a ``cache`` the function is one of a library in it, so that no process has to compile it again. Its kernel is a
+    :meth:`Kernel.symbol` or a launch.
     """
+    if cache is not None:
+        signature = as_signature(signature)
+        library = Library(backend=backend, opt_level=opt_level).add(signature, kernel)
+        return library.load(objects=objects, cache=cache).get_function(signature.name)
     return _compile(as_signature(signature)._native, kernel._native, as_list(objects), backend, opt_level)
 
 
@@ -81,8 +103,11 @@ class Library:
 
     def object(self) -> bytes:
         """The functions as a relocatable object. All mistakes of all kernels are one :class:`KernelError`."""
-        functions = [list(function) for function in self._functions]
-        return bytes(_object(functions, encode({**self._options, "globals": self._globals})))
+        return bytes(_object(*self._stated()))
+
+    def _stated(self) -> tuple[list[list[object]], str]:
+        """The functions, and the options."""
+        return [list(function) for function in self._functions], encode({**self._options, "globals": self._globals})
 
     def archive(self, path: str | os.PathLike[str], *, objects: Mapping[str, bytes] | None = None) -> None:
         """Writes the functions, and objects and archives by the names of members, as a static library."""
@@ -108,26 +133,54 @@ class Library:
         Linux. Symbols that nobody defines are an :class:`UndefinedSymbol`, unless ``allow_undefined`` has them. The file is written
         wholly or not at all, and never in place: a library that is loaded from the path stays as it is.
         """
-        options = {
-            "target": self._target,
-            "linker": linker,
-            "files": [os.fspath(file) for file in files],
-            "libraries": list(libraries),
-            "library_folders": [os.fspath(folder) for folder in library_folders],
-            "allow_undefined": list(allow_undefined),
-            "runtime": None if runtime is None else os.fspath(runtime),
-            "args": list(args),
-        }
-        _link([self.object(), *as_list(objects)], os.fspath(path), encode(options))
+        options = self._link_options(
+            files=files,
+            libraries=libraries,
+            library_folders=library_folders,
+            allow_undefined=allow_undefined,
+            runtime=runtime,
+            args=args,
+            linker=linker,
+        )
+        _link([self.object(), *as_list(objects)], os.fspath(path), options)
+
+    def _link_options(self, **options: Any) -> str:
+        def plain(value: Any) -> Any:
+            if value is None or isinstance(value, str):
+                return value
+            return os.fspath(value) if isinstance(value, os.PathLike) else [os.fspath(part) for part in value]
+
+        return encode({"target": self._target, **{name: plain(value) for name, value in options.items()}})
+
+    def _load_cached(
+        self, cache: Cache, objects: list[bytes], keep_module_alive: bool, options: dict[str, Any]
+    ) -> tvm_ffi.Module:
+        tries = 10
+        while True:
+            path = str(_cached_library(cache._native, *self._stated(), objects, self._link_options(**options)))
+            try:
+                return tvm_ffi.load_module(path, keep_module_alive=keep_module_alive)
+            except Exception:
+                # another process may have evicted it in between
+                tries -= 1
+                if tries == 0 or os.path.exists(path):
+                    raise
 
     def load(
-        self, *, objects: bytes | Iterable[bytes] = (), keep_module_alive: bool = False, **options: Any
+        self,
+        *,
+        objects: bytes | Iterable[bytes] = (),
+        keep_module_alive: bool = False,
+        cache: Cache | None = None,
+        **options: Any,
     ) -> tvm_ffi.Module:
         """The functions as a loaded module of this process, with their metadata and docs. ``options`` are those of :meth:`link`.
 
-        Nothing stays on disk. The module is unloaded with its last reference and that of its functions, unless
+        Without a ``cache`` nothing stays on disk. The module is unloaded with its last reference and that of its functions, unless
         ``keep_module_alive``.
         """
+        if cache is not None:
+            return self._load_cached(cache, as_list(objects), keep_module_alive, options)
         folder = tempfile.mkdtemp(prefix="tvm-ffi-codegen-")
         try:
             # No two libraries of a process may have one path: the system's loader would take the second for the first.

@@ -194,6 +194,26 @@ impl LibraryBuilder {
         self
     }
 
+    /// All that decides the object but the functions, with names.
+    pub(super) fn cached_options(&self) -> Vec<(&'static str, String)> {
+        // the object's bytes depend neither on the number of threads nor on the verifier
+        vec![
+            ("target", self.target.to_string()),
+            ("backend", format!("{} {}", self.backend, self.backend.codegen().version())),
+            ("opt_level", self.opt_level.to_string()),
+            ("cpu", format!("{:?}", self.cpu)),
+            ("features", format!("{:?}", self.features)),
+            ("prefix", format!("{:?} {}", self.prefix, self.carries_modules)),
+            ("metadata", self.metadata.to_string()),
+            ("globals", format!("{:?}", self.globals)),
+        ]
+    }
+
+    /// The functions with their kernels and docs.
+    pub(super) fn cached_functions(&self) -> impl Iterator<Item = (&Signature, &Kernel, Option<&str>)> {
+        self.functions.iter().map(|function| (&function.signature, &function.kernel, function.doc.as_deref()))
+    }
+
     /// Makes the object file. A library without functions has only its context.
     ///
     /// # Errors

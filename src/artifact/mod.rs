@@ -10,6 +10,8 @@
 
 mod archive;
 #[cfg(feature = "_engine")]
+mod cache;
+#[cfg(feature = "_engine")]
 mod error;
 mod format;
 mod inspect;
@@ -25,6 +27,8 @@ mod pack;
 #[cfg(feature = "_engine")]
 pub use self::object::ObjectFile;
 pub use archive::{ArchiveError, ArchiveInput, archive_bytes, write_archive};
+#[cfg(feature = "_engine")]
+pub use cache::{Cache, CacheKey, CacheKeyBuilder, NotCacheable, build_id};
 #[cfg(feature = "_engine")]
 pub use error::EmitError;
 pub use inspect::{Binary, BinaryFunction, BinaryModule, InspectError, defines_symbol, inspect, inspect_bytes};

@@ -12,6 +12,9 @@ pub(crate) trait Codegen {
     /// An object file.
     fn object(&self, module: VerifiedModule, options: &ObjectOptions<'_>) -> Result<Vec<u8>, CodegenError>;
 
+    /// The version of the code generator, whose code may differ from that of another one.
+    fn version(&self) -> String;
+
     /// The texts that the backend gives, in the order in which they are made.
     fn listings(&self) -> &'static [Listing];
 

@@ -86,6 +86,8 @@ pub const NVFATBIN: Tool = Tool { name: "nvidia-nvfatbin-cu12==12.9.82", probe: 
 /// The builder of the package for Python, which makes a wheel of a plain library by cffi's means.
 pub const MATURIN: Tool = Tool { name: "maturin==1.16.0", probe: &[], source: Source::PyPi };
 pub const CFFI: Tool = Tool { name: "cffi==2.1.1 pycparser", probe: &[], source: Source::PyPi };
+/// LLVM for compilers in Python.
+pub const LLVMLITE: Tool = Tool { name: "llvmlite==0.50.0", probe: &[], source: Source::PyPi };
 /// The runner of tests in Python, with what it needs.
 pub const PYTEST: Tool =
     Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };

@@ -22,6 +22,10 @@ impl Codegen for Cranelift {
         Ok(compiled.into_object(isas.straight)?)
     }
 
+    fn version(&self) -> String {
+        cranelift_codegen::VERSION.to_owned()
+    }
+
     fn listings(&self) -> &'static [Listing] {
         &[Listing::Clif, Listing::Asm]
     }

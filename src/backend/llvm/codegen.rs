@@ -15,6 +15,11 @@ impl Codegen for Llvm {
         Ok(compiler.compile_owned(module, Options { for_linker: true, ..Options::default() })?.object)
     }
 
+    fn version(&self) -> String {
+        let (major, minor, patch) = inkwell::support::get_llvm_version();
+        format!("{major}.{minor}.{patch}")
+    }
+
     fn listings(&self) -> &'static [Listing] {
         &[Listing::Llvm, Listing::Asm]
     }

@@ -42,7 +42,7 @@ impl LaunchSpec {
     }
 
     /// The images; none on the CPU.
-    fn images(&self) -> &[Image] {
+    pub(in crate::lower) fn images(&self) -> &[Image] {
         match &self.code {
             LaunchedCode::Images(images) => images,
             LaunchedCode::Blocks(_) => &[],

@@ -1,0 +1,56 @@
+"""The language for users: ``@kernel`` makes a checked function of a Python function, for this process and for libraries.
+
+All that is for the TVM FFI stands between the two marks.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+
+# begin: TVM FFI
+import tvm_ffi_codegen as tfc
+from compiler import compile_function
+
+
+class Kernel:
+    """A function of the language, compiled when it is made."""
+
+    def __init__(self, function) -> None:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+        file, name = inspect.getsourcefile(function), tree.name
+
+        def place(node: ast.AST) -> tfc.Place:
+            return tfc.Place(file, first + node.lineno - 1, name)
+
+        types = {arg.arg: ast.literal_eval(arg.annotation) for arg in tree.args.args}
+        places = {"signature": place(tree), **{arg.arg: place(arg) for arg in tree.args.args}}
+        self.signature = tfc.Signature.build(name, types, places=places)
+        self.symbol = f"{name}_kernel"
+        # `x.data` is the array `x`, `n, from x.shape[0]` the size `n`
+        parameters = [
+            (parameter.type, parameter.source.split(",")[0].removesuffix(".data"))
+            for parameter in self.signature.prototype().parameters
+        ]
+        self.object = compile_function(tree, self.symbol, parameters)
+        self.doc = function.__doc__
+        self.call = tfc.compile(self.signature, tfc.Kernel.symbol(self.symbol), objects=self.object)
+
+    def __call__(self, *args):
+        return self.call(*args)
+
+
+def link(path: str, *kernels: Kernel) -> None:
+    """Makes a library of kernels, which every host of the TVM FFI loads."""
+    library = tfc.Library()
+    for kernel in kernels:
+        library.add(kernel.signature, tfc.Kernel.symbol(kernel.symbol), doc=kernel.doc)
+    library.link(path, objects=[kernel.object for kernel in kernels])
+# end: TVM FFI
+
+
+def kernel(function) -> Kernel:
+    """Compiles a function: its annotations are the types of a signature's text form."""
+    return Kernel(function)

@@ -1,0 +1,110 @@
+//! Keys of artifacts: what decides their bytes.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use super::super::LibraryBuilder;
+use crate::lower::{Kernel, NoIdentity};
+use crate::spec::{Part, Signature};
+
+/// This build of the library: its version, and a hash of its sources. Another build may generate other code.
+pub fn build_id() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), "-", env!("TVM_FFI_CODEGEN_BUILD_ID"))
+}
+
+/// The error of a kernel that no key can stand for: a body, which is a closure, or an address, which means something else in another process.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "the kernel of function `{function}` is a body or an address, and can't be told from another one in a later process"
+)]
+#[non_exhaustive]
+pub struct NotCacheable {
+    /// The function.
+    pub function: String,
+}
+
+/// The key of an artifact in a [`Cache`](super::Cache): a SHA-256 of all that decides its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    /// The parts of a key, of which there is none yet but the [build](build_id).
+    pub fn builder() -> CacheKeyBuilder {
+        CacheKeyBuilder(Sha256::new()).part("build", build_id())
+    }
+}
+
+impl fmt::Display for CacheKey {
+    /// Writes 64 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheKey({self})")
+    }
+}
+
+/// A [`CacheKey`] that is being put together. The order of parts counts.
+#[derive(Clone, Debug)]
+pub struct CacheKeyBuilder(Sha256);
+
+impl CacheKeyBuilder {
+    /// Adds a part: the bytes of an object that is linked in, an option of the linker, a version of the compiler that has made a kernel.
+    pub fn part(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.add(name.as_bytes());
+        self.add(value.as_ref());
+        self
+    }
+
+    /// Adds a signature with the places of its parts.
+    pub fn signature(mut self, signature: &Signature) -> Self {
+        self.add(signature.to_string().as_bytes());
+        for (part, place) in signature.own_places() {
+            let part = match part {
+                Part::Signature => "signature".to_owned(),
+                other => format!("{other:?}"),
+            };
+            self = self.part(&part, format!("{}\0{}\0{}", place.file, place.line, place.function));
+        }
+        self.part("", "")
+    }
+
+    /// Adds the kernel of a function, with its images and objects.
+    ///
+    /// # Errors
+    /// The kernel is a body or an address.
+    pub fn kernel(mut self, function: &str, kernel: &Kernel) -> Result<Self, NotCacheable> {
+        let identity = kernel.identity(&mut |part| self.add(part));
+        identity.map_err(|NoIdentity| NotCacheable { function: function.to_owned() })?;
+        Ok(self.part("", ""))
+    }
+
+    /// Adds all that decides a library's object: functions, target, options and the code generator's version.
+    ///
+    /// # Errors
+    /// The kernel of a function is a body or an address.
+    pub fn library(mut self, library: &LibraryBuilder) -> Result<Self, NotCacheable> {
+        for (name, value) in library.cached_options() {
+            self = self.part(name, value);
+        }
+        for (signature, kernel, doc) in library.cached_functions() {
+            self = self.signature(signature).kernel(signature.name(), kernel)?.part("doc", format!("{doc:?}"));
+        }
+        Ok(self)
+    }
+
+    /// The key.
+    pub fn finish(self) -> CacheKey {
+        CacheKey(self.0.finalize().into())
+    }
+
+    /// Adds bytes behind their number, so that no two lists of parts are the same bytes.
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+}

@@ -1,0 +1,64 @@
+//! The parts of a kernel that decide its wrapper's code.
+
+use super::kernel::{Kernel, KernelCode, Target};
+use super::launch::{BlockFunction, LaunchSpec};
+use super::native::NativeCode;
+
+/// A kernel that is only itself: a body, which is a closure, or an address, which means something else in another process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NoIdentity;
+
+impl Kernel {
+    /// Gives the parts to `part`, one after the other. Two kernels that give the same parts have the same wrapper for the same signature.
+    pub(crate) fn identity(&self, part: &mut dyn FnMut(&[u8])) -> Result<(), NoIdentity> {
+        match &self.code {
+            KernelCode::CheckOnly => part(b"check only"),
+            KernelCode::Body(_) => return Err(NoIdentity),
+            KernelCode::Native { target, call } => {
+                part(format!("{call:?}").as_bytes());
+                match target {
+                    Target::Symbol(symbol) => {
+                        part(b"symbol");
+                        part(symbol.as_bytes());
+                    }
+                    Target::Address(_) => return Err(NoIdentity),
+                    Target::Launch(spec) => spec.identity(part)?,
+                    Target::FirstUses(specs) => {
+                        part(b"first uses");
+                        specs.iter().try_for_each(|spec| spec.identity(part))?;
+                    }
+                }
+            }
+        }
+        if let Some((code, _)) = self.native_code() {
+            part(code.name().as_bytes());
+            part(code.bytes());
+        }
+        Ok(())
+    }
+}
+
+impl LaunchSpec {
+    fn identity(&self, part: &mut dyn FnMut(&[u8])) -> Result<(), NoIdentity> {
+        part(b"launch");
+        part(self.launch.to_string().as_bytes());
+        match self.block_function() {
+            None => self.images().iter().for_each(|image| part(image.bytes())),
+            Some(BlockFunction::Symbol(symbol)) => part(symbol.as_bytes()),
+            Some(BlockFunction::Address(_) | BlockFunction::Other) => return Err(NoIdentity),
+        }
+        Ok(())
+    }
+}
+
+impl NativeCode {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            NativeCode::Object(bytes) => bytes,
+            #[cfg(feature = "_llvm")]
+            NativeCode::LlvmIr(text) => text.as_bytes(),
+            #[cfg(feature = "_llvm")]
+            NativeCode::Bitcode(bytes) => bytes,
+        }
+    }
+}
