@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use codegen::diagnostic::{Diagnostic, DiagnosticKind};
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Array, Bytes, Function, Obj, Result};
 use codegen::{Backend, Engine, OptLevel};
 
-use crate::error::failure;
+use crate::error::{failure, raised};
 use crate::kernel::{KernelObject, together};
 use crate::signature::SignatureObject;
 
@@ -52,5 +53,22 @@ fn tfc_compile(
     let engine = engine(backend_of(backend.as_deref())?, level_of(opt_level.as_deref())?)?;
     let kernel = kernel.with_objects(together(&objects)?.as_ref());
     // SAFETY: whoever calls the function vouches for the kernel, as its documentation says.
-    unsafe { engine.compile(&signature.signature, &kernel) }.map_err(failure)
+    unsafe { engine.compile(&signature.signature, &kernel) }.map_err(|error| raised(&advised(Diagnostic::of(&error))))
+}
+
+/// The error with advice for those who call functions of TVM FFI; the engine's own is for Rust.
+fn advised(mut diagnostic: Diagnostic) -> Diagnostic {
+    if diagnostic.kind == DiagnosticKind::UndefinedSymbol {
+        let with_references = |(name, references): &(String, Vec<String>)| match references.is_empty() {
+            true => format!("`{name}`"),
+            false => format!("`{name}` (referred to by {})", references.join(", ")),
+        };
+        let symbols: Vec<_> = diagnostic.symbols.iter().map(with_references).collect();
+        let plural = if symbols.len() == 1 { "" } else { "s" };
+        let symbols = symbols.join(", ");
+        diagnostic.message = format!(
+            "undefined symbol{plural}: {symbols}; give the objects that have them, or load such a library first"
+        );
+    }
+    diagnostic
 }

@@ -104,6 +104,7 @@ def test_undefined_symbols_are_listed(cc):
     source = "void nobody(void); void f(void) { nobody(); }"
     with pytest.raises(tfc.UndefinedSymbol) as raised:
         tfc.compile("f()", tfc.Kernel.symbol("f"), objects=[cc.object(source)])
+    assert str(raised.value).startswith("undefined symbol: `nobody` (referred to by ")
     (symbol,) = raised.value.symbols
     assert symbol.name == "nobody" and "f" in symbol.references[0]
     with pytest.raises(tfc.UndefinedSymbol) as raised:

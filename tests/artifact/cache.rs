@@ -16,7 +16,7 @@ fn key(number: u64) -> CacheKey {
 /// The bytes of the artifact of a key, from 1 to some 20,000.
 fn content(number: u64) -> Vec<u8> {
     let len = 1 + (number * 7919) % 20_011;
-    (0..len).map(|i| (i * (number + 3) >> 2) as u8).collect()
+    (0..len).map(|i| ((i * (number + 3)) >> 2) as u8).collect()
 }
 
 fn make(number: u64) -> impl Fn(&Path) -> io::Result<()> {

@@ -89,6 +89,12 @@ pub const TEST: &[Step] = &[
         run: runtime_modes,
     },
     Step {
+        name: "c-api",
+        about: "compilers in C and C++, on the library's functions",
+        needs: &[CXX, UPSTREAM],
+        run: hosts::c_api,
+    },
+    Step {
         name: "python",
         about: "the package for Python as a wheel, and its tests",
         needs: &[MATURIN, CFFI, PYTEST, LLVMLITE, UPSTREAM, NUMPY, TYPING_EXTENSIONS],

@@ -2,6 +2,7 @@
 
 mod alone;
 mod aot;
+mod c_api;
 mod cross;
 mod dsl;
 mod foreign;
@@ -25,6 +26,7 @@ use crate::with_llvm;
 
 pub use alone::alone;
 pub use aot::aot;
+pub use c_api::c_api;
 pub use cross::cross;
 pub use foreign::foreign;
 pub use formats::formats;

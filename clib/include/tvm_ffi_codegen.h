@@ -1,0 +1,258 @@
+/*! tvm-ffi-codegen for C and C++: checked functions of the TVM FFI from a compiler's kernels.
+ *
+ * The library exports functions of the TVM FFI: `__tvm_ffi_tfc_<name>`, of type `TVMFFISafeCallType`. Their documentation is in `clib/src`, and each
+ * library tells it (`tvm-ffi-codegen inspect`). The functions below fill their arguments in. Every one of them returns 0, or -1 with an error
+ * raised: `tfc_take_error` gets it, with its parts as JSON.
+ *
+ * Objects that a function gives are the caller's, who gives them up by `TVMFFIObjectDecRef`. `TfcBytes` are read through `tfc_view`.
+ *
+ * Link `libtvm_ffi_codegen.a` or `.so`. As they are built by default they have a TVM FFI runtime in them; built with the feature `external` they
+ * stand on the `libtvm_ffi` of the process.
+ */
+#ifndef TVM_FFI_CODEGEN_H_
+#define TVM_FFI_CODEGEN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <tvm/ffi/c_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*! A signature, a kernel, a cache, or a function. */
+typedef TVMFFIObjectHandle TfcObject;
+/*! A string or bytes that a function has given; `tfc_view` reads it, and `tfc_release` gives it up. */
+typedef TVMFFIAny TfcBytes;
+
+#define TFC_FUNCTION(name) \
+  int32_t __tvm_ffi_tfc_##name(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)
+
+TFC_FUNCTION(build);
+TFC_FUNCTION(signature);
+TFC_FUNCTION(signature_json);
+TFC_FUNCTION(kernel_check_only);
+TFC_FUNCTION(kernel_symbol);
+TFC_FUNCTION(kernel_object);
+TFC_FUNCTION(kernel_llvm_ir);
+TFC_FUNCTION(kernel_bitcode);
+TFC_FUNCTION(kernel_address);
+TFC_FUNCTION(kernel_launch);
+TFC_FUNCTION(kernel_launch_on_cpu);
+TFC_FUNCTION(kernel_first_use);
+TFC_FUNCTION(kernel_prototype);
+TFC_FUNCTION(kernel_header);
+TFC_FUNCTION(compile);
+TFC_FUNCTION(object);
+TFC_FUNCTION(link);
+TFC_FUNCTION(archive);
+TFC_FUNCTION(cache);
+TFC_FUNCTION(cached_library);
+TFC_FUNCTION(inspect);
+TFC_FUNCTION(inspect_bytes);
+TFC_FUNCTION(explain);
+
+#undef TFC_FUNCTION
+
+/*! No value. */
+static inline TVMFFIAny tfc_none(void) {
+  TVMFFIAny any;
+  memset(&any, 0, sizeof any);
+  any.type_index = kTVMFFINone;
+  return any;
+}
+
+/*! A text that ends with NUL, or None for NULL. It stays the caller's. */
+static inline TVMFFIAny tfc_text(const char* text) {
+  TVMFFIAny any = tfc_none();
+  if (text != NULL) {
+    any.type_index = kTVMFFIRawStr;
+    any.v_c_str = text;
+  }
+  return any;
+}
+
+static inline TVMFFIAny tfc_int(int64_t value) {
+  TVMFFIAny any = tfc_none();
+  any.type_index = kTVMFFIInt;
+  any.v_int64 = value;
+  return any;
+}
+
+/*! An object, which stays the caller's; None for NULL. */
+static inline TVMFFIAny tfc_object_any(TfcObject object) {
+  TVMFFIAny any = tfc_none();
+  if (object != NULL) {
+    /* the index of its type is in an object's header */
+    any.type_index = ((const TVMFFIObject*)object)->type_index;
+    any.v_obj = (TVMFFIObject*)object;
+  }
+  return any;
+}
+
+/*! The characters of a string, or bytes; valid as long as the value. */
+static inline TVMFFIByteArray tfc_view(const TfcBytes* bytes) {
+  TVMFFIByteArray view = {NULL, 0};
+  if (bytes->type_index == kTVMFFISmallStr || bytes->type_index == kTVMFFISmallBytes) {
+    view.data = bytes->v_bytes;
+    view.size = bytes->small_str_len;
+  } else if (bytes->type_index == kTVMFFIStr || bytes->type_index == kTVMFFIBytes) {
+    memcpy(&view, (const char*)bytes->v_obj + sizeof(TVMFFIObject), sizeof view);
+  }
+  return view;
+}
+
+/*! Gives up a value. */
+static inline void tfc_release(TVMFFIAny* any) {
+  if (any->type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef((TVMFFIObjectHandle)any->v_obj);
+  *any = tfc_none();
+}
+
+/*! Calls a global function of the runtime by its name. */
+static inline int32_t tfc_call_global(const char* name, TVMFFIAny* args, int32_t num_args, TVMFFIAny* result) {
+  TVMFFIByteArray bytes = {name, strlen(name)};
+  TVMFFIObjectHandle function = NULL;
+  int32_t code = TVMFFIFunctionGetGlobal(&bytes, &function);
+  if (code == 0) {
+    code = TVMFFIFunctionCall(function, args, num_args, result);
+    TVMFFIObjectDecRef(function);
+  }
+  return code;
+}
+
+/*! An array of values, which the caller gives up. */
+static inline int32_t tfc_array(TVMFFIAny* items, int32_t num_items, TVMFFIAny* array) {
+  *array = tfc_none();
+  return tfc_call_global("ffi.Array", items, num_items, array);
+}
+
+/*! An array of bytes, which are copied. */
+static inline int32_t tfc_bytes_array(const TVMFFIByteArray* parts, int32_t num_parts, TVMFFIAny* array) {
+  enum { kMost = 64 };
+  TVMFFIAny items[kMost];
+  int32_t made = 0, code = num_parts <= kMost ? 0 : -1;
+  if (code != 0) TVMFFIErrorSetRaisedFromCStr("ValueError", "expected at most 64 objects: put them into an archive");
+  for (; code == 0 && made < num_parts; ++made) {
+    items[made] = tfc_none();
+    code = TVMFFIBytesFromByteArray(&parts[made], &items[made]);
+  }
+  *array = tfc_none();
+  if (code == 0) code = tfc_array(items, num_parts, array);
+  for (int32_t i = 0; i < made; ++i) tfc_release(&items[i]);
+  return code;
+}
+
+/*! The error that was raised: its text, and its parts as a JSON object (`kind`, `message`, `mistakes`, `symbols`, `target`), or None of an error of
+ * another origin. Both are the caller's to release. */
+static inline void tfc_take_error(TfcBytes* message, TfcBytes* json) {
+  TVMFFIObjectHandle error = NULL;
+  TVMFFIErrorCell cell;
+  *message = *json = tfc_none();
+  TVMFFIErrorMoveFromRaised(&error);
+  if (error == NULL) return;
+  memcpy(&cell, (const char*)error + sizeof(TVMFFIObject), sizeof cell);
+  (void)TVMFFIStringFromByteArray(&cell.message, message);
+  if (cell.extra_context != NULL) {
+    TVMFFIObjectIncRef(cell.extra_context);
+    *json = tfc_object_any(cell.extra_context);
+  }
+  TVMFFIObjectDecRef(error);
+}
+
+/*! Reads a signature's text; `places` is JSON, or NULL. */
+static inline int32_t tfc_signature(const char* text, const char* places, TfcObject* signature) {
+  TVMFFIAny args[2] = {tfc_text(text), tfc_text(places == NULL ? "" : places)}, result = tfc_none();
+  int32_t code = __tvm_ffi_tfc_signature(NULL, args, 2, &result);
+  *signature = code == 0 ? (TfcObject)result.v_obj : NULL;
+  return code;
+}
+
+/*! The kernel of a symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`, `returns` is `nothing`, `status` or `value`; NULL is the usual. */
+static inline int32_t tfc_kernel_symbol(const char* symbol, const char* convention, const char* returns,
+                                        TfcObject* kernel) {
+  TVMFFIAny args[3] = {tfc_text(symbol), tfc_text(convention), tfc_text(returns)}, result = tfc_none();
+  int32_t code = __tvm_ffi_tfc_kernel_symbol(NULL, args, 3, &result);
+  *kernel = code == 0 ? (TfcObject)result.v_obj : NULL;
+  return code;
+}
+
+/*! The kernel at an address of this process. `owner` is an object that owns the code, or NULL. */
+static inline int32_t tfc_kernel_address(const void* address, TfcObject owner, const char* convention,
+                                         const char* returns, TfcObject* kernel) {
+  TVMFFIAny args[4] = {tfc_int((int64_t)(intptr_t)address), tfc_object_any(owner), tfc_text(convention),
+                       tfc_text(returns)};
+  TVMFFIAny result = tfc_none();
+  int32_t code = __tvm_ffi_tfc_kernel_address(NULL, args, 4, &result);
+  *kernel = code == 0 ? (TfcObject)result.v_obj : NULL;
+  return code;
+}
+
+/*! The prototype of a kernel as JSON: `text`, `params` and `returns`. */
+static inline int32_t tfc_kernel_prototype(TfcObject signature, TfcObject kernel, TfcBytes* json) {
+  TVMFFIAny args[2] = {tfc_object_any(signature), tfc_object_any(kernel)};
+  *json = tfc_none();
+  return __tvm_ffi_tfc_kernel_prototype(NULL, args, 2, json);
+}
+
+/*! Makes a function in this process. The kernel's symbol is looked for in the objects and archives, then in the process. `backend` and `opt_level` are
+ * names, or NULL. */
+static inline int32_t tfc_compile(TfcObject signature, TfcObject kernel, const TVMFFIByteArray* objects,
+                                  int32_t num_objects, const char* backend, const char* opt_level,
+                                  TVMFFIObjectHandle* function) {
+  TVMFFIAny args[5] = {tfc_object_any(signature), tfc_object_any(kernel), tfc_none(), tfc_text(backend),
+                       tfc_text(opt_level)};
+  TVMFFIAny result = tfc_none();
+  int32_t code = tfc_bytes_array(objects, num_objects, &args[2]);
+  if (code == 0) code = __tvm_ffi_tfc_compile(NULL, args, 5, &result);
+  tfc_release(&args[2]);
+  *function = code == 0 ? (TVMFFIObjectHandle)result.v_obj : NULL;
+  return code;
+}
+
+/*! A function of a library. */
+typedef struct {
+  TfcObject signature;
+  TfcObject kernel;
+  /*! The documentation, or NULL. */
+  const char* doc;
+} TfcFunction;
+
+/*! Makes an object of functions; `options` is a JSON object (`target`, `backend`, `opt_level`, `cpu`, `features`, `system_lib`), or NULL. */
+static inline int32_t tfc_object(const TfcFunction* functions, int32_t num_functions, const char* options,
+                                 TfcBytes* object) {
+  enum { kMost = 256 };
+  TVMFFIAny arrays[kMost], args[2];
+  int32_t made = 0, code = num_functions <= kMost ? 0 : -1;
+  if (code != 0) TVMFFIErrorSetRaisedFromCStr("ValueError", "expected at most 256 functions: make several objects");
+  for (; code == 0 && made < num_functions; ++made) {
+    TVMFFIAny parts[3] = {tfc_object_any(functions[made].signature), tfc_object_any(functions[made].kernel),
+                          tfc_text(functions[made].doc)};
+    code = tfc_array(parts, 3, &arrays[made]);
+  }
+  args[0] = tfc_none();
+  args[1] = tfc_text(options == NULL ? "" : options);
+  *object = tfc_none();
+  if (code == 0) code = tfc_array(arrays, num_functions, &args[0]);
+  if (code == 0) code = __tvm_ffi_tfc_object(NULL, args, 2, object);
+  tfc_release(&args[0]);
+  for (int32_t i = 0; i < made; ++i) tfc_release(&arrays[i]);
+  return code;
+}
+
+/*! Links objects and archives into a shared library at a path; `options` is a JSON object (`linker`, `files`, `libraries`, `allow_undefined`, ...), or
+ * NULL. */
+static inline int32_t tfc_link(const TVMFFIByteArray* objects, int32_t num_objects, const char* path,
+                               const char* options) {
+  TVMFFIAny args[3] = {tfc_none(), tfc_text(path), tfc_text(options == NULL ? "" : options)}, result = tfc_none();
+  int32_t code = tfc_bytes_array(objects, num_objects, &args[0]);
+  if (code == 0) code = __tvm_ffi_tfc_link(NULL, args, 3, &result);
+  tfc_release(&args[0]);
+  return code;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TVM_FFI_CODEGEN_H_ */

@@ -1,0 +1,126 @@
+/* A compiler in C, or C++: makes functions of a kernel's object in this process, and a library of it.
+
+     main OBJECT LIBRARY
+*/
+#include <stdio.h>
+#include <stdlib.h>
+#include <tvm_ffi_codegen.h>
+
+static void expect(int holds, const char* what) {
+  if (!holds) {
+    TfcBytes message, json;
+    tfc_take_error(&message, &json);
+    TVMFFIByteArray text = tfc_view(&message);
+    fprintf(stderr, "%s: %.*s\n", what, (int)text.size, text.data);
+    exit(1);
+  }
+}
+
+/* Prints the error that was raised: its text up to a comma or semicolon, and whether its parts have a word. */
+static void print_error(const char* word) {
+  TfcBytes message, json;
+  tfc_take_error(&message, &json);
+  TVMFFIByteArray text = tfc_view(&message), parts = tfc_view(&json);
+  size_t len = 0;
+  while (len < text.size && strchr(",;\n", text.data[len]) == NULL) ++len;
+  int has = 0;
+  for (size_t i = 0; i + strlen(word) <= parts.size; ++i) has |= memcmp(parts.data + i, word, strlen(word)) == 0;
+  printf("%.*s (%s %s)\n", (int)len, text.data, has ? "with" : "without", word);
+  tfc_release(&message);
+  tfc_release(&json);
+}
+
+static char* read_file(const char* path, size_t* size) {
+  FILE* file = fopen(path, "rb");
+  char* bytes = (char*)malloc(1 << 20);
+  if (file == NULL || bytes == NULL) abort();
+  *size = fread(bytes, 1, 1 << 20, file);
+  fclose(file);
+  return bytes;
+}
+
+static DLTensor vector(float* data, int64_t* shape, int64_t* stride) {
+  DLTensor tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.data = data;
+  tensor.device.device_type = kDLCPU;
+  tensor.ndim = 1;
+  tensor.dtype.code = kDLFloat;
+  tensor.dtype.bits = 32;
+  tensor.dtype.lanes = 1;
+  tensor.shape = shape;
+  tensor.strides = stride;
+  return tensor;
+}
+
+static TVMFFIAny tensor_any(DLTensor* tensor) {
+  TVMFFIAny any = tfc_none();
+  any.type_index = kTVMFFIDLTensorPtr;
+  any.v_ptr = tensor;
+  return any;
+}
+
+/* Calls saxpy on two vectors, of n elements and of m. */
+static int32_t call(TVMFFIObjectHandle function, float* y, int64_t n, int64_t m) {
+  float x[4] = {0, 1, 2, 3};
+  int64_t stride = 1;
+  DLTensor tx = vector(x, &n, &stride), ty = vector(y, &m, &stride);
+  TVMFFIAny args[3] = {tfc_none(), tensor_any(&tx), tensor_any(&ty)}, result = tfc_none();
+  args[0].type_index = kTVMFFIFloat;
+  args[0].v_float64 = 2.0;
+  return TVMFFIFunctionCall(function, args, 3, &result);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  TVMFFIByteArray object = {NULL, 0};
+  object.data = read_file(argv[1], &object.size);
+  TfcObject signature, kernel, wrong;
+  expect(tfc_signature("saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))", NULL, &signature) == 0,
+         "signature");
+  expect(tfc_kernel_symbol("saxpy_kernel", NULL, NULL, &kernel) == 0, "kernel");
+
+  TfcBytes json;
+  expect(tfc_kernel_prototype(signature, kernel, &json) == 0, "prototype");
+  TVMFFIByteArray text = tfc_view(&json);
+  printf("%.*s\n", (int)text.size, text.data);
+  tfc_release(&json);
+
+  TVMFFIObjectHandle function;
+  expect(tfc_compile(signature, kernel, &object, 1, NULL, NULL, &function) == 0, "compile");
+  float y[4] = {1, 1, 1, 1};
+  expect(call(function, y, 4, 4) == 0, "call");
+  printf("%g %g %g %g\n", y[0], y[1], y[2], y[3]);
+  expect(call(function, y, 4, 3) != 0, "a wrong call");
+  print_error("parts");
+  TVMFFIObjectDecRef(function);
+
+  expect(tfc_signature("saxpy(a: fp16)", NULL, &wrong) != 0, "a wrong signature");
+  print_error("\"line\":1");
+  expect(tfc_compile(signature, kernel, NULL, 0, NULL, NULL, &function) != 0, "no object");
+  print_error("\"symbols\":[{\"name\":\"saxpy_kernel\"");
+
+  TfcFunction listed = {signature, kernel, "y += a * x"};
+  TfcBytes wrappers;
+  expect(tfc_object(&listed, 1, "{\"opt_level\":\"full\"}", &wrappers) == 0, "object");
+  TVMFFIByteArray both[2] = {tfc_view(&wrappers), object};
+  expect(tfc_link(both, 2, argv[2], "{\"linker\":\"cc\"}") == 0, "link");
+  tfc_release(&wrappers);
+  expect(tfc_link(both + 1, 1, argv[2], "{\"linker\":\"ld\"}") != 0, "a wrong linker");
+  print_error("\"kind\":\"CodegenError\"");
+
+  TVMFFIAny args[3] = {tfc_text(argv[2]), tfc_none(), tfc_none()}, module = tfc_none(), loaded = tfc_none();
+  expect(tfc_call_global("ffi.ModuleLoadFromFile", args, 1, &module) == 0, "load");
+  args[0] = module;
+  args[1] = tfc_text("saxpy");
+  args[2].type_index = kTVMFFIBool;
+  expect(tfc_call_global("ffi.ModuleGetFunction", args, 3, &loaded) == 0, "get");
+  expect(call((TVMFFIObjectHandle)loaded.v_obj, y, 4, 4) == 0, "call of the library");
+  printf("%g %g %g %g\n", y[0], y[1], y[2], y[3]);
+  tfc_release(&loaded);
+  tfc_release(&module);
+  TVMFFIObjectDecRef(kernel);
+  TVMFFIObjectDecRef(signature);
+  free((void*)object.data);
+  return 0;
+}
