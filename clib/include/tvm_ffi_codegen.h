@@ -52,6 +52,7 @@ TFC_FUNCTION(cached_library);
 TFC_FUNCTION(inspect);
 TFC_FUNCTION(inspect_bytes);
 TFC_FUNCTION(explain);
+TFC_FUNCTION(install_cpu_allocator);
 
 #undef TFC_FUNCTION
 

@@ -1,6 +1,6 @@
 //! What there is, and what becomes of it.
 
-use codegen::artifact::{Triple, inspect, inspect_bytes};
+use codegen::artifact::{Triple, build_id, inspect, inspect_bytes};
 use codegen::explain::{Stage, explain};
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Bytes, Obj, Result};
@@ -12,7 +12,7 @@ use crate::error::failure;
 use crate::kernel::KernelObject;
 use crate::signature::SignatureObject;
 
-/// This build as JSON: `version`, `target`, `backends`, the default one first, and `linkers`.
+/// This build as JSON: `version`, `build_id`, `target`, `backends`, the default one first, and `linkers`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_build() -> String {
     let mut backends: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
@@ -20,6 +20,7 @@ fn tfc_build() -> String {
     let linkers: &[&str] = if cfg!(feature = "libwild") { &["wild", "cc"] } else { &["cc"] };
     let json = json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "build_id": build_id(),
         "target": Triple::host().to_string(),
         "backends": backends,
         "linkers": linkers,
@@ -37,6 +38,12 @@ fn tfc_inspect(path: &str) -> Result<String> {
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_inspect_bytes(bytes: Bytes, name: &str) -> Result<String> {
     Ok(inspect_bytes(&bytes, name).map_err(failure)?.to_json())
+}
+
+/// Gives the process an allocator of tensors on the CPU, for functions that return tensors where no framework has set one.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_install_cpu_allocator() -> Result<()> {
+    tvm_ffi::install_cpu_allocator()
 }
 
 /// What a signature and its kernel become at a stage: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
+import textwrap
 import traceback
 import weakref
 
@@ -169,7 +172,28 @@ def test_explain_shows_every_stage(saxpy):
 
 def test_the_build_tells_what_it_has():
     build = tfc.build()
-    assert build["version"] == tfc.__version__ and "cranelift" in build["backends"]
+    assert build["version"] == tfc.__version__ and build["build_id"].startswith(build["version"]) and "cranelift" in build["backends"]
     assert "linux" in build["target"]
 
 
+
+
+def test_tensors_are_returned_to_numpy(cc):
+    source = "#include <stdint.h>\nvoid f(const float* x, float* result, int64_t n) { for (int64_t i = 0; i < n; ++i) result[i] = 2 * x[i]; }"
+    script = f"""
+    import numpy as np
+    import pytest
+    import tvm_ffi_codegen as tfc
+
+    signature = "f(x: Tensor([n], float32)) -> Tensor([n], float32)"
+    f = tfc.compile(signature, tfc.Kernel.symbol("f"), objects={cc.object(source)!r})
+    x = np.arange(5, dtype="float32")
+    with pytest.raises(RuntimeError, match="allocator"):
+        f(x)
+    tfc.install_cpu_allocator()
+    y = np.from_dlpack(f(x))
+    assert y.tolist() == [0, 2, 4, 6, 8] and y.dtype == np.float32
+    del x, f
+    assert y.tolist() == [0, 2, 4, 6, 8]
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)

@@ -8,7 +8,7 @@ from .callables import python_callable, stubs
 from .errors import CodegenError, KernelError, LinkError, Mistake, SignatureError, Symbol, UndefinedSymbol, UnsupportedTarget
 from .kernel import Kernel
 from .library import Cache, Library, compile
-from .look import build, explain, inspect
+from .look import build, explain, inspect, install_cpu_allocator
 from .signature import CParameter, Parameter, Place, Prototype, Signature
 
 __version__: str = build()["version"]
@@ -34,6 +34,7 @@ __all__ = [
     "compile",
     "explain",
     "inspect",
+    "install_cpu_allocator",
     "python_callable",
     "stubs",
 ]

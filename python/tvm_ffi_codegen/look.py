@@ -13,11 +13,24 @@ _build = function("build")
 _inspect = function("inspect")
 _inspect_bytes = function("inspect_bytes")
 _explain = function("explain")
+_install_cpu_allocator = function("install_cpu_allocator")
 
 
 def build() -> dict[str, Any]:
-    """What this build has: ``version``, ``target``, ``backends`` and ``linkers``, the default ones first."""
+    """What this build has: ``version``, ``build_id``, ``target``, ``backends`` and ``linkers``, the default ones first.
+
+    The build id is that of the sources: a key for what a compiler keeps of this package's code.
+    """
     return decode(_build())
+
+
+def install_cpu_allocator() -> None:
+    """Gives the process an allocator of tensors on the CPU.
+
+    A function that returns a tensor takes its memory from the process's allocator. A framework such as PyTorch sets one while its tensors
+    are passed; with NumPy and JAX there is none, and such a function fails, until this is called once.
+    """
+    _install_cpu_allocator()
 
 
 def inspect(binary: str | os.PathLike[str] | bytes) -> dict[str, Any]:

@@ -184,10 +184,6 @@ class Prototype:
         return self.text
 
 
-#: A signature, or its text.
-SignatureLike = "Signature | str"
-
-
 def as_signature(signature: Signature | str) -> Signature:
     """A signature, read from its text if it is one."""
     return Signature(signature) if isinstance(signature, str) else signature

@@ -81,6 +81,12 @@ pub(crate) fn set_allocator(
     ALLOCATOR.with(|place| place.replace(allocator))
 }
 
+/// Sets the process's allocator.
+pub(crate) fn set_process_allocator(allocator: DLPackManagedTensorAllocator) -> Result<()> {
+    set_allocator(Some(allocator), true);
+    Ok(())
+}
+
 /// This thread's allocator, or else the process's.
 pub(crate) fn allocator() -> Option<DLPackManagedTensorAllocator> {
     // SAFETY: the pointer is NULL, which is None, or an allocator that was stored.

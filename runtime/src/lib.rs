@@ -75,6 +75,7 @@ pub mod type_table;
 pub mod typed;
 
 mod boundary;
+mod cpu_allocator;
 #[cfg(not(feature = "external"))]
 mod env;
 #[cfg(feature = "external")]
@@ -98,6 +99,7 @@ pub use abi::{DLDataType, DLDevice, DLDeviceType, DLTensor, TypeIndex};
 pub use any::{Any, AnyView, Arg, ToAnyView, TryFromAny};
 pub use big_int::BigInt;
 pub use container::{Array, ContainerItem, Dict, List, Map};
+pub use cpu_allocator::install_cpu_allocator;
 pub use define::{Mutable, Obj, Object};
 pub use dtype::DTypeParseError;
 pub use error::{Error, Result};

@@ -25,6 +25,7 @@ mod error;
 mod fast_path;
 mod ffi_call;
 mod globals;
+#[cfg(feature = "_engine")]
 mod identity;
 mod kernel;
 mod launch;
@@ -57,6 +58,7 @@ pub use convention::c_type::CType;
 pub use convention::param::{KernelParam, ParamPart, ParamSource};
 pub use convention::{Convention, KernelReturn};
 pub use error::{BodyMistake, LowerError};
+#[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
 pub use kernel::Kernel;
 pub use launch_description::{ImageDescription, LaunchDescription};

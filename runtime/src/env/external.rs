@@ -1,10 +1,10 @@
-//! The streams of an external runtime. Its allocator and its signals are C code's own concern.
+//! The streams and the allocator of an external runtime. Its signals are C code's own concern.
 //! Header: `extra/c_env_api.h`.
 
 use std::ffi::c_void;
 
 use crate::abi::*;
-use crate::error::{Result, checked, value_error};
+use crate::error::{Result, checked, runtime_error, value_error};
 use crate::external::api;
 
 /// Sets this thread's stream of a device and returns the one before, NULL if there was none.
@@ -26,4 +26,17 @@ pub(crate) fn stream(device: DLDevice) -> *mut c_void {
     // SAFETY: any device may be asked for.
     api()
         .map_or(std::ptr::null_mut(), |api| unsafe { (api.TVMFFIEnvGetStream)(device.device_type.0, device.device_id) })
+}
+
+/// Sets the process's allocator.
+pub(crate) fn set_process_allocator(allocator: DLPackManagedTensorAllocator) -> Result<()> {
+    checked(|api| {
+        let set = api.TVMFFIEnvSetDLPackManagedTensorAllocator;
+        // SAFETY: an allocator, and no place for the one before.
+        set.map_or(0, |set| unsafe { set(Some(allocator), 1, std::ptr::null_mut()) })
+    })?;
+    match api()?.TVMFFIEnvSetDLPackManagedTensorAllocator {
+        Some(_) => Ok(()),
+        None => Err(runtime_error("this libtvm_ffi has no TVMFFIEnvSetDLPackManagedTensorAllocator")),
+    }
 }

@@ -76,5 +76,6 @@ api! {
     optional {
         TVMFFIGetCustomAllocator: fn() -> *mut TVMFFICustomAllocator;
         TVMFFISetCustomAllocator: fn(*mut TVMFFICustomAllocator) -> c_int;
+        TVMFFIEnvSetDLPackManagedTensorAllocator: fn(Option<DLPackManagedTensorAllocator>, c_int, *mut Option<DLPackManagedTensorAllocator>) -> c_int;
     }
 }

@@ -1,0 +1,65 @@
+//! The allocator of tensors on the CPU, for processes in which no framework has set one.
+
+use std::ffi::{CString, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::abi::*;
+use crate::env;
+use crate::error::{Error, Result, from_panic};
+use crate::tensor::Tensor;
+
+/// Makes this crate's memory the process's tensors on the CPU: `TVMFFIEnvTensorAlloc` takes it from here on, in threads that have no allocator of their own
+/// (`extra/c_env_api.h`). The bundled runtime does so unless another allocator is set; an external one has none until a framework such as PyTorch
+/// sets it, and functions that return tensors fail until then.
+///
+/// A tensor on another device is a `ValueError`.
+///
+/// ```
+/// tvm_ffi_runtime::install_cpu_allocator()?;
+/// # Ok::<(), tvm_ffi_runtime::Error>(())
+/// ```
+///
+/// # Errors
+/// There is no external runtime, or it is too old to have an allocator.
+pub fn install_cpu_allocator() -> Result<()> {
+    env::set_process_allocator(allocate)
+}
+
+/// A `DLPackManagedTensorAllocator` (`dlpack.h`).
+unsafe extern "C" fn allocate(
+    prototype: *mut DLTensor,
+    out: *mut *mut DLManagedTensorVersioned,
+    error_ctx: *mut c_void,
+    set_error: Option<DLPackSetError>,
+) -> c_int {
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the prototype's device, type and shape are filled, as `dlpack.h` says.
+        let (device, dtype, shape) = unsafe {
+            let DLTensor { device, dtype, shape, ndim, .. } = *prototype;
+            let rank = usize::try_from(ndim).unwrap_or_default();
+            let shape: &[i64] = if rank == 0 { &[] } else { std::slice::from_raw_parts(shape, rank) };
+            (device, dtype, shape)
+        };
+        Tensor::empty(shape, dtype, device)
+    }));
+    match made.unwrap_or_else(|payload| Err(from_panic(payload))) {
+        Ok(tensor) => {
+            // SAFETY: the caller gives a place for the result.
+            unsafe { out.write(tensor.to_dlpack_versioned()) };
+            0
+        }
+        Err(error) => {
+            report(&error, error_ctx, set_error);
+            -1
+        }
+    }
+}
+
+fn report(error: &Error, error_ctx: *mut c_void, set_error: Option<DLPackSetError>) {
+    let text = |text: &str| CString::new(text.replace('\0', " ")).unwrap_or_default();
+    if let Some(set_error) = set_error {
+        let (kind, message) = (text(error.kind()), text(error.message()));
+        // SAFETY: the context is that of the function, and the texts end with NUL (`dlpack.h`).
+        unsafe { set_error(error_ctx, kind.as_ptr(), message.as_ptr()) };
+    }
+}
