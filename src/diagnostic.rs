@@ -81,7 +81,7 @@ impl DiagnosedMistake {
 /// let diagnostic = Diagnostic::of(&error).in_text(text);
 /// assert_eq!(diagnostic.kind, DiagnosticKind::Signature);
 /// assert_eq!(diagnostic.mistakes[0].path.as_deref(), Some("y.align"));
-/// assert_eq!((diagnostic.mistakes[0].line, diagnostic.mistakes[0].column), (Some(2), Some(38)));
+/// assert_eq!((diagnostic.mistakes[0].line, diagnostic.mistakes[0].column), (Some(2), Some(37)));
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]

@@ -46,9 +46,10 @@ pub struct Wrap {
     /// A symbol that may stay undefined in a shared library, as the program that loads it defines it; with `*` at its end, all that begin so
     #[arg(long, value_name = "SYMBOL")]
     allow_undefined: Vec<String>,
-    /// What links a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own
-    #[arg(long, value_enum, default_value_t)]
-    linker: LinkerName,
+    /// What links a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own; unless given, its
+    /// own where this build has it and it links for the target
+    #[arg(long, value_enum)]
+    linker: Option<LinkerName>,
     /// What to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-` is an object on stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -72,9 +73,8 @@ impl std::fmt::Display for BackendName {
     }
 }
 
-#[derive(Clone, Copy, Default, ValueEnum)]
+#[derive(Clone, Copy, ValueEnum)]
 enum LinkerName {
-    #[default]
     Cc,
     #[cfg(feature = "libwild")]
     Wild,
@@ -172,9 +172,11 @@ impl Wrap {
             linker = linker.runtime(runtime);
         }
         let linked = match self.linker {
-            LinkerName::Cc => linker.link(&self.output),
             #[cfg(feature = "libwild")]
-            LinkerName::Wild => linker.link_in_process(&self.output),
+            None if linker.can_link_in_process() => linker.link_in_process(&self.output),
+            #[cfg(feature = "libwild")]
+            Some(LinkerName::Wild) => linker.link_in_process(&self.output),
+            None | Some(LinkerName::Cc) => linker.link(&self.output),
         };
         linked.map_err(failure)
     }

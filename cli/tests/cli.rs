@@ -457,7 +457,7 @@ fn a_linker_that_writes_nothing_is_named() {
     place.write("silent", "#!/bin/sh\nexit 0\n");
     fs::set_permissions(place.path("silent"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let before = place.files();
-    let mut command = place.command(&["wrap", "--signature", "f()", "-o", "f.so"]);
+    let mut command = place.command(&["wrap", "--signature", "f()", "--linker", "cc", "-o", "f.so"]);
     let output = command.env("CC", place.path("silent")).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -511,7 +511,7 @@ fn a_signal_that_ends_it_leaves_no_temporary_file() {
         "#!/bin/sh\ncase \"$*\" in *-shared*) echo $$ > linker.tmp; mv linker.tmp linker.pid; exec sleep 60;; esac\n";
     place.write("slow", script);
     fs::set_permissions(place.path("slow"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = place.command(&["wrap", "--signature", "f()", "-o", "f.so"]);
+    let mut command = place.command(&["wrap", "--signature", "f()", "--linker", "cc", "-o", "f.so"]);
     let mut child = command.env("CC", place.path("slow")).spawn().unwrap();
     wait_until(|| place.path("linker.pid").exists());
     assert!(is_writing());

@@ -7,7 +7,6 @@ use codegen::artifact::{ArchiveInput, Cache, CacheKey, LibraryBuilder, Linker, T
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Any, Array, Bytes, Obj, Object, Result, Str};
 use serde::Deserialize;
-use target_lexicon::OperatingSystem;
 
 use crate::compile::{backend_of, level_of};
 use crate::error::{failure, other};
@@ -39,7 +38,7 @@ struct ObjectOptions {
 #[serde(deny_unknown_fields, default)]
 struct LinkOptions {
     target: Option<String>,
-    /// `wild`, `cc`, or unless given wild where this build has it and the target is Linux.
+    /// `wild`, `cc`, or unless given wild where this build has it and it links for the target.
     linker: Option<String>,
     /// Objects and archives by their paths.
     files: Vec<String>,
@@ -118,13 +117,13 @@ struct Link {
 impl Link {
     fn of(options: &LinkOptions) -> Result<Self> {
         let target = target_of(options.target.as_deref())?;
+        let mut linker = Linker::new(target);
         let by_wild = match options.linker.as_deref() {
             Some("wild") => true,
             Some("cc") => false,
             Some(name) => return Err(other(format!("expected the linker `wild` or `cc`, got `{name}`"))),
-            None => cfg!(feature = "libwild") && target.operating_system == OperatingSystem::Linux,
+            None => linker.can_link_in_process(),
         };
-        let mut linker = Linker::new(target);
         for file in &options.files {
             linker = linker.file(file);
         }

@@ -232,6 +232,14 @@ impl Linker {
         self.link_by(path.as_ref(), wild::link, &|_| None)
     }
 
+    /// Whether [`link_in_process`](Self::link_in_process) is there and links for the target.
+    pub fn can_link_in_process(&self) -> bool {
+        #[cfg(feature = "libwild")]
+        return wild::emulation(&self.target).is_some();
+        #[cfg(not(feature = "libwild"))]
+        false
+    }
+
     fn link_by(
         &self,
         path: &Path,

@@ -4,17 +4,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use target_lexicon::{Architecture, OperatingSystem};
+use target_lexicon::{Architecture, OperatingSystem, Triple};
 
 use super::{LinkError, Linker, Run};
 
+/// The linker's name for a target that it links for.
+pub(super) fn emulation(target: &Triple) -> Option<&'static str> {
+    match (target.architecture, target.operating_system) {
+        (Architecture::X86_64, OperatingSystem::Linux) => Some("elf_x86_64"),
+        (Architecture::Aarch64(_), OperatingSystem::Linux) => Some("aarch64linux"),
+        (Architecture::Riscv64(_), OperatingSystem::Linux) => Some("elf64lriscv"),
+        _ => None,
+    }
+}
+
 pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
-    let emulation = match (linker.target.architecture, linker.target.operating_system) {
-        (Architecture::X86_64, OperatingSystem::Linux) => "elf_x86_64",
-        (Architecture::Aarch64(_), OperatingSystem::Linux) => "aarch64linux",
-        (Architecture::Riscv64(_), OperatingSystem::Linux) => "elf64lriscv",
-        _ => return Err(linker.unsupported("expected Linux on x86-64, aarch64 or riscv64")),
-    };
+    let unsupported = || linker.unsupported("expected Linux on x86-64, aarch64 or riscv64");
+    let emulation = emulation(&linker.target).ok_or_else(unsupported)?;
     let mut args: Vec<String> =
         ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed"].map(String::from).into();
     let inputs = linker.elf_inputs(objects, |option| option.into());
