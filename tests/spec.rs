@@ -218,8 +218,15 @@ fn defaults_fit_their_types_and_come_last() {
             ],
         ),
     ]);
-    let quoted = Signature::builder("f").param_or("x", ParamType::Str, "a\"b").build();
-    assert_eq!(mistakes(quoted.unwrap_err()), ["x.default: \"a\"b\" is no default for str"]);
+    let quoted = Signature::builder("f").param_or("x", ParamType::Str, "a\"b\\\n").build().unwrap();
+    assert_eq!(quoted.to_string(), r#"f(x: str = "a\"b\\\n")"#);
+    assert_eq!(quoted.to_string().parse(), Ok(quoted));
+    let nul = Signature::builder("f").param_or("x", ParamType::Str, "a\0").build();
+    assert_eq!(mistakes(nul.unwrap_err()), ["x.default: \"a\0\" is no default for str"]);
+    let error = r#"f(x: str = "a\x")"#.parse::<Signature>().unwrap_err();
+    let ParseError::Syntax(error) = error else { panic!("{error}") };
+    assert_eq!((error.column, error.span), (14, 13..14));
+    assert!(error.message.starts_with("expected an escape, "), "{}", error.message);
 
     let text = "f(x: Tensor([n], int8, device=\"cuda\"), a: float32 = 1, s: EnvStream, b: Any = None)";
     let signature: Signature = text.parse().unwrap();
@@ -255,7 +262,7 @@ fn a_stream_is_that_of_a_tensor_on_a_device() {
 #[test]
 fn a_state_is_that_of_a_global_function() {
     let nested = "expected a type that is passed, got EnvState(\"g\"): it stands only for a whole parameter";
-    let name = "expected the name of a global function, without `\"`, got";
+    let name = "expected the name of a global function, without `\"` and `\\`, got";
     check_each(&[
         ("f(s: EnvState(\"\"))", &[&format!("s: {name} \"\"")]),
         ("f(x: Optional[EnvState(\"g\")])", &[&format!("x: {nested}")]),
@@ -330,7 +337,7 @@ fn types_inside_types() {
             &["x[1][...].shape[0]: expected a size of at least 0, got -1"],
         ),
         ("f(x: Shape([-1]))", &["x[0]: expected a size of at least 0, got -1"]),
-        ("f(x: Object(\"\"))", &["x: expected a type key without `\"`, got \"\""]),
+        ("f(x: Object(\"\"))", &["x: expected a type key without `\"` and `\\`, got \"\""]),
     ]);
     let nested = |depth: usize, of: fn(ParamType) -> ParamType| {
         Signature::builder("f").param("x", (0..depth).fold(ParamType::Str, |ty, _| of(ty))).build()

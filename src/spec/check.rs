@@ -37,9 +37,9 @@ fn is_symbol_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$'))
 }
 
-/// Whether a text can stand between quotes: the language has no escapes.
+/// Whether a text can be a name between quotes, which has no escapes.
 fn is_quotable(text: &str) -> bool {
-    !text.contains(['"', '\0'])
+    !text.contains(['"', '\\', '\0'])
 }
 
 pub(super) struct Checker<'a> {
@@ -187,7 +187,7 @@ impl<'a> Checker<'a> {
                 self.sizes(at, dims, at, Step::Item);
             }
             ParamType::Object(key) if key.is_empty() || !is_quotable(key) => {
-                self.mistake(at, Problem::mismatch("a type key without `\"`", format_args!("{key:?}")));
+                self.mistake(at, Problem::mismatch("a type key without `\"` and `\\`", format_args!("{key:?}")));
             }
             _ if !ty.is_passed() && nesting.depth > 0 => {
                 let problem = Problem::mismatch("a type that is passed", ty);
@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
             }
             ParamType::EnvState(name) if name.is_empty() || !is_quotable(name) => {
                 let problem =
-                    Problem::mismatch("the name of a global function, without `\"`", format_args!("{name:?}"));
+                    Problem::mismatch("the name of a global function, without `\"` and `\\`", format_args!("{name:?}"));
                 self.mistake(at, problem);
             }
             ParamType::Optional(inner) => {
@@ -352,12 +352,12 @@ impl<'a> Checker<'a> {
             (ParamType::Scalar(ty), DefaultValue::Float(_)) => ty.is_float(),
             (ParamType::Int(wanted), DefaultValue::Int(value)) => wanted == value,
             (ParamType::Bool(wanted), DefaultValue::Bool(value)) => wanted == value,
-            (ParamType::Str | ParamType::Bytes, DefaultValue::Str(text)) => is_quotable(text),
+            // wrappers pass it as a text that ends with NUL
+            (ParamType::Str | ParamType::Bytes | ParamType::Any, DefaultValue::Str(text)) => !text.contains('\0'),
             (ParamType::DType, DefaultValue::DType(dtype)) => dtype.to_string().parse() == Ok(*dtype),
             (ParamType::Device, DefaultValue::Device(device)) => {
                 device.device_type.name().is_some() && device.device_id >= 0
             }
-            (ParamType::Any, DefaultValue::Str(text)) => is_quotable(text),
             (ParamType::Any, DefaultValue::Bool(_) | DefaultValue::Int(_) | DefaultValue::Float(_)) => true,
             _ => false,
         };

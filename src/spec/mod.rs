@@ -13,6 +13,7 @@ mod param;
 mod path;
 mod place;
 mod policy;
+mod quote;
 mod scalar;
 mod signature;
 mod span;

@@ -7,6 +7,7 @@ use tvm_ffi_runtime::abi::{DLDataType, DLDevice};
 
 use super::dim::Dim;
 use super::place::Origin;
+use super::quote::Quoted;
 use super::scalar::ScalarType;
 use super::tensor::{Device, TensorType, write_dims};
 
@@ -284,7 +285,7 @@ impl fmt::Display for DefaultValue {
             DefaultValue::Int(value) => write!(f, "{value}"),
             DefaultValue::Float(value) if value.is_nan() => f.write_str("nan"),
             DefaultValue::Float(value) => write!(f, "{value:?}"),
-            DefaultValue::Str(text) => write!(f, "\"{text}\""),
+            DefaultValue::Str(text) => Quoted(text).fmt(f),
             DefaultValue::DType(dtype) => write!(f, "\"{dtype}\""),
             DefaultValue::Device(device) => {
                 write!(f, "\"{}\"", Device::numbered(device.device_type, device.device_id))

@@ -13,6 +13,7 @@ use super::mistake::SignatureError;
 use super::param::{DefaultValue, ParamType};
 use super::path::{Part, Step};
 use super::policy::DTypePolicy;
+use super::quote::unquote;
 use super::signature::Signature;
 use super::span::{SpanOf, Spans};
 use super::tensor::{Device, TensorType};
@@ -265,7 +266,10 @@ impl<'a> Parser<'a> {
                 ParamType::Optional(inner) if **inner == ParamType::Device => {
                     DefaultValue::Device(self.one_device(pos, text)?)
                 }
-                _ => DefaultValue::Str(text.to_owned()),
+                _ => DefaultValue::Str(unquote(text).map_err(|(at, problem)| {
+                    // behind the quote
+                    pos.behind(1 + at).error(self.text, "\\".len(), problem)
+                })?),
             },
             _ => return self.default_number(),
         };

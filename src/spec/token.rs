@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::dim::{CompareOp, DimOp};
+use super::quote::quoted_len;
 use super::text::SyntaxError;
 
 /// A place in the text: a byte offset at the start of a character.
@@ -15,6 +16,11 @@ impl Pos {
 
     pub(super) fn offset(self) -> usize {
         self.0
+    }
+
+    /// The place so many bytes further on.
+    pub(super) fn behind(self, bytes: usize) -> Pos {
+        Pos(self.0 + bytes)
     }
 
     /// The error at this place of the text, where a token of so many bytes is.
@@ -41,7 +47,7 @@ pub(super) enum Token<'a> {
     Integer(&'a str),
     /// Digits with a point, an exponent or both; finite.
     Float(&'a str),
-    /// What stands between double quotes.
+    /// What stands between double quotes, with its escapes as they are written.
     Text(&'a str),
     Open,
     Close,
@@ -62,7 +68,7 @@ impl fmt::Display for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let symbol = match self {
             Token::Name(text) | Token::Integer(text) | Token::Float(text) => text,
-            Token::Text(text) => return write!(f, "{text:?}"),
+            Token::Text(text) => return write!(f, "\"{text}\""),
             Token::Open => "(",
             Token::Close => ")",
             Token::OpenList => "[",
@@ -187,7 +193,7 @@ fn token(rest: &str, first: char) -> Result<(Token<'_>, usize), String> {
         return number(rest);
     }
     if let Some(inside) = rest.strip_prefix('"') {
-        let end = inside.find('"').ok_or("a text that doesn't end: expected `\"`")?;
+        let end = quoted_len(inside).ok_or("a text that doesn't end: expected `\"`")?;
         return Ok((Token::Text(&inside[..end]), end + 2));
     }
     if let Some((sign, token)) = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {

@@ -89,9 +89,14 @@ fn tensor() -> impl Strategy<Value = TensorType> {
     })
 }
 
-/// A text between quotes, which has no escapes.
+/// A name between quotes, which has no escapes.
 fn quoted() -> impl Strategy<Value = String> {
-    "[^\"\\x00]{0,8}"
+    "[^\"\\\\\\x00]{0,8}"
+}
+
+/// A text, which has escapes between quotes.
+fn text() -> impl Strategy<Value = String> {
+    "([^\\x00]|[\"\\\\\n]){0,8}"
 }
 
 fn param_type() -> impl Strategy<Value = ParamType> {
@@ -135,7 +140,7 @@ fn default() -> impl Strategy<Value = DefaultValue> {
         any::<bool>().prop_map(DefaultValue::from),
         any::<i64>().prop_map(DefaultValue::from),
         any::<f64>().prop_map(DefaultValue::from),
-        quoted().prop_map(DefaultValue::from),
+        text().prop_map(DefaultValue::from),
         Just(DLDataType::FLOAT16.into()),
         (1i32..19, 0..i32::MAX).prop_map(|(kind, id)| DLDevice::new(DLDeviceType(kind), id).into()),
     ]

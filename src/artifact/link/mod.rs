@@ -232,7 +232,7 @@ impl Linker {
         self.link_by(path.as_ref(), wild::link, &|_| None)
     }
 
-    /// Whether [`link_in_process`](Self::link_in_process) is there and links for the target.
+    /// Whether `link_in_process` is there (the feature `libwild`) and links for the target.
     pub fn can_link_in_process(&self) -> bool {
         #[cfg(feature = "libwild")]
         return wild::emulation(&self.target).is_some();

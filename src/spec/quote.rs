@@ -1,0 +1,74 @@
+//! Texts between quotes, with escapes.
+
+use std::fmt::{self, Write};
+
+/// The characters that an escape stands for, by the one behind the backslash.
+const ESCAPES: [(char, char); 5] = [('"', '"'), ('\\', '\\'), ('n', '\n'), ('r', '\r'), ('t', '\t')];
+
+/// A text between quotes, with escapes for quotes, backslashes and the ends of lines.
+pub(super) struct Quoted<'a>(pub &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match ESCAPES.iter().find(|(_, meant)| *meant == c) {
+                Some((escape, _)) => write!(f, "\\{escape}")?,
+                None => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// The bytes before the quote that ends a text, which begins behind the quote before it; `None` where the text doesn't end.
+pub(super) fn quoted_len(rest: &str) -> Option<usize> {
+    let mut escaped = false;
+    rest.bytes().position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    })
+}
+
+/// The text that is meant by what stands between quotes.
+///
+/// # Errors
+/// A backslash has no such escape behind it: the place of the backslash, in bytes, and the problem.
+pub(super) fn unquote(inside: &str) -> Result<String, (usize, String)> {
+    let mut text = String::with_capacity(inside.len());
+    let mut chars = inside.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        let behind = chars.next().map(|(_, escape)| escape);
+        let Some((_, meant)) = ESCAPES.iter().find(|(escape, _)| Some(*escape) == behind) else {
+            let found = behind.map(String::from).unwrap_or_default();
+            let problem = format!(r#"expected an escape, `\"`, `\\`, `\n`, `\r` or `\t`, found `\{found}`"#);
+            return Err((at, problem));
+        };
+        text.push(*meant);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_read_back() {
+        for text in ["", "a", "\"", "\\", "a\\\"b\\\\", "two\nlines\r\t", "é\u{1F600}", "\\n"] {
+            let quoted = Quoted(text).to_string();
+            let inside = &quoted[1..quoted.len() - 1];
+            assert_eq!(quoted_len(&quoted[1..]), Some(inside.len()), "{quoted}");
+            assert_eq!(unquote(inside).unwrap(), text, "{quoted}");
+        }
+        assert_eq!(quoted_len("a\\\""), None);
+        assert_eq!(unquote("é\\x").unwrap_err().0, 2);
+    }
+}
