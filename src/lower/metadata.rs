@@ -172,7 +172,7 @@ mod tests {
     fn metadata_has_names_defaults_and_the_text() {
         let text = "f(x: Tensor([n], float32, device=\"cuda\"), s: EnvStream, \
                     t: EnvState(\"my.state\"), a: float64 = nan, b: int8 = -1, \
-                    c: Optional[str] = None, d: str = \"q\\\", e: dtype = \"float32\", g: device = \"cuda:1\", \
+                    c: Optional[str] = None, d: str = \"q\\\\\", e: dtype = \"float32\", g: device = \"cuda:1\", \
                     h: bool = True, i: float32 = 0.5) -> Tensor([n], float32, device=\"cuda\")";
         let signature: Signature = text.parse().unwrap();
         let metadata: Value = serde_json::from_str(&metadata(&signature)).unwrap();

@@ -332,7 +332,7 @@ const SPECIAL: &[(&str, &str, &str)] = &[
         "f(x: Optional[Tensor([n], float32)], y: Tensor([n], float32), z: Tensor([n, 1, k], float32))",
         "none, tensor(float32, [5], data=0x7000), tensor(float32, [5, 1, 2], strides=[2, 77, 1], data=0x7000)",
     ),
-    ("kernel_a_b", "f(o: Optional[Object(\"a\\\nb\\\")], s: str) -> str", "none, str(\"\")"),
+    ("kernel_a_b", "f(o: Optional[Object(\"a\nb\")], s: str) -> str", "none, str(\"\")"),
     (
         "x3d",
         "f(x: Tensor([2, 1], float32, strides=[1, 5]), y: Tensor([0, 3], float32, strides=[3, 1]))",
