@@ -4,6 +4,7 @@ A compiler states a :class:`Signature` and has a :class:`Kernel`. :func:`compile
 a :class:`Library` puts functions into objects and shared libraries, which every host of the TVM FFI loads.
 """
 
+from . import triton
 from .callables import python_callable, stubs
 from .errors import CodegenError, KernelError, LinkError, Mistake, SignatureError, Symbol, UndefinedSymbol, UnsupportedTarget
 from .kernel import Kernel
@@ -37,4 +38,5 @@ __all__ = [
     "install_cpu_allocator",
     "python_callable",
     "stubs",
+    "triton",
 ]

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::command::{Cmd, Tests, cmd, root, without_stacks};
 use crate::run::Failure;
-use crate::tools::{CFFI, LLVMLITE, MATURIN, NUMPY, PYTEST, TYPING_EXTENSIONS, Tool, UPSTREAM, python_package};
+use crate::tools::{CFFI, LLVMLITE, MATURIN, NUMPY, PYTEST, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, python_package};
 
 /// What the tests import, beside the package.
-const PACKAGES: [&Tool; 5] = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY, &LLVMLITE, &PYTEST];
+const PACKAGES: [&Tool; 6] = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY, &LLVMLITE, &TRITON, &PYTEST];
 
 /// Builds the wheel of a debug build, and runs the package's tests on it.
 pub fn python() -> Result<Tests, Failure> {

@@ -8,7 +8,7 @@ use crate::run::{Failure, Step};
 use crate::tools::{
     ACTIONLINT, APACHE_TVM, CFFI, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB,
     LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI, ML_DTYPES, NUMPY, NVFATBIN, NVRTC, PYTEST,
-    QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT,
+    QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TRITON,
     TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
 };
 use crate::{
@@ -97,7 +97,7 @@ pub const TEST: &[Step] = &[
     Step {
         name: "python",
         about: "the package for Python as a wheel, and its tests",
-        needs: &[MATURIN, CFFI, PYTEST, LLVMLITE, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        needs: &[MATURIN, CFFI, PYTEST, LLVMLITE, TRITON, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: python::python,
     },
     Step {

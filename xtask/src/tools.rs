@@ -88,6 +88,8 @@ pub const MATURIN: Tool = Tool { name: "maturin==1.16.0", probe: &[], source: So
 pub const CFFI: Tool = Tool { name: "cffi==2.1.1 pycparser", probe: &[], source: Source::PyPi };
 /// LLVM for compilers in Python.
 pub const LLVMLITE: Tool = Tool { name: "llvmlite==0.50.0", probe: &[], source: Source::PyPi };
+/// A compiler of kernels for GPUs, which compiles without one.
+pub const TRITON: Tool = Tool { name: "triton==3.9.0", probe: &[], source: Source::PyPi };
 /// The runner of tests in Python, with what it needs.
 pub const PYTEST: Tool =
     Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };
