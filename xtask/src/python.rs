@@ -37,6 +37,8 @@ fn pytest(site: &Path) -> Cmd {
     without_stacks(cmd("python3", &["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"]))
         .env("PYTHONPATH", &path)
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        // else in the home of the user
+        .env("TRITON_CACHE_DIR", &text(&root().join("target/python/triton")))
 }
 
 fn text(path: &Path) -> String {
