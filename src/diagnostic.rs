@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 #[cfg(feature = "_engine")]
 use crate::artifact::EmitError;
-use crate::artifact::{ArchiveError, LinkError};
+use crate::artifact::{ArchiveError, LinkError, UndefinedSymbol};
 use crate::backend::CodegenError;
 use crate::engine::EngineError;
 use crate::lower::LowerError;
@@ -92,8 +92,8 @@ pub struct Diagnostic {
     pub message: String,
     /// The mistakes of a signature or of kernels, all of them.
     pub mistakes: Vec<DiagnosedMistake>,
-    /// The symbols that nobody defines, each with the functions and places that refer to it, in words.
-    pub symbols: Vec<(String, Vec<String>)>,
+    /// The symbols that nobody defines.
+    pub symbols: Vec<UndefinedSymbol>,
     /// The target that isn't supported.
     pub target: Option<String>,
 }
@@ -157,7 +157,7 @@ impl Diagnostic {
                 "got": mistake.got,
             })
         };
-        let symbol = |(name, references): &(String, Vec<String>)| json!({ "name": name, "references": references });
+        let symbol = |symbol: &UndefinedSymbol| json!({ "name": symbol.name, "references": symbol.references });
         let mut json = json!({ "kind": self.kind.name(), "message": self.message });
         if !self.mistakes.is_empty() {
             json["mistakes"] = self.mistakes.iter().map(mistake).collect();
@@ -197,15 +197,12 @@ impl Diagnostic {
             return Some(Diagnostic { mistakes, ..Self::plain(DiagnosticKind::Signature, error) });
         }
         if let Some(error) = error.downcast_ref::<LowerError>() {
-            return Some(Diagnostic { mistakes: of_lowering(error), ..Self::plain(DiagnosticKind::Kernel, error) });
+            return Some(Self::of_kernels([error], error));
         }
         #[cfg(feature = "_engine")] // nobody emits without a backend
         if let Some(error) = error.downcast_ref::<EmitError>() {
             return match error {
-                EmitError::Functions(errors) => Some(Diagnostic {
-                    mistakes: errors.iter().flat_map(of_lowering).collect(),
-                    ..Self::plain(DiagnosticKind::Kernel, error)
-                }),
+                EmitError::Functions(errors) => Some(Self::of_kernels(errors, error)),
                 EmitError::Codegen(error) => Self::known(error),
             };
         }
@@ -238,16 +235,20 @@ impl Diagnostic {
         Diagnostic { mistakes: vec![mistake], ..Self::plain(DiagnosticKind::Signature, error) }
     }
 
+    /// The mistakes of functions, which are all of an error.
+    fn of_kernels<'e>(errors: impl IntoIterator<Item = &'e LowerError>, error: &dyn Error) -> Self {
+        let mistakes = errors.into_iter().flat_map(of_lowering).collect();
+        Diagnostic { mistakes, ..Self::plain(DiagnosticKind::Kernel, error) }
+    }
+
     fn of_engine(error: &EngineError) -> Self {
         match error {
-            EngineError::Lower(error) => {
-                Diagnostic { mistakes: of_lowering(error), ..Self::plain(DiagnosticKind::Kernel, error) }
-            }
+            EngineError::Lower(error) => Self::of_kernels([error], error),
             EngineError::Codegen(error) => Self::of_backend(error),
             EngineError::Unresolved { names, callers, references } => {
                 let symbol = |name: &String| {
                     let referring = callers.get(name).into_iter().chain(references.get(name)).flatten();
-                    (name.clone(), referring.cloned().collect())
+                    UndefinedSymbol { name: name.clone(), references: referring.cloned().collect() }
                 };
                 let symbols = names.iter().map(symbol).collect();
                 Diagnostic { symbols, ..Self::plain(DiagnosticKind::UndefinedSymbol, error) }
@@ -262,8 +263,7 @@ impl Diagnostic {
     fn of_linking(error: &LinkError) -> Self {
         match error {
             LinkError::Undefined { symbols } => {
-                let symbols = symbols.iter().map(|symbol| (symbol.name.clone(), symbol.references.clone())).collect();
-                Diagnostic { symbols, ..Self::plain(DiagnosticKind::UndefinedSymbol, error) }
+                Diagnostic { symbols: symbols.clone(), ..Self::plain(DiagnosticKind::UndefinedSymbol, error) }
             }
             LinkError::Target { target, .. } => Self::of_target(target.to_string(), error),
             _ => Self::plain(DiagnosticKind::Link, error),

@@ -30,7 +30,7 @@ pub enum CliError {
     Failure(Box<Failure>),
 }
 
-/// What can't be done.
+/// A failure: the problem, and the place that has it.
 #[derive(Debug)]
 pub struct Failure {
     /// The file or stream that has the mistake, or that can't be read or written.

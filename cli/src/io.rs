@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::CliError;
 
-/// Whether a path means stdin or stdout.
+/// True for the path `-`, which means stdin or stdout.
 pub fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -46,11 +46,11 @@ pub struct Wrap {
     /// A symbol that may stay undefined in a shared library, as the program that loads it defines it; with `*` at its end, all that begin so
     #[arg(long, value_name = "SYMBOL")]
     allow_undefined: Vec<String>,
-    /// What links a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own; unless given, its
+    /// The linker of a shared library: the C compiler's driver (`CC_<target>` or `CC`, or the usual one), or, for Linux, a linker of its own; unless given, its
     /// own where this build has it and it links for the target
     #[arg(long, value_enum)]
     linker: Option<LinkerName>,
-    /// What to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-` is an object on stdout
+    /// The file to write: an object (.o, .obj), an archive (.a, .lib) or a shared library (.so, .dylib, .dll); `-` is an object on stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

@@ -59,11 +59,7 @@ fn tfc_compile(
 /// The error with advice for those who call functions of TVM FFI; the engine's own is for Rust.
 fn advised(mut diagnostic: Diagnostic) -> Diagnostic {
     if diagnostic.kind == DiagnosticKind::UndefinedSymbol {
-        let with_references = |(name, references): &(String, Vec<String>)| match references.is_empty() {
-            true => format!("`{name}`"),
-            false => format!("`{name}` (referred to by {})", references.join(", ")),
-        };
-        let symbols: Vec<_> = diagnostic.symbols.iter().map(with_references).collect();
+        let symbols: Vec<_> = diagnostic.symbols.iter().map(ToString::to_string).collect();
         let plural = if symbols.len() == 1 { "" } else { "s" };
         let symbols = symbols.join(", ");
         diagnostic.message = format!(

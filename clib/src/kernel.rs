@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::error::{failure, other};
 use crate::signature::SignatureObject;
 
-/// What is behind a function.
+/// The kernel of a function.
 #[derive(Object)]
 #[object(key = "tvm_ffi_codegen.Kernel", crate = tvm_ffi)]
 pub struct KernelObject {

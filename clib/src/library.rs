@@ -207,18 +207,17 @@ fn tfc_cached_library(
     link_options: &str,
 ) -> Result<String> {
     let library = library_of(&functions, options)?;
-    let link_options_text = link_options;
-    let link_options: LinkOptions = self::options(link_options)?;
-    let mut key = CacheKey::builder().library(&library).map_err(failure)?.part("link", link_options_text);
+    let inputs: LinkOptions = self::options(link_options)?;
+    let mut key = CacheKey::builder().library(&library).map_err(failure)?.part("link", link_options);
     for bytes in objects.iter() {
         key = key.part("object", &*bytes);
     }
-    for file in &link_options.files {
+    for file in &inputs.files {
         let bytes = std::fs::read(file).map_err(|error| other(format!("{file}: {error}")))?;
         key = key.part("file", bytes);
     }
     let make = |path: &Path| {
-        let link = Link::of(&link_options).map_err(Failed::Making)?;
+        let link = Link::of(&inputs).map_err(Failed::Making)?;
         let object = library.emit().map_err(|error| Failed::Making(failure(error)))?;
         let link = objects.iter().fold(link.object(object.into_bytes()), |link, bytes| link.object(&*bytes));
         link.link(path).map_err(Failed::Making)

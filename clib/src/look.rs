@@ -1,4 +1,4 @@
-//! What there is, and what becomes of it.
+//! The build, the contents of binaries, and the stages of a compilation.
 
 use codegen::artifact::{Triple, build_id, inspect, inspect_bytes};
 use codegen::explain::{Stage, explain};
@@ -46,7 +46,7 @@ fn tfc_install_cpu_allocator() -> Result<()> {
     tvm_ffi::install_cpu_allocator()
 }
 
-/// What a signature and its kernel become at a stage: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`.
+/// The text of a function at a stage of its compilation: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_explain(
     signature: &Obj<SignatureObject>,

@@ -29,6 +29,12 @@ def test_a_signature_is_built_of_parts():
     assert built.returns == "Tensor([n], int8)" and built.arity == (1, 4)
     assert built.where == ["n % 16 == 0", "n > 0"]
     assert [of.default for of in built.parameters] == [None, "1.5", '"cuda:1"', '"anybody"']
+    escaped = 'a "quoted"\\\nline'
+    texts = tfc.Signature.build(
+        "f", {"s": "str", "o": "Optional[str]", "b": "bool"}, defaults={"s": escaped, "o": None, "b": True}
+    )
+    assert [of.default for of in texts.parameters] == [r'"a \"quoted\"\\\nline"', "None", "True"]
+    assert tfc.Signature(texts.text) == texts
     with pytest.raises(ValueError, match="no parameter `z`"):
         tfc.Signature.build("f", {}, defaults={"z": 1})
     with pytest.raises(TypeError, match="a default is"):

@@ -1,4 +1,4 @@
-"""Kernels: what is behind a function."""
+"""Kernels of functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Extents = Union[int, str, Sequence[Union[int, str]]]
 
 
 class Kernel:
-    """What is behind a function, by one of the constructors below.
+    """The kernel of a function, by one of the constructors below.
 
     A native kernel is a C function. Its ``convention`` says how it takes its arguments: ``flat`` (the default),
     ``dltensor``, ``memref`` or ``packed``. It ``returns`` ``"nothing"``, ``"value"`` or ``"status"`` (an ``int32_t``, 0 for

@@ -1,4 +1,4 @@
-"""What there is, and what becomes of it."""
+"""The build, the contents of binaries, and the stages of a compilation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def explain(
     backend: str | None = None,
     opt_level: str | None = None,
 ) -> str:
-    """What a function becomes at a stage: ``ir``, ``clif`` or ``llvm`` (the backend's own), ``asm``, ``header``, ``launch``.
+    """The text of a function at a stage of its compilation: ``ir``, ``clif`` or ``llvm`` (the backend's own), ``asm``, ``header``, ``launch``.
 
     Without a kernel the function only checks its arguments.
     """

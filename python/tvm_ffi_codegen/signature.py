@@ -29,7 +29,7 @@ class Parameter:
     name: str
     #: The type, as the signature's text has it.
     type: str
-    #: The default as text form has it, or None.
+    #: The default as the text form has it (``None``, ``True``, ``1.5``, ``"text"``); None where there is no default.
     default: str | None
 
 
@@ -71,7 +71,7 @@ class Signature:
         if unknown:
             raise ValueError(f"there is no parameter `{unknown[0]}` for its default")
         listed = [
-            f"{name}: {type}{_default(defaults[name]) if name in defaults else ''}" for name, type in parameters.items()
+            f"{name}: {type}" + (f" = {_text(defaults[name])}" if name in defaults else "") for name, type in parameters.items()
         ]
         text = f"{name}({', '.join(listed)})"
         if returns is not None:
@@ -110,7 +110,7 @@ class Signature:
     def parameters(self) -> list[Parameter]:
         """The parameters that callers pass, in order."""
         return [
-            Parameter(of["name"], of["type"], encode(of["default"]) if "default" in of else None)
+            Parameter(of["name"], of["type"], _text(of["default"]) if "default" in of else None)
             for of in self._parts()["parameters"]
         ]
 
@@ -149,11 +149,16 @@ class Signature:
         return f"Signature({self.text!r})"
 
 
-def _default(value: object) -> str:
+#: The escapes of texts in the text form.
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
+
+
+def _text(value: object) -> str:
+    """A default in the text form."""
     if value is None or isinstance(value, (bool, int, float)):
-        return f" = {value}"
+        return str(value)
     if isinstance(value, str):
-        return f' = "{value}"'
+        return f'"{value.translate(_ESCAPES)}"'
     raise TypeError(f"a default is None, a bool, a number or a str, got {value!r}")
 
 

@@ -156,7 +156,7 @@ impl Error {
         Self::from_parts(self.kind(), self.message(), &self.backtrace(), Some(cause), self.extra_context())
     }
 
-    /// The same error with further context: an object for who catches the error, such as a string with its parts.
+    /// The same error with further context: an object for whoever catches the error, such as a string with the error's parts.
     pub fn with_extra_context(self, context: ObjectRef) -> Self {
         Self::from_parts(self.kind(), self.message(), &self.backtrace(), self.cause(), Some(context))
     }

@@ -96,7 +96,7 @@ impl Cache {
     /// files. Where several make it at once, each takes its own.
     ///
     /// # Errors
-    /// That of `make`, or the folder can't be read or written.
+    /// The error of `make`, or the folder can't be read or written.
     pub fn get_or_make<E: From<io::Error>>(
         &self,
         key: &CacheKey,

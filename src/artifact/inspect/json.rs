@@ -1,4 +1,4 @@
-//! What the inspector finds, as JSON.
+//! The inspector's findings, as JSON.
 
 use serde_json::{Value, json};
 

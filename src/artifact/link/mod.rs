@@ -73,7 +73,7 @@ pub enum LinkError {
          loads the library does",
         s = if symbols.len() == 1 { "" } else { "s" },
         them = if symbols.len() == 1 { "it" } else { "them" },
-        list = symbols.iter().map(with_references).collect::<Vec<_>>().join(", ")
+        list = symbols.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     )]
     Undefined {
         /// The symbols, by name.
@@ -87,13 +87,6 @@ pub enum LinkError {
         /// The text that the linker printed.
         output: String,
     },
-}
-
-fn with_references(symbol: &UndefinedSymbol) -> String {
-    match symbol.references.is_empty() {
-        true => format!("`{}`", symbol.name),
-        false => format!("`{}` (referred to by {})", symbol.name, symbol.references.join(", ")),
-    }
 }
 
 /// A linker's run that has succeeded.
@@ -232,7 +225,7 @@ impl Linker {
         self.link_by(path.as_ref(), wild::link, &|_| None)
     }
 
-    /// Whether `link_in_process` is there (the feature `libwild`) and links for the target.
+    /// True where `link_in_process` is there (the feature `libwild`) and links for the target.
     pub fn can_link_in_process(&self) -> bool {
         #[cfg(feature = "libwild")]
         return wild::emulation(&self.target).is_some();

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use object::read::archive::ArchiveFile;
@@ -28,6 +29,16 @@ pub struct UndefinedSymbol {
     pub name: String,
     /// The functions and variables that refer to it, with their objects, in words. At most a few; none where that isn't known.
     pub references: Vec<String>,
+}
+
+impl fmt::Display for UndefinedSymbol {
+    /// Writes the name, and who refers to it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.references.is_empty() {
+            true => write!(f, "`{}`", self.name),
+            false => write!(f, "`{}` (referred to by {})", self.name, self.references.join(", ")),
+        }
+    }
 }
 
 /// The most references of a symbol that are told.
