@@ -9,6 +9,8 @@ use crate::artifact::EmitError;
 use crate::artifact::{ArchiveError, LinkError, UndefinedSymbol};
 use crate::backend::CodegenError;
 use crate::engine::EngineError;
+#[cfg(feature = "_engine")]
+use crate::explain::ExplainError;
 use crate::lower::LowerError;
 use crate::spec::{Mistake, ParseError, SignatureError, SyntaxError};
 
@@ -24,6 +26,8 @@ pub enum DiagnosticKind {
     UndefinedSymbol,
     /// There is no code generator or linker for the target.
     UnsupportedTarget,
+    /// LLVM is loaded when it is first used, and is not installed, or not found.
+    LlvmNotFound,
     /// An object can't be read, or objects can't be linked.
     Link,
     /// Anything else: files that aren't there, memory that isn't given.
@@ -38,6 +42,7 @@ impl DiagnosticKind {
             DiagnosticKind::Kernel => "KernelError",
             DiagnosticKind::UndefinedSymbol => "UndefinedSymbol",
             DiagnosticKind::UnsupportedTarget => "UnsupportedTarget",
+            DiagnosticKind::LlvmNotFound => "LlvmNotFound",
             DiagnosticKind::Link => "LinkError",
             DiagnosticKind::Other => "CodegenError",
         }
@@ -206,6 +211,14 @@ impl Diagnostic {
                 EmitError::Codegen(error) => Self::known(error),
             };
         }
+        #[cfg(feature = "_engine")]
+        if let Some(error) = error.downcast_ref::<ExplainError>() {
+            return match error {
+                ExplainError::Lower(error) => Self::known(error),
+                ExplainError::Codegen(error) => Self::known(error),
+                _ => None,
+            };
+        }
         if let Some(error) = error.downcast_ref::<EngineError>() {
             return Some(Self::of_engine(error));
         }
@@ -279,6 +292,10 @@ impl Diagnostic {
             #[cfg(feature = "_llvm")]
             CodegenError::Llvm(crate::backend::llvm::Error::UnsupportedTarget { target, .. }) => {
                 Self::of_target(target.clone(), error)
+            }
+            #[cfg(feature = "llvm22-1-loaded")]
+            CodegenError::Llvm(crate::backend::llvm::Error::NotLoaded { .. }) => {
+                Self::plain(DiagnosticKind::LlvmNotFound, error)
             }
             _ => Self::plain(DiagnosticKind::Other, error),
         }

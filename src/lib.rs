@@ -73,7 +73,7 @@
 //! | --- | --- |
 //! | [`ir`] | the IR itself, with the maps of the crate `cranelift-entity`. Its enums are exhaustive, so that a backend that is not finished doesn't compile |
 //! | [`lower`], but for what this page re-exports | [`Lowering`](lower::Lowering) and [`LibraryLowering`](lower::LibraryLowering), the runtime helpers ([`helpers_module`](lower::helpers_module)), and their symbols: [`BIND_SYMBOL`](lower::BIND_SYMBOL), [`TAKE_RESULT_SYMBOL`](lower::TAKE_RESULT_SYMBOL), [`REPORT_SYMBOL`](lower::REPORT_SYMBOL) |
-//! | [`backend`], but for [`Backend`], [`OptLevel`] and the backends' errors | each backend's compiler, options and results, with types of Cranelift and inkwell |
+//! | [`backend`], but for [`Backend`], [`OptLevel`], `llvm::LlvmIr` and the backends' errors | each backend's compiler, options and results, with types of Cranelift and inkwell |
 //! | [`engine::Jit`] and what is made for it: `JitBuilder`, `LoadOptions`, `SymbolResolver`, `NativeHost`; [`Engine::jit`], [`Engine::load`] | machine code of IR that somebody else has lowered |
 //! | texts of errors, `Debug` and `explain` | for people. A *wrapper's* messages are a part of the contract |
 //! | symbols that begin with `__tvm_ffi_codegen_`, and those that objects don't export | the wrappers' own |

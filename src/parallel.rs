@@ -5,14 +5,15 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// A thread is worth starting for this many pieces of work, each of some 100 microseconds.
-const WORTH_A_THREAD: usize = 64;
-/// How many pieces a thread takes at once.
+/// A thread is worth starting for so much work: about a millisecond of it, which is some ten times what a thread costs.
+const WORTH_A_THREAD: usize = 512;
+/// The most pieces that a thread takes at once.
 const CHUNK: usize = 8;
 
-/// How many threads to do so many pieces of work on; `most` is all that the machine has, unless stated.
-pub(crate) fn threads_for(pieces: usize, most: Option<NonZeroUsize>) -> usize {
-    let worth = pieces / WORTH_A_THREAD;
+/// How many threads to do so many pieces of work on, all of which are so much `work`, in steps of some 2 microseconds; `most` is all that the machine has,
+/// unless stated.
+pub(crate) fn threads_for(pieces: usize, work: usize, most: Option<NonZeroUsize>) -> usize {
+    let worth = pieces.min(work / WORTH_A_THREAD);
     if worth < 2 {
         return 1;
     }
@@ -47,27 +48,29 @@ pub(crate) fn in_order<S, T: Send, E: Send>(
         }
         return Ok(results);
     }
+    // few pieces may differ much, and are shared out one by one
+    let chunk = (count / (4 * threads)).clamp(1, CHUNK);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     // A chunk that is begun is gone through even if another thread fails meanwhile: all before the failing one have been begun, so that
     // the first error is among those that are seen.
     let run = |state: &mut S| -> (Done<T>, Option<(usize, E)>) {
         let mut done = Vec::new();
         while !failed.load(Ordering::Relaxed) {
-            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let start = next.fetch_add(chunk, Ordering::Relaxed);
             if start >= count {
                 break;
             }
-            let mut chunk = Vec::with_capacity(CHUNK);
-            for index in start..count.min(start + CHUNK) {
+            let mut results = Vec::with_capacity(chunk);
+            for index in start..count.min(start + chunk) {
                 match work(state, index) {
-                    Ok(result) => chunk.push(result),
+                    Ok(result) => results.push(result),
                     Err(error) => {
                         failed.store(true, Ordering::Relaxed);
                         return (done, Some((index, error)));
                     }
                 }
             }
-            done.push((start, chunk));
+            done.push((start, results));
         }
         (done, None)
     };
@@ -122,11 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn few_pieces_start_no_thread() {
-        assert_eq!(threads_for(2 * WORTH_A_THREAD - 1, NonZeroUsize::new(8)), 1);
-        assert_eq!(threads_for(2 * WORTH_A_THREAD, NonZeroUsize::new(8)), 2);
-        assert_eq!(threads_for(100 * WORTH_A_THREAD, NonZeroUsize::new(8)), 8);
-        assert_eq!(threads_for(100 * WORTH_A_THREAD, NonZeroUsize::new(1)), 1);
-        assert!(threads_for(100 * WORTH_A_THREAD, None) >= 1);
+    fn little_work_starts_no_thread() {
+        let eight = NonZeroUsize::new(8);
+        assert_eq!(threads_for(100, 2 * WORTH_A_THREAD - 1, eight), 1);
+        assert_eq!(threads_for(100, 2 * WORTH_A_THREAD, eight), 2);
+        assert_eq!(threads_for(100, 100 * WORTH_A_THREAD, eight), 8);
+        assert_eq!(threads_for(3, 100 * WORTH_A_THREAD, eight), 3);
+        assert_eq!(threads_for(1, 100 * WORTH_A_THREAD, eight), 1);
+        assert_eq!(threads_for(100, 100 * WORTH_A_THREAD, NonZeroUsize::new(1)), 1);
+        assert!(threads_for(100, 100 * WORTH_A_THREAD, None) >= 1);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tvm_ffi_codegen::engine::SymbolResolver;
 use tvm_ffi_codegen::lower::{BIND_SYMBOL, Convention, REPORT_SYMBOL, RuntimeHelpers, TAKE_RESULT_SYMBOL, lower};
-use tvm_ffi_codegen::spec::{Part, Place as SourcePlace};
+use tvm_ffi_codegen::spec::{Launch, Part, Place as SourcePlace};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
 
 use crate::calls;
@@ -296,6 +296,12 @@ fn with_places(signature: &Signature, text: &str) -> Result<Signature, String> {
 
 /// A kernel, and how it is called.
 pub fn parse_kernel(text: &str, signature: &Signature) -> Result<(Kernel, Convention), String> {
+    if let Some((kernel, args)) = text.split_once(" args=") {
+        let launch: Launch = format!("launch kernel args={args}").parse().map_err(|e| format!("{e}"))?;
+        let args = launch.stated_args().unwrap_or_default().to_vec();
+        // the model knows what conventions pass, of which `flat` is none then
+        return Ok((parse_kernel(kernel, signature)?.0.args(args), Convention::DlTensor));
+    }
     let words: Vec<&str> = text.split_whitespace().collect();
     let flat = |kernel| Ok((kernel, Convention::Flat));
     let (kernel, mut rest) = match &words[..] {

@@ -18,6 +18,8 @@ mod declarations;
 #[cfg(not(feature = "external-runtime"))]
 mod example_compilers;
 #[cfg(not(feature = "external-runtime"))]
+mod explain;
+#[cfg(not(feature = "external-runtime"))]
 mod fixtures;
 #[cfg(all(any(target_os = "linux", windows), not(feature = "external-runtime")))]
 mod gpu;
@@ -50,6 +52,8 @@ mod prototypes;
 mod runtime_closure;
 #[cfg(not(feature = "external-runtime"))]
 mod spec;
+#[cfg(not(feature = "external-runtime"))]
+mod stated_args;
 #[cfg_attr(feature = "external-runtime", allow(dead_code, unused_imports))]
 mod support;
 #[cfg(not(feature = "external-runtime"))]

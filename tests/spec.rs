@@ -273,7 +273,7 @@ fn a_state_is_that_of_a_global_function() {
             "f() -> EnvState(\"g\")",
             &[
                 "result: EnvState(\"g\") can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, \
-               Module, Shape, Object, a container of Any, or Tensor",
+               Module, Shape, Object, a container of Any, Tensor, or a Tuple of Tensors",
             ],
         ),
     ]);
@@ -376,7 +376,7 @@ fn results() {
     let no_result = |ty: &str| {
         format!(
             "result: {ty} can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, Module, \
-             Shape, Object, a container of Any, or Tensor"
+             Shape, Object, a container of Any, Tensor, or a Tuple of Tensors"
         )
     };
     for ty in ["Optional[int8]", "Tuple[]", "Array[int8]", "Map[str, Any]", "Int(3)", "Shape([4])", "EnvStream"] {
@@ -411,6 +411,10 @@ fn results() {
         (
             "f() -> Tensor([4], int8, align=64)",
             &["result: expected neither `align` nor `noalias`: the allocator decides"],
+        ),
+        (
+            "f() -> Tensor([4], int8, out=True)",
+            &["result.access: expected none: the function writes all of its result"],
         ),
     ]);
     // what the text form would read as something else
@@ -585,7 +589,7 @@ fn pieces_that_are_none_say_what_was_expected() {
     assert!(error::<Device>("cuda:x").starts_with("expected a device number, found \"x\""));
     assert_eq!(
         error::<ScalarType>("int"),
-        "expected int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, bool or handle, got `int`"
+        "expected int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, bool or handle, got `int`"
     );
     assert_eq!(error::<Convention>("c"), "expected flat, dltensor, memref or packed, got `c`");
     let policy = "expected exact, or some of sign, bool, fp8, storage joined by `+`, got `sign+`";

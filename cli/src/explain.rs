@@ -1,11 +1,13 @@
 //! `tvm-ffi-codegen explain`
 
+use std::path::PathBuf;
+
 use clap::Args;
 use tvm_ffi_codegen::explain::{Stage, explain};
 use tvm_ffi_codegen::{Backend, Convention, Kernel, OptLevel};
 
 use crate::error::{CliError, failure};
-use crate::io::print;
+use crate::io::write_text;
 use crate::signatures::{Images, launched, read_launched};
 
 /// Shows what becomes of a signature at each stage, compiled for this machine
@@ -20,7 +22,8 @@ pub struct Explain {
     /// How the kernel is called: flat, dltensor, memref or packed
     #[arg(long)]
     convention: Option<Convention>,
-    /// The only stage to show: ir, clif, llvm (after its passes), asm, header or launch; all of the backend's, and a launch's, unless given
+    /// The only stage to show: ir, clif, llvm (after its passes), asm, header or launch; html is a page with all of them side by side. Unless given, all of the
+    /// backend's, and a launch's
     #[arg(long, value_name = "STAGE")]
     emit: Option<Stage>,
     /// cranelift or llvm; unless given, the one that has the stage
@@ -31,6 +34,9 @@ pub struct Explain {
     opt_level: OptLevel,
     #[command(flatten)]
     images: Images,
+    /// The file to write; unless given, or for `-`, stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    output: PathBuf,
 }
 
 impl Explain {
@@ -55,12 +61,12 @@ impl Explain {
         }
         let stage_text = |stage| explain(&signature, &kernel, stage, backend, self.opt_level).map_err(failure);
         if let Some(stage) = self.emit {
-            return print(&stage_text(stage)?);
+            return write_text(&self.output, &stage_text(stage)?);
         }
         let mut text = String::new();
         for stage in is_launched.then_some(Stage::Launch).into_iter().chain(Stage::of(backend)) {
             text.push_str(&format!("=== {stage} ===\n\n{}\n", stage_text(stage)?));
         }
-        print(&text)
+        write_text(&self.output, &text)
     }
 }

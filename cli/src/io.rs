@@ -16,6 +16,14 @@ pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
 
+/// Writes a text to a file; to stdout for `-`.
+pub fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
+    if is_stream(path) {
+        return print(text);
+    }
+    fs::write(path, text).map_err(|error| CliError::at_path(path, error))
+}
+
 /// Writes bytes to stdout, as `print` does.
 pub fn print_bytes(mut bytes: &[u8]) -> Result<(), CliError> {
     copy_to_stdout(&mut bytes)

@@ -9,6 +9,7 @@ mod explain;
 mod inspect;
 mod io;
 mod pack;
+mod progress;
 #[cfg(unix)]
 mod signals;
 mod signatures;
@@ -21,10 +22,11 @@ use error::{CliError, MessageFormat};
     feature = "llvm19-1",
     feature = "llvm20-1",
     feature = "llvm21-1",
-    feature = "llvm22-1"
+    feature = "llvm22-1",
+    feature = "llvm22-1-loaded"
 )))]
 compile_error!(
-    "the command line needs a backend: enable one of the features cranelift, llvm19-1, llvm20-1, llvm21-1, llvm22-1"
+    "the command line needs a backend: enable one of the features cranelift, llvm19-1, llvm20-1, llvm21-1, llvm22-1, llvm22-1-loaded"
 );
 
 /// Makes checked, fast functions of the TVM FFI stable C ABI from compiled kernels
@@ -60,9 +62,9 @@ fn run(cli: Result<Cli, clap::Error>) -> Result<(), CliError> {
     signals::watch().map_err(|error| CliError::at("signals", error))?;
     match cli {
         Ok(cli) => match cli.command {
-            Command::Wrap(wrap) => wrap.run(),
+            Command::Wrap(wrap) => wrap.run(cli.message_format),
             Command::Explain(explain) => explain.run(),
-            Command::Pack(pack) => pack.run(),
+            Command::Pack(pack) => pack.run(cli.message_format),
             Command::Inspect(inspect) => inspect.run(),
         },
         Err(error) if error.use_stderr() => Err(CliError::Usage(error.to_string())),

@@ -2,23 +2,26 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use target_lexicon::{HOST, Triple};
 use tvm_ffi_codegen::artifact::{LibraryBinBuilder, NodeId, Payload};
 
-use crate::error::{CliError, failure};
+use crate::error::{CliError, MessageFormat, failure};
 use crate::io::{copy_to_stdout, is_stream, read_stdin};
+use crate::progress::Bar;
 
 /// Packs modules into an object, for a library to carry: `__tvm_ffi__library_bin`
 ///
 /// Each --import is a module of a kind whose bytes are those of a file of any size; a loader of that kind (`ffi.Module.load_from_bytes.KIND`) gets them
-/// when the library is loaded. The library imports all of them, unless they say otherwise:
+/// when the library is loaded; TVM FFI itself brings none. The library imports all of them, unless they say otherwise:
 ///
-///     --import cuda=kernels.cubin                         imported by the library
-///     --import all:fat=fat.bin --import cuda@all=a.cubin  `a.cubin` is imported by `fat.bin`, which is named `all`
-///     --import b:cuda=b.bin --import c@_lib,b=c.bin       `c.bin` is imported by both the library (`_lib`) and `b`
+///     --import weights=model.bin                      imported by the library
+///     --import all:net=net.bin --import w@all=w.bin   `w.bin` is imported by `net.bin`, which is named `all`
+///     --import b:net=b.bin --import w@_lib,b=w.bin    `w.bin` is imported by both the library (`_lib`) and `b`
+///
+/// Kernels for GPUs need no module: `wrap --image k.cubin` with a launch behind the signature.
 ///
 /// Link the object with others: `tvm-ffi-codegen wrap ... --link bin.o -o out.so`.
 #[derive(Args)]
@@ -77,7 +80,7 @@ impl std::str::FromStr for Import {
 }
 
 impl Pack {
-    pub fn run(&self) -> Result<(), CliError> {
+    pub fn run(&self, format: MessageFormat) -> Result<(), CliError> {
         let mut bin = LibraryBinBuilder::new();
         bin.symbol_prefix(&self.system_lib);
         // the first node is the root
@@ -111,13 +114,17 @@ impl Pack {
                 bin.import(library, node);
             }
         }
+        let write = |path: &Path| {
+            let bar = Bar::new(format);
+            bin.write_object_observed(&self.target, path, &|progress| bar.note(progress)).map_err(failure)
+        };
         if !is_stream(&self.output) {
-            return bin.write_object(&self.target, &self.output).map_err(failure);
+            return write(&self.output);
         }
         // through a file, as the object may be larger than memory
         let folder = tempfile::tempdir().map_err(|error| CliError::at("temporary folder", error))?;
         let path = folder.path().join("packed.o");
-        bin.write_object(&self.target, &path).map_err(failure)?;
+        write(&path)?;
         copy_to_stdout(&mut File::open(&path).map_err(|error| CliError::at_path(&path, error))?)
     }
 

@@ -17,7 +17,7 @@ pub struct Functions {
     /// `SIGNATURE @ launch ENTRY grid=... block=...`; `-` reads it from stdin
     #[arg(long, value_name = "TEXT", required_unless_present = "signatures")]
     signature: Option<String>,
-    /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION] [status]`, or `SIGNATURE @ launch ENTRY
+    /// A file of signatures, one a line, each maybe with its kernel behind it: `SIGNATURE @ SYMBOL [CONVENTION] [status] [args=[...]]`, or `SIGNATURE @ launch ENTRY
     /// ...`. `# ...` is a comment; `## ...` above a signature is its documentation. `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["signature", "kernel", "doc"])]
     signatures: Option<PathBuf>,
@@ -114,7 +114,11 @@ impl Functions {
                 return Err(CliError::Usage("--kernel is for a function whose kernel isn't launched".to_owned()));
             }
             (Some(launch), None) => launched(&signature, launch, &images),
-            (None, kernel) => kernel_of(kernel.as_deref().map(|symbol| (symbol, self.convention, self.status))),
+            (None, kernel) => {
+                let (convention, status) = (self.convention, self.status);
+                kernel_of(kernel.as_deref().map(|symbol| NativeKernel { symbol, convention, status, args: None }))
+                    .map_err(CliError::Usage)?
+            }
         };
         Ok(vec![Function { kernel, signature, doc: self.doc.clone() }])
     }
@@ -132,7 +136,10 @@ impl Functions {
                 let (text, kernel) = self.split(line);
                 let indent = whole.chars().take_while(|c| c.is_whitespace()).count();
                 let (signature, launch) = parse_launched(text, TextPlace::File { path, line: number, indent })?;
-                let kernel = launch.map_or_else(|| kernel_of(kernel), |launch| launched(&signature, launch, images));
+                let kernel = match launch {
+                    Some(launch) => launched(&signature, launch, images),
+                    None => kernel_of(kernel).map_err(|problem| CliError::at(format!("{path}:{number}"), problem))?,
+                };
                 let lines = std::mem::take(&mut doc);
                 let doc = (!lines.is_empty()).then(|| lines.join("\n"));
                 functions.push(Function { kernel, signature, doc });
@@ -142,7 +149,7 @@ impl Functions {
     }
 
     /// The signature of a line, and its kernel. An `@` may also be inside a signature, in a string; what is behind it is a launch where it isn't a kernel.
-    fn split<'a>(&self, line: &'a str) -> (&'a str, Option<(&'a str, Convention, bool)>) {
+    fn split<'a>(&self, line: &'a str) -> (&'a str, Option<NativeKernel<'a>>) {
         let kernel = line.rsplit_once('@').and_then(|(signature, kernel)| Some((signature, self.kernel(kernel)?)));
         match kernel {
             Some((signature, kernel)) => (signature.trim_end(), Some(kernel)),
@@ -150,9 +157,13 @@ impl Functions {
         }
     }
 
-    /// `SYMBOL [CONVENTION] [status]`.
-    fn kernel<'a>(&self, text: &'a str) -> Option<(&'a str, Convention, bool)> {
+    /// `SYMBOL [CONVENTION] [status] [args=[...]]`.
+    fn kernel<'a>(&self, text: &'a str) -> Option<NativeKernel<'a>> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.$".contains(c);
+        let (text, args) = match text.split_once(" args=") {
+            Some((text, args)) => (text, Some(args)),
+            None => (text, None),
+        };
         let mut words = text.split_whitespace();
         let symbol = words.next().filter(|symbol| symbol.chars().all(plain))?;
         let (mut convention, mut status) = (self.convention, self.status);
@@ -162,7 +173,7 @@ impl Functions {
                 _ => convention = word.parse().ok()?,
             }
         }
-        Some((symbol, convention, status))
+        Some(NativeKernel { symbol, convention, status, args })
     }
 }
 
@@ -188,11 +199,22 @@ fn parse_launched(text: &str, place: TextPlace<'_>) -> Result<(Signature, Option
     read.map_err(|error: ParseError| CliError::in_text(place, text, &error))
 }
 
-fn kernel_of(kernel: Option<(&str, Convention, bool)>) -> Kernel {
-    let Some((symbol, convention, status)) = kernel else { return Kernel::check_only() };
-    let kernel = Kernel::symbol(symbol).convention(convention);
-    match status {
-        true => kernel.returning(KernelReturn::Status),
-        false => kernel,
+/// A C function that is a kernel.
+struct NativeKernel<'a> {
+    symbol: &'a str,
+    convention: Convention,
+    status: bool,
+    /// The C parameters, where they are stated: `[x, int32(n)]`.
+    args: Option<&'a str>,
+}
+
+fn kernel_of(kernel: Option<NativeKernel<'_>>) -> Result<Kernel, String> {
+    let Some(NativeKernel { symbol, convention, status, args }) = kernel else { return Ok(Kernel::check_only()) };
+    let mut kernel = Kernel::symbol(symbol).convention(convention);
+    if let Some(args) = args {
+        let launch = format!("launch kernel args={args}").parse::<Launch>();
+        let launch = launch.map_err(|error| format!("the args of kernel `{symbol}`: {error}"))?;
+        kernel = kernel.args(launch.stated_args().unwrap_or_default().iter().cloned());
     }
+    Ok(if status { kernel.returning(KernelReturn::Status) } else { kernel })
 }

@@ -8,8 +8,9 @@ use tvm_ffi_codegen::artifact::{ArchiveInput, LibraryBuilder, Linker, ObjectFile
 use tvm_ffi_codegen::runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_codegen::{Backend, OptLevel, UnknownName};
 
-use crate::error::{CliError, failure};
+use crate::error::{CliError, MessageFormat, failure};
 use crate::io::{is_stream, print_bytes};
+use crate::progress::Bar;
 use crate::signatures::Functions;
 
 /// Makes checked functions around kernels: an object, an archive or a shared library, as the output's extension says
@@ -106,12 +107,12 @@ impl OutputKind {
 }
 
 impl Wrap {
-    pub fn run(&self) -> Result<(), CliError> {
+    pub fn run(&self, format: MessageFormat) -> Result<(), CliError> {
         let kind = OutputKind::of(&self.output)?;
         if kind == OutputKind::Object && !self.link.is_empty() {
             return Err(CliError::Usage("--link is for archives and shared libraries, not for an object".to_owned()));
         }
-        let object = self.object()?;
+        let object = self.object(format)?;
         match kind {
             OutputKind::Object if is_stream(&self.output) => print_bytes(object.as_bytes()),
             OutputKind::Object => object.write(&self.output).map_err(|error| CliError::at_path(&self.output, error)),
@@ -120,7 +121,7 @@ impl Wrap {
         }
     }
 
-    fn object(&self) -> Result<ObjectFile, CliError> {
+    fn object(&self, format: MessageFormat) -> Result<ObjectFile, CliError> {
         let mut builder = LibraryBuilder::new().target(self.target.clone());
         builder = builder.backend(self.backend.0).opt_level(self.opt_level);
         if let Some(cpu) = &self.cpu {
@@ -138,7 +139,8 @@ impl Wrap {
                 None => builder.function(&function.signature, &function.kernel),
             };
         }
-        builder.emit().map_err(failure)
+        let bar = Bar::new(format);
+        builder.emit_observed(&|progress| bar.note(progress)).map_err(failure)
     }
 
     /// Whether a file to link has the modules of the system library.

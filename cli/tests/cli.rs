@@ -124,6 +124,19 @@ const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
                    .visible .entry scale(.param .u64 x, .param .f32 f) { ret; }\n";
 
 #[test]
+fn c_parameters_stand_behind_kernels() {
+    let place = Place::new();
+    place.write("s.txt", "narrow(x: Tensor([n], float32)) @ narrow_kernel status args=[x, int32(n), x.device_id]\n");
+    place.ok(&["wrap", "--signatures", "s.txt", "-o", "s.o"]);
+    let seen = place.inspect("s.o");
+    assert!(seen["needed_symbols"].as_array().unwrap().contains(&"narrow_kernel".into()));
+    place.write("wrong.txt", "\nnarrow(x: Tensor([n], float32)) @ narrow_kernel args=[x, int32(]\n");
+    let (code, error) = place.err(&["wrap", "--signatures", "wrong.txt", "-o", "w.o"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("wrong.txt:2: the args of kernel `narrow_kernel`: expected"), "{error}");
+}
+
+#[test]
 fn launches_stand_behind_signatures() {
     let place = Place::new();
     place.write("k.ptx", PTX);
@@ -405,6 +418,18 @@ fn objects_go_to_stdout_as_a_minus() {
 }
 
 #[test]
+fn explain_writes_a_page() {
+    let place = Place::new();
+    let explain = ["explain", "--signature", "f(x: Tensor([n], float32))", "--emit", "html"];
+    let page = place.ok(&explain);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("data-stage=\"asm\""));
+    assert!(place.ok(&[&explain[..], &["-o", "f.html"]].concat()).is_empty());
+    assert_eq!(fs::read_to_string(place.path("f.html")).unwrap(), page);
+    let (code, said) = place.err(&[&explain[..], &["-o", "missing/f.html"]].concat());
+    assert!(code == 1 && said.contains("missing/f.html"), "{said}");
+}
+
+#[test]
 fn stdin_is_a_minus() {
     let place = Place::new();
     let output = place.run_with(&["wrap", "--signatures", "-", "-o", "f.o"], "f(x: int8)\n");
@@ -420,7 +445,7 @@ fn stdin_is_a_minus() {
 fn help_and_version_succeed_and_a_closed_pipe_is_quiet() {
     let place = Place::new();
     assert_eq!(place.ok(&["--version"]), format!("tvm-ffi-codegen {}\n", env!("CARGO_PKG_VERSION")));
-    assert!(place.ok(&["pack", "--help"]).contains("--import all:fat=fat.bin"));
+    assert!(place.ok(&["pack", "--help"]).contains("--import all:net=net.bin"));
     let mut command = place.command(&["explain", "--signature", "f(x: Tensor([n], float32))"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -464,6 +489,20 @@ fn a_linker_that_writes_nothing_is_named() {
     assert!(said.starts_with("tvm-ffi-codegen: error: the linker succeeded without writing a library: "), "{said}");
     assert!(said.contains("/silent ") && said.contains(" -shared ") && !said.contains("No such file"), "{said}");
     assert_eq!(place.files(), before);
+}
+
+/// A compiler that is asked which one it is takes as long as a small link.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn the_compilers_driver_runs_once() {
+    let place = Place::new();
+    place.write("logging", "#!/bin/sh\necho \"$*\" >> calls.txt\nexec cc \"$@\"\n");
+    fs::set_permissions(place.path("logging"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = place.command(&["wrap", "--signature", "f()", "--linker", "cc", "-o", "f.so"]);
+    assert!(command.env("CC", place.path("logging")).status().unwrap().success());
+    let calls = fs::read_to_string(place.path("calls.txt")).unwrap();
+    assert_eq!(calls.lines().count(), 1, "{calls}");
+    assert!(calls.contains(" -shared "), "{calls}");
 }
 
 /// Waits until something is so, but not for ever.
@@ -537,4 +576,70 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
     child.stdin.take().unwrap().write_all(b"f(x: int8)\n").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(place.files(), ["f.o"]);
+}
+
+/// A command in a pseudo terminal, which is its stdin, stdout and stderr.
+#[cfg(target_os = "linux")]
+fn in_terminal(place: &Place, args: &[&str]) -> std::process::Child {
+    let words = [&[env!("CARGO_BIN_EXE_tvm-ffi-codegen")], args].concat().join(" ");
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--flush", "--command", &words, "typescript"]).current_dir(place.0.path());
+    command.env("TERM", "xterm").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Signatures whose wrappers take longer than a bar waits for.
+#[cfg(target_os = "linux")]
+fn many_signatures(place: &Place) {
+    let tensors = (0..4).map(|i| format!("x{i}: Tensor([n, m], float32)")).collect::<Vec<_>>().join(", ");
+    let signatures: String = (0..150).map(|i| format!("f{i}({tensors})\n")).collect();
+    place.write("many.txt", signatures);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn long_work_shows_a_bar_on_a_terminal_and_takes_it_away() {
+    let place = Place::new();
+    many_signatures(&place);
+    let wrap = ["wrap", "--signatures", "many.txt", "-o", "many.o"];
+    let output = in_terminal(&place, &wrap).wait_with_output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("compiling [") && shown.contains(" parts of functions "), "{shown}");
+    // the line is left empty: the last thing written is its erasure
+    assert!(shown.trim_end_matches(['\r', '\n']).ends_with("\u{1b}[2K"), "{shown:?}");
+    assert_eq!(place.inspect("many.o")["functions"].as_array().unwrap().len(), 150);
+
+    // what takes no time shows none, nor do errors for programs have one beside them
+    place.write("few.txt", "f(x: int8)\n");
+    let few = ["wrap", "--signatures", "few.txt", "-o", "few.o"];
+    let json = [&wrap[..], &["--message-format=json"]].concat();
+    for args in [&few[..], &json[..]] {
+        let output = in_terminal(&place, args).wait_with_output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty(), "{:?}", String::from_utf8(output.stdout));
+    }
+    // and without a terminal nothing is written
+    place.ok(&wrap);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn packing_shows_its_bytes_on_a_terminal() {
+    use std::io::Read;
+
+    let place = Place::new();
+    // nearly all of it is a hole, and it takes long to copy nevertheless
+    let payload = fs::File::create(place.path("huge")).unwrap();
+    payload.set_len(16 << 30).unwrap();
+    let mut child = in_terminal(&place, &["pack", "--import", "k=huge", "-o", "bin.o"]);
+    let (mut shown, mut piece) = (String::new(), [0; 4096]);
+    let mut stdout = child.stdout.take().unwrap();
+    while !(shown.contains("copying [") && shown.contains("iB/16.00 GiB")) {
+        let len = stdout.read(&mut piece).unwrap();
+        assert!(len > 0, "{shown}");
+        shown.push_str(&String::from_utf8_lossy(&piece[..len]));
+    }
+    // the terminal goes, and the program with it
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until(|| !place.files().iter().any(|name| name.starts_with(".tvm-ffi-")));
 }

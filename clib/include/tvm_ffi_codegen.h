@@ -30,6 +30,7 @@ typedef TVMFFIAny TfcBytes;
   int32_t __tvm_ffi_tfc_##name(void* handle, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result)
 
 TFC_FUNCTION(build);
+TFC_FUNCTION(llvm_version);
 TFC_FUNCTION(signature);
 TFC_FUNCTION(signature_json);
 TFC_FUNCTION(kernel_check_only);
@@ -45,6 +46,7 @@ TFC_FUNCTION(kernel_prototype);
 TFC_FUNCTION(kernel_header);
 TFC_FUNCTION(compile);
 TFC_FUNCTION(object);
+TFC_FUNCTION(llvm_ir);
 TFC_FUNCTION(link);
 TFC_FUNCTION(archive);
 TFC_FUNCTION(cache);
@@ -53,6 +55,8 @@ TFC_FUNCTION(inspect);
 TFC_FUNCTION(inspect_bytes);
 TFC_FUNCTION(explain);
 TFC_FUNCTION(install_cpu_allocator);
+TFC_FUNCTION(explain_missing_allocator);
+TFC_FUNCTION(rearranged);
 
 #undef TFC_FUNCTION
 
@@ -169,22 +173,24 @@ static inline int32_t tfc_signature(const char* text, const char* places, TfcObj
   return code;
 }
 
-/*! The kernel of a symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`, `returns` is `nothing`, `status` or `value`; NULL is the usual. */
+/*! The kernel of a symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`, `returns` is `nothing`, `status` or `value`, `parameters` are the C parameters,
+ * `x, int32(n)`; NULL is the usual. */
 static inline int32_t tfc_kernel_symbol(const char* symbol, const char* convention, const char* returns,
-                                        TfcObject* kernel) {
-  TVMFFIAny args[3] = {tfc_text(symbol), tfc_text(convention), tfc_text(returns)}, result = tfc_none();
-  int32_t code = __tvm_ffi_tfc_kernel_symbol(NULL, args, 3, &result);
+                                        const char* parameters, TfcObject* kernel) {
+  TVMFFIAny args[4] = {tfc_text(symbol), tfc_text(convention), tfc_text(returns), tfc_text(parameters)};
+  TVMFFIAny result = tfc_none();
+  int32_t code = __tvm_ffi_tfc_kernel_symbol(NULL, args, 4, &result);
   *kernel = code == 0 ? (TfcObject)result.v_obj : NULL;
   return code;
 }
 
 /*! The kernel at an address of this process. `owner` is an object that owns the code, or NULL. */
 static inline int32_t tfc_kernel_address(const void* address, TfcObject owner, const char* convention,
-                                         const char* returns, TfcObject* kernel) {
-  TVMFFIAny args[4] = {tfc_int((int64_t)(intptr_t)address), tfc_object_any(owner), tfc_text(convention),
-                       tfc_text(returns)};
+                                         const char* returns, const char* parameters, TfcObject* kernel) {
+  TVMFFIAny args[5] = {tfc_int((int64_t)(intptr_t)address), tfc_object_any(owner), tfc_text(convention),
+                       tfc_text(returns), tfc_text(parameters)};
   TVMFFIAny result = tfc_none();
-  int32_t code = __tvm_ffi_tfc_kernel_address(NULL, args, 4, &result);
+  int32_t code = __tvm_ffi_tfc_kernel_address(NULL, args, 5, &result);
   *kernel = code == 0 ? (TfcObject)result.v_obj : NULL;
   return code;
 }

@@ -19,6 +19,12 @@ pub fn failure(error: impl std::error::Error + 'static) -> Error {
     raised(&Diagnostic::of(&error))
 }
 
+/// The error of what needs LLVM, in a build without it.
+#[cfg(not(feature = "_llvm"))]
+pub fn without_llvm() -> Error {
+    other("this build of tvm-ffi-codegen has no LLVM")
+}
+
 /// An error of another origin: options that make no sense, a file that can't be read.
 pub fn other(message: impl Into<String>) -> Error {
     raised(&Diagnostic::text(message))

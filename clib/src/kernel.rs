@@ -7,10 +7,12 @@ use codegen::artifact::{ArchiveInput, Triple, archive_bytes};
 use codegen::image::Image;
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Any, Array, Bytes, Obj, Object, Result};
-use codegen::spec::Launch;
+use codegen::spec::{Launch, LaunchArg};
 use codegen::{Convention, Kernel, KernelParam, KernelReturn};
 use serde_json::json;
 
+#[cfg(not(feature = "_llvm"))]
+use crate::error::without_llvm;
 use crate::error::{failure, other};
 use crate::signature::SignatureObject;
 
@@ -33,14 +35,16 @@ enum Form {
 }
 
 /// How a native kernel is called, where that is stated.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Call {
     convention: Option<Convention>,
     returns: Option<KernelReturn>,
+    args: Option<Vec<LaunchArg>>,
 }
 
 impl Call {
-    fn of(convention: Option<String>, returns: Option<String>) -> Result<Self> {
+    /// `args` are the C parameters as the text form of launches has them: `x, int32(n)`.
+    fn of(convention: Option<String>, returns: Option<String>, args: Option<String>) -> Result<Self> {
         let convention = convention.map(|name| name.parse().map_err(failure)).transpose()?;
         let returns = returns.map(|name| match name.as_str() {
             "nothing" => Ok(KernelReturn::Nothing),
@@ -48,12 +52,24 @@ impl Call {
             "value" => Ok(KernelReturn::Value),
             _ => Err(other(format!("expected that a kernel returns `nothing`, `status` or `value`, got `{name}`"))),
         });
-        Ok(Call { convention, returns: returns.transpose()? })
+        let args = args.map(|args| {
+            let launch = launch_of(&format!("launch kernel args=[{args}]"))?;
+            Ok::<_, tvm_ffi::Error>(launch.stated_args().unwrap_or_default().to_vec())
+        });
+        Ok(Call { convention, returns: returns.transpose()?, args: args.transpose()? })
     }
 
-    fn stated(self, mut kernel: Kernel) -> Kernel {
+    /// The call that the signature implies.
+    fn implied() -> Self {
+        Call { convention: None, returns: None, args: None }
+    }
+
+    fn stated(&self, mut kernel: Kernel) -> Kernel {
         if let Some(convention) = self.convention {
             kernel = kernel.convention(convention);
+        }
+        if let Some(args) = &self.args {
+            kernel = kernel.args(args.iter().cloned());
         }
         match self.returns {
             Some(returns) => kernel.returning(returns),
@@ -107,14 +123,19 @@ pub fn together(objects: &Array<Bytes>) -> Result<Option<Arc<[u8]>>> {
 /// No kernel: the function only checks its arguments.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_check_only() -> Result<Obj<KernelObject>> {
-    KernelObject::make(Form::Ready(Kernel::check_only()), Call::of(None, None)?)
+    KernelObject::make(Form::Ready(Kernel::check_only()), Call::implied())
 }
 
-/// The C function of a symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`; `returns` is `nothing`, `status` or `value`; None is what the signature
-/// implies.
+/// The C function of a symbol. `convention` is `flat`, `dltensor`, `memref` or `packed`; `returns` is `nothing`, `status` or `value`; `args` are the C
+/// parameters, `x, int32(n)`; None is what the signature implies.
 #[tvm_ffi::export(crate = tvm_ffi)]
-fn tfc_kernel_symbol(symbol: String, convention: Option<String>, returns: Option<String>) -> Result<Obj<KernelObject>> {
-    KernelObject::make(Form::Symbol(symbol), Call::of(convention, returns)?)
+fn tfc_kernel_symbol(
+    symbol: String,
+    convention: Option<String>,
+    returns: Option<String>,
+    args: Option<String>,
+) -> Result<Obj<KernelObject>> {
+    KernelObject::make(Form::Symbol(symbol), Call::of(convention, returns, args)?)
 }
 
 /// The C function of a symbol with the objects or archives that have it.
@@ -124,8 +145,9 @@ fn tfc_kernel_object(
     symbol: String,
     convention: Option<String>,
     returns: Option<String>,
+    args: Option<String>,
 ) -> Result<Obj<KernelObject>> {
-    let call = Call::of(convention, returns)?;
+    let call = Call::of(convention, returns, args)?;
     let objects = together(&objects)?.ok_or_else(|| other("expected at least one object"))?;
     KernelObject::make(Form::Ready(call.stated(Kernel::object(objects, symbol))), call)
 }
@@ -137,12 +159,16 @@ fn tfc_kernel_llvm_ir(
     symbol: String,
     convention: Option<String>,
     returns: Option<String>,
+    args: Option<String>,
 ) -> Result<Obj<KernelObject>> {
-    let call = Call::of(convention, returns)?;
+    let call = Call::of(convention, returns, args)?;
     #[cfg(feature = "_llvm")]
     return KernelObject::make(Form::Ready(call.stated(Kernel::llvm_ir(text, symbol))), call);
     #[cfg(not(feature = "_llvm"))]
-    Err(without_llvm(&text, &symbol, call))
+    {
+        drop((text, symbol, call));
+        Err(without_llvm())
+    }
 }
 
 /// The C function of a symbol in LLVM's bitcode.
@@ -152,17 +178,16 @@ fn tfc_kernel_bitcode(
     symbol: String,
     convention: Option<String>,
     returns: Option<String>,
+    args: Option<String>,
 ) -> Result<Obj<KernelObject>> {
-    let call = Call::of(convention, returns)?;
+    let call = Call::of(convention, returns, args)?;
     #[cfg(feature = "_llvm")]
     return KernelObject::make(Form::Ready(call.stated(Kernel::bitcode(&*bitcode, symbol))), call);
     #[cfg(not(feature = "_llvm"))]
-    Err(without_llvm(&bitcode, &symbol, call))
-}
-
-#[cfg(not(feature = "_llvm"))]
-fn without_llvm<T: ?Sized>(_code: &T, symbol: &str, _call: Call) -> tvm_ffi::Error {
-    other(format!("this build of tvm-ffi-codegen has no LLVM to compile `{symbol}` with: compile it to an object"))
+    {
+        drop((bitcode, symbol, call));
+        Err(without_llvm())
+    }
 }
 
 /// The C function at an address of this process. `owner` lives as long as a function that calls it.
@@ -172,8 +197,9 @@ fn tfc_kernel_address(
     owner: Any,
     convention: Option<String>,
     returns: Option<String>,
+    args: Option<String>,
 ) -> Result<Obj<KernelObject>> {
-    let call = Call::of(convention, returns)?;
+    let call = Call::of(convention, returns, args)?;
     let address = usize::try_from(address as u64).map_err(|_| other(format!("{address:#x} is no address")))?;
     let kernel = Kernel::address(std::ptr::with_exposed_provenance::<c_void>(address)).keep_alive(Arc::new(owner));
     KernelObject::make(Form::Ready(call.stated(kernel)), call)
@@ -184,14 +210,14 @@ fn tfc_kernel_address(
 fn tfc_kernel_launch(launch: &str, images: Array<Bytes>) -> Result<Obj<KernelObject>> {
     let image = |bytes: Bytes| Image::from_bytes(&*bytes).map_err(failure);
     let images = images.iter().map(image).collect::<Result<Vec<_>>>()?;
-    KernelObject::make(Form::Ready(Kernel::launch(launch_of(launch)?, images)), Call::of(None, None)?)
+    KernelObject::make(Form::Ready(Kernel::launch(launch_of(launch)?, images)), Call::implied())
 }
 
 /// A launch on the CPU by its text: a kernel that is called for each block of the grid.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_launch_on_cpu(launch: &str, function: &Obj<KernelObject>) -> Result<Obj<KernelObject>> {
     let kernel = Kernel::launch_on_cpu(launch_of(launch)?, function.kernel());
-    KernelObject::make(Form::Ready(kernel), Call::of(None, None)?)
+    KernelObject::make(Form::Ready(kernel), Call::implied())
 }
 
 fn launch_of(text: &str) -> Result<Launch> {
@@ -202,7 +228,7 @@ fn launch_of(text: &str) -> Result<Launch> {
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_kernel_first_use(kernels: Array<Obj<KernelObject>>) -> Result<Obj<KernelObject>> {
     let kernels: Vec<Kernel> = kernels.iter().map(|kernel| kernel.kernel()).collect();
-    KernelObject::make(Form::Ready(Kernel::first_use(&kernels)), Call::of(None, None)?)
+    KernelObject::make(Form::Ready(Kernel::first_use(&kernels)), Call::implied())
 }
 
 /// The C function that a kernel has to be as JSON: `text`, the prototype; `params` (`name`, `type`, `source`), in order; and `returns`, a C type or null.

@@ -9,4 +9,6 @@ mod error;
 mod kernel;
 mod library;
 mod look;
+mod rearranged;
 mod signature;
+mod structure;

@@ -9,6 +9,8 @@ use codegen::runtime::{Any, Array, Bytes, Obj, Object, Result, Str};
 use serde::Deserialize;
 
 use crate::compile::{backend_of, level_of};
+#[cfg(not(feature = "_llvm"))]
+use crate::error::without_llvm;
 use crate::error::{failure, other};
 use crate::kernel::KernelObject;
 use crate::signature::SignatureObject;
@@ -106,6 +108,22 @@ fn library_of(functions: &Array<Array>, options: &str) -> Result<LibraryBuilder>
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_object(functions: Array<Array>, options: &str) -> Result<Bytes> {
     Ok(Bytes::new(library_of(&functions, options)?.emit().map_err(failure)?.as_bytes()))
+}
+
+/// The functions in LLVM's IR, as text: as it is before LLVM's passes, or after them. Functions and options are those of `tfc_object`.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_llvm_ir(functions: Array<Array>, options: &str, is_optimized: bool) -> Result<String> {
+    let library = library_of(&functions, options)?;
+    #[cfg(feature = "_llvm")]
+    {
+        let ir = library.llvm_ir().map_err(failure)?;
+        Ok(if is_optimized { ir.optimized } else { ir.translated })
+    }
+    #[cfg(not(feature = "_llvm"))]
+    {
+        drop((library, is_optimized));
+        Err(without_llvm())
+    }
 }
 
 /// A linker of a target with its inputs.

@@ -1,6 +1,8 @@
 //! The build, the contents of binaries, and the stages of a compilation.
 
 use codegen::artifact::{Triple, build_id, inspect, inspect_bytes};
+#[cfg(feature = "_llvm")]
+use codegen::backend::CodegenError;
 use codegen::explain::{Stage, explain};
 use codegen::runtime as tvm_ffi;
 use codegen::runtime::{Bytes, Obj, Result};
@@ -9,6 +11,8 @@ use serde_json::json;
 
 use crate::compile::{backend_of, level_of};
 use crate::error::failure;
+#[cfg(not(feature = "_llvm"))]
+use crate::error::without_llvm;
 use crate::kernel::KernelObject;
 use crate::signature::SignatureObject;
 
@@ -26,6 +30,18 @@ fn tfc_build() -> String {
         "linkers": linkers,
     });
     json.to_string()
+}
+
+/// The version of LLVM, `22.1.8`, which is loaded if it isn't yet.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_llvm_version() -> Result<String> {
+    #[cfg(feature = "_llvm")]
+    {
+        let (major, minor, patch) = codegen::backend::llvm::version().map_err(CodegenError::from).map_err(failure)?;
+        Ok(format!("{major}.{minor}.{patch}"))
+    }
+    #[cfg(not(feature = "_llvm"))]
+    Err(without_llvm())
 }
 
 /// The contents of an object or shared library as JSON.
@@ -46,7 +62,17 @@ fn tfc_install_cpu_allocator() -> Result<()> {
     tvm_ffi::install_cpu_allocator()
 }
 
-/// The text of a function at a stage of its compilation: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`.
+/// Tells calls that return tensors, in a process without an allocator, to call the Python package's `install_cpu_allocator`. A process that has an allocator keeps it.
+#[tvm_ffi::export(crate = tvm_ffi)]
+fn tfc_explain_missing_allocator() -> Result<()> {
+    tvm_ffi::explain_missing_allocator(
+        c"there is no allocator of tensors, which a function takes its results and its scratch memory from: call \
+          `tvm_ffi_codegen.install_cpu_allocator()` for tensors on the CPU, or pass tensors of PyTorch, which brings an allocator",
+    )
+}
+
+/// The text of a function at a stage of its compilation: `ir`, `clif`, `llvm`, `asm`, `header` or `launch`; or, as `html`, a page with all of
+/// them side by side.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_explain(
     signature: &Obj<SignatureObject>,

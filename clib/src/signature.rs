@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{failure, other, raised};
+use crate::structure::structure;
 
 /// A signature.
 #[derive(Object)]
@@ -64,7 +65,8 @@ fn part(signature: &Signature, name: &str) -> Result<Part> {
     }
 }
 
-/// The parts of a signature as JSON: `text`, `name`, `symbol`, `symbols`, `parameters` as in a library's metadata, `arity`, `returns` and `where`.
+/// The parts of a signature as JSON: `text`, `name`, `symbol`, `symbols`, `parameters` as in a library's metadata, `arity`, `returns` and `where`;
+/// and `structure`, its types, dimensions and constraints as [`structure`] writes them.
 #[tvm_ffi::export(crate = tvm_ffi)]
 fn tfc_signature_json(signature: &Obj<SignatureObject>) -> Result<String> {
     let signature = &signature.signature;
@@ -79,6 +81,7 @@ fn tfc_signature_json(signature: &Obj<SignatureObject>) -> Result<String> {
         "arity": [fewest, most],
         "returns": signature.ret().map(ToString::to_string),
         "where": signature.constraints().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "structure": structure(signature),
     });
     Ok(json.to_string())
 }

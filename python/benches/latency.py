@@ -2,7 +2,8 @@
 
     python latency.py [COMMAND_LINE]
 
-``COMMAND_LINE`` is the program ``tvm-ffi-codegen``, which is measured beside. ``tvm_ffi.cpp.load_inline`` compiles C++ by the machine's compiler.
+``COMMAND_LINE`` is the program ``tvm-ffi-codegen``, which is measured beside. ``tvm_ffi.cpp.load_inline`` compiles C++ by the machine's compiler. Where the
+package ``apache-tvm-ffi-orcjit`` is installed, its loader of objects takes the same kernel.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ import numpy as np
 import tvm_ffi
 import tvm_ffi_codegen as tfc
 from dsl import kernel
+
+try:
+    import tvm_ffi_orcjit as orcjit
+except ImportError:
+    orcjit = None
 
 TEXT = "saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))"
 
@@ -62,6 +68,11 @@ def main() -> None:
         return tfc.Library().add(TEXT, symbol)
 
     show("the same, as a library in memory (wild)", lambda _: library().load(objects=objects).saxpy, 101)
+    if orcjit is not None:
+        session = orcjit.default_session()
+        wrapper = library().object()
+        show("an object of the function, and loading it by orcjit", lambda _: session.load_module([library().object(), *objects]).saxpy, 101)
+        show("loading such an object by orcjit", lambda _: session.load_module([wrapper, *objects]).saxpy, 101)
     with tempfile.TemporaryDirectory() as folder:
         cache = tfc.Cache(os.path.join(folder, "cache"))
         show("first, into a cache", lambda _: tfc.compile(TEXT, symbol, objects=objects, cache=cache), 1)

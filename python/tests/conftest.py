@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+DRIVER = Path(__file__).parents[2] / "tests/gpu"
+sys.path.insert(0, str(DRIVER))
+
+from standin import Driver
 
 SAXPY = "saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))"
 
@@ -33,14 +39,16 @@ class Compiler:
         subprocess.run(["cc", "-O2", "-fPIC", *flags, "-c", str(path), "-o", str(output)], check=True)
         return output.read_bytes()
 
-    def archive(self, *sources: str) -> bytes:
-        """An archive of objects."""
-        members = []
-        for source in sources:
-            self.object(source)
-            members.append(str(self.folder / f"{self.count}.o"))
+    def archive(self, *members: str | bytes) -> bytes:
+        """An archive of objects, or of source texts that become objects."""
+        paths = []
+        for member in members:
+            data = self.object(member) if isinstance(member, str) else member
+            paths.append(self.folder / f"member{len(paths)}.o")
+            paths[-1].write_bytes(data)
+        self.count += 1
         path = self.folder / f"{self.count}.a"
-        subprocess.run(["ar", "rcs", str(path), *members], check=True)
+        subprocess.run(["ar", "rcs", str(path), *map(str, paths)], check=True)
         return path.read_bytes()
 
 
@@ -54,3 +62,21 @@ def cc(tmp_path: Path) -> Compiler:
 @pytest.fixture
 def saxpy(cc: Compiler) -> bytes:
     return cc.object(SAXPY_C)
+
+
+@pytest.fixture(scope="session")
+def loaded_driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    """The stand-in for CUDA's driver, compiled and loaded into this process, where generated code finds it by its name."""
+    path = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
+    source = str(DRIVER / "driver/driver.c")
+    options = ["-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", source, "-o", str(path), "-ldl", "-pthread"]
+    subprocess.run(["cc", *options], check=True)
+    return Driver(str(path))
+
+
+@pytest.fixture
+def driver(loaded_driver: Driver, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """The stand-in driver, for a test that finds no program, and so no C compiler: ``PATH`` is empty."""
+    loaded_driver.reset()
+    monkeypatch.setenv("PATH", "")
+    return loaded_driver

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import html
 import subprocess
 import sys
 import textwrap
@@ -168,6 +169,19 @@ def test_explain_shows_every_stage(saxpy):
     assert tfc.explain(SAXPY, stage="asm")
     with pytest.raises(tfc.CodegenError, match="clif"):
         tfc.explain(SAXPY, stage="c")
+    with pytest.raises(tfc.KernelError):
+        tfc.explain("f(x: Tensor([...], float32))", tfc.Kernel.symbol("f", convention="memref"))
+
+
+def test_notebooks_show_the_stages_side_by_side():
+    signature = 'f(x: Tensor([n], float32), mode: str = "a<b")'
+    explained = tfc.explain(signature, stage="clif")
+    page = explained.to_html()
+    assert isinstance(explained, str) and page == tfc.explain(signature, stage="html") and page.startswith("<!DOCTYPE html>")
+    assert "a&lt;b" in page and 'data-stage="asm"' in page
+    frame = explained._repr_html_()
+    attribute = frame.removeprefix('<iframe srcdoc="').partition('"')[0]
+    assert frame.endswith("></iframe>") and html.unescape(attribute) == page
 
 
 def test_the_build_tells_what_it_has():
@@ -181,6 +195,7 @@ def test_the_build_tells_what_it_has():
 def test_tensors_are_returned_to_numpy(cc):
     source = "#include <stdint.h>\nvoid f(const float* x, float* result, int64_t n) { for (int64_t i = 0; i < n; ++i) result[i] = 2 * x[i]; }"
     script = f"""
+    import threading
     import numpy as np
     import pytest
     import tvm_ffi_codegen as tfc
@@ -188,8 +203,16 @@ def test_tensors_are_returned_to_numpy(cc):
     signature = "f(x: Tensor([n], float32)) -> Tensor([n], float32)"
     f = tfc.compile(signature, tfc.Kernel.symbol("f"), objects={cc.object(source)!r})
     x = np.arange(5, dtype="float32")
-    with pytest.raises(RuntimeError, match="allocator"):
+    with pytest.raises(RuntimeError, match=r"there is no allocator of tensors.*tvm_ffi_codegen.install_cpu_allocator\\(\\)"):
         f(x)
+
+    def elsewhere():
+        with pytest.raises(RuntimeError, match="install_cpu_allocator"):
+            f(x)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
     tfc.install_cpu_allocator()
     y = np.from_dlpack(f(x))
     assert y.tolist() == [0, 2, 4, 6, 8] and y.dtype == np.float32

@@ -180,6 +180,62 @@ def test_callables_take_keywords_and_have_defaults(cc):
         f("x")
 
 
+def test_keyword_only_parameters_are_passed_by_name(cc, tmp_path):
+    object = cc.object("#include <stdint.h>\nint64_t f(int64_t a, int64_t b, int64_t c) { return a * 100 + b * 10 + c; }")
+    library = tfc.Library()
+    library.add("f(a: int64, *, b: int64, c: int64 = 3) -> int64", tfc.Kernel.symbol("f"))
+    path = tmp_path / "lib.so"
+    library.link(path, objects=object)
+    module = tvm_ffi.load_module(path)
+    f = tfc.python_callable(module, "f")
+    assert str(f.__signature__) == "(a: 'int', *, b: 'int', c: 'int' = 3) -> 'int'"
+    assert f(1, b=2) == 123 and f(c=7, b=2, a=1) == 127
+    for wrong in [lambda: f(1, 2), lambda: f(1), lambda: f(1, 2, c=3)]:
+        with pytest.raises(TypeError):
+            wrong()
+    # in a call of the ABI they have places
+    assert module.f(1, 2) == 123
+    assert "def f(a: int, *, b: int, c: int = ...) -> int: ...\n" in tfc.stubs(path)
+
+
+def test_c_parameters_are_stated(cc):
+    object = cc.object("void f(float* x, int n, int device, float by) { for (int i = 0; i < n; ++i) x[i] = x[i] * by + device; }")
+    signature = "f(x: Tensor([n], float32), by: float64)"
+    args = ["x", "int32(n)", "x.device_id", "cast(by, float32)"]
+    assert str(tfc.Kernel.symbol("f", args=args).prototype(signature)) == (
+        "void f(float* x, int32_t n, int32_t x_device_id, float by);"
+    )
+    x = np.arange(3, dtype="float32")
+    tfc.compile(signature, tfc.Kernel.object(object, "f", args=args))(x, 2.0)
+    assert x.tolist() == [0, 2, 4]
+    narrow = tfc.Library().add("f(n: int64)", tfc.Kernel.symbol("g", args=["int8(n * 2)"]))
+    with pytest.raises(ValueError, match=r"n \* 2 = 200, n from n, which doesn't fit in the kernel's int8|n \* 2 = 200"):
+        narrow.load(objects=cc.object("void g(signed char n) {}")).f(100)
+    with pytest.raises(tfc.CodegenError, match="which is no tensor or scalar parameter"):
+        tfc.compile("f(n: int64)", tfc.Kernel.symbol("g", args=["z"]))
+    with pytest.raises(TypeError, match="list of parameters"):
+        tfc.Kernel.symbol("g", args="n")
+
+
+def test_several_tensors_are_returned(cc):
+    tfc.install_cpu_allocator()
+    text = "split(x: Tensor([n], float32), k: int64) -> Tuple[Tensor([k], float32), Tensor([n - k], float32)]"
+    object = cc.object(
+        """
+        #include <stdint.h>
+        void split(const float* x, int64_t k, float* first, float* rest, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) (i < k ? first : rest - k)[i] = x[i];
+        }
+        """
+    )
+    assert "float* result_0, float* result_1" in str(tfc.Signature(text).prototype())
+    split = tfc.compile(text, tfc.Kernel.symbol("split"), objects=object)
+    first, rest = split(np.arange(5, dtype="float32"), 2)
+    assert np.from_dlpack(first).tolist() == [0, 1] and np.from_dlpack(rest).tolist() == [2, 3, 4]
+    with pytest.raises(ValueError, match=r"result\[1\].shape\[0\].*got -1"):
+        split(np.zeros(1, "float32"), 2)
+
+
 def test_stubs_are_python(cc, tmp_path):
     library, object = checked_module(cc)
     library.add("empty()", tfc.Kernel.check_only())

@@ -41,6 +41,20 @@ def test_a_signature_is_built_of_parts():
         tfc.Signature.build("f", {"x": "int64"}, defaults={"x": [1]})
 
 
+def test_marks_tell_the_use_of_tensors_and_keywords():
+    signature = tfc.Signature("f(x: Tensor([n], int8), y: Tensor([n], int8, out=True), *, k: int64, z: Tensor([], int8, inout=True))")
+    assert [of.access for of in signature.parameters] == ["in", "out", None, "inout"]
+    assert [of.keyword_only for of in signature.parameters] == [False, False, True, True]
+    assert tfc.Signature("f(x: Tensor([], int8))").parameters[0].access is None
+    built = tfc.Signature.build("f", {"x": "int64", "y": "int64"}, defaults={"y": 2}, keyword_only="y")
+    assert built.text == "f(x: int64, *, y: int64 = 2)"
+    with pytest.raises(ValueError, match="no parameter `z`"):
+        tfc.Signature.build("f", {}, keyword_only="z")
+    with pytest.raises(tfc.SignatureError) as raised:
+        tfc.Signature("f(x: Tensor([], int8, out=True, inout=True))")
+    assert raised.value.mistakes[0].column == 33
+
+
 def test_prototypes_are_those_of_conventions():
     prototype = tfc.Signature(SAXPY).prototype()
     assert str(prototype) == "void saxpy(float a, float* x, float* y, int64_t n);"

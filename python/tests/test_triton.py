@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +11,7 @@ import tvm_ffi_codegen as tfc
 pytest.importorskip("triton")
 
 import triton_kernels as kernels
-
-VECTORS = ", ".join(f'{name}: Tensor([n], float32, device="cuda", align=16)' for name in ("x", "y", "out"))
-POINTERS = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
+from triton_kernels import POINTERS, VECTORS
 
 
 def launch(signature: str, kernel: tfc.Kernel) -> str:
@@ -146,22 +139,3 @@ def test_metadata_that_is_not_known_is_an_error():
     ]:
         with pytest.raises(tfc.KernelError, match=message):
             tfc.triton.from_compiled(Compiled(**more), f"add({VECTORS})", grid=[1])
-
-
-def test_a_library_needs_no_c_compiler(tmp_path):
-    signature = f"add({VECTORS})"
-    script = f"""
-    import tvm_ffi
-    import tvm_ffi_codegen as tfc
-    import triton_kernels as kernels
-
-    compiled = kernels.compiled(kernels.add, {POINTERS!r}, {{"BLOCK": 1024}})
-    kernel = tfc.triton.from_compiled(compiled, {signature!r}, grid=["ceil_div(n, 1024)"])
-    tfc.Library().add({signature!r}, kernel).link("add.so")
-    assert tfc.inspect("add.so")["needed_libraries"] == []
-    assert tvm_ffi.load_module("./add.so").add is not None
-    """
-    folders = [Path(__file__).parent, Path(tfc.__file__).parents[1], os.environ.get("PYTHONPATH", "")]
-    path = os.pathsep.join(map(str, folders))
-    environment = {**os.environ, "PATH": "", "PYTHONPATH": path, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, env=environment, cwd=tmp_path)

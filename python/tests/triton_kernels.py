@@ -6,6 +6,10 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 
+#: The parameters of `add`: in a signature, and of the kernel.
+VECTORS = ", ".join(f'{name}: Tensor([n], float32, device="cuda", align=16)' for name in ("x", "y", "out"))
+POINTERS = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
+
 
 @triton.jit
 def add(x, y, out, n, BLOCK: tl.constexpr):
@@ -39,8 +43,8 @@ def copy(source, target, M: tl.constexpr):
     target.store([at, 0], source.load([at, 0]))
 
 
-def compiled(kernel, signature, constants, multiples=(), **options):
-    """A kernel for sm_90. ``multiples`` are the parameters that are multiples of 16."""
+def compiled(kernel, signature, constants, multiples=(), arch=90, **options):
+    """A kernel for an architecture, sm_90 unless stated. ``multiples`` are the parameters that are multiples of 16."""
     names = kernel.arg_names
     source = triton.compiler.ASTSource(
         kernel,
@@ -48,4 +52,4 @@ def compiled(kernel, signature, constants, multiples=(), **options):
         constexprs={(names.index(name),): value for name, value in constants.items()},
         attrs={(names.index(name),): [["tt.divisibility", 16]] for name in multiples},
     )
-    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)

@@ -2,14 +2,27 @@
 
 A compiler states a :class:`Signature` and has a :class:`Kernel`. :func:`compile` makes a ``tvm_ffi.Function`` of the two in this process;
 a :class:`Library` puts functions into objects and shared libraries, which every host of the TVM FFI loads.
+
+``tvm_ffi_codegen.torch`` and ``tvm_ffi_codegen.jax`` make operators of functions; they import the framework, and are imported by those who want it.
 """
 
 from . import triton
 from .callables import python_callable, stubs
-from .errors import CodegenError, KernelError, LinkError, Mistake, SignatureError, Symbol, UndefinedSymbol, UnsupportedTarget
+from .errors import (
+    CodegenError,
+    KernelError,
+    LinkError,
+    LlvmNotFound,
+    Mistake,
+    SignatureError,
+    Symbol,
+    UndefinedSymbol,
+    UnsupportedTarget,
+)
+from .functions import FunctionInfo, functions
 from .kernel import Kernel
 from .library import Cache, Library, compile
-from .look import build, explain, inspect, install_cpu_allocator
+from .look import Explanation, build, explain, inspect, install_cpu_allocator, llvm_version
 from .signature import CParameter, Parameter, Place, Prototype, Signature
 
 __version__: str = build()["version"]
@@ -18,10 +31,13 @@ __all__ = [
     "CParameter",
     "Cache",
     "CodegenError",
+    "Explanation",
+    "FunctionInfo",
     "Kernel",
     "KernelError",
     "Library",
     "LinkError",
+    "LlvmNotFound",
     "Mistake",
     "Parameter",
     "Place",
@@ -34,8 +50,10 @@ __all__ = [
     "build",
     "compile",
     "explain",
+    "functions",
     "inspect",
     "install_cpu_allocator",
+    "llvm_version",
     "python_callable",
     "stubs",
     "triton",

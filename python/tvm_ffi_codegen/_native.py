@@ -28,6 +28,10 @@ def _path() -> str:
 _module = tvm_ffi.load_module(_path())
 
 
+# From here on whoever needs an allocator, and has none, is told of `install_cpu_allocator`.
+_module["tfc_explain_missing_allocator"]()
+
+
 def function(name: str) -> Any:
     """The function ``tfc_<name>`` of the native library."""
     return _module[f"tfc_{name}"]

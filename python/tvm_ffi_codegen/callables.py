@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect as py_inspect
 import json
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import tvm_ffi
 
-from .look import inspect
+from .functions import FunctionInfo, HasFunctions, functions, of_module
 
 #: Python's types by those of upstream's schema.
 _SCALARS = {
@@ -70,28 +69,25 @@ def _default(value: Any, schema: dict[str, Any]) -> Any:
     return float(value) if kind == "float" else value
 
 
-class _Metadata:
-    """What a library tells of a function."""
+class _Callable:
+    """A function of a library as Python has it."""
 
-    def __init__(self, name: str, metadata: dict[str, Any], doc: str | None) -> None:
-        schema = metadata.get("type_schema")
-        if "parameters" not in metadata or schema is None:
-            raise ValueError(f"the metadata of `{name}` doesn't name its parameters: it is no function of tvm-ffi-codegen")
+    def __init__(self, of: FunctionInfo) -> None:
+        schema = of.metadata["type_schema"]
         types = json.loads(schema) if isinstance(schema, str) else schema
-        self.name = name
-        self.doc = doc
-        self.text: str = metadata["signature"]
+        self.name = of.name
+        self.doc = of.doc
+        self.text = of.signature.text
         self.types: list[dict[str, Any]] = types["named_args"]["params"]
-        self.parameters: list[dict[str, Any]] = metadata["parameters"]
+        self.parameters: list[dict[str, Any]] = of.metadata["parameters"]
         self.returns = _annotation(types["named_args"]["return"][0])
 
     def signature(self) -> py_inspect.Signature:
         """The function's signature with Python's values as defaults."""
-        kind = py_inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [
             py_inspect.Parameter(
                 of["name"],
-                kind,
+                py_inspect.Parameter.KEYWORD_ONLY if of.get("keyword_only") else py_inspect.Parameter.POSITIONAL_OR_KEYWORD,
                 default=_default(of["default"], schema) if "default" in of else py_inspect.Parameter.empty,
                 annotation=_annotation(schema),
             )
@@ -105,6 +101,9 @@ class _Metadata:
             f"{of['name']}: {_annotation(schema)}{' = ...' if 'default' in of else ''}"
             for of, schema in zip(self.parameters, self.types)
         ]
+        keyword_only = [bool(of.get("keyword_only")) for of in self.parameters]
+        if True in keyword_only:
+            parameters.insert(keyword_only.index(True), "*")
         head = f"def {self.name}({', '.join(parameters)}) -> {self.returns}:"
         text = self.doc or ""
         if not text:
@@ -114,32 +113,23 @@ class _Metadata:
         return f'{head}\n    """{body.lstrip()}"""\n'
 
 
-def _of_module(module: tvm_ffi.Module, name: str) -> _Metadata:
-    metadata = module.get_function_metadata(name)
-    if metadata is None:
-        raise AttributeError(f"the module has no metadata of a function `{name}`")
-    if isinstance(metadata, str):
-        metadata = json.loads(metadata)
-    doc = module.get_function_doc(name)
-    return _Metadata(name, metadata, None if doc is None else str(doc))
-
-
 def python_callable(module: tvm_ffi.Module, name: str) -> Callable[..., Any]:
     """A function of a module as a Python function.
 
     It takes keyword arguments, has ``__signature__`` with the defaults as values, ``__doc__`` and ``__name__``. Arguments by position
     alone cost one Python call more than the module's own function.
     """
-    known = _of_module(module, name)
+    known = _Callable(of_module(module, name))
     function = module.get_function(name)
     signature = known.signature()
+    keyword_only = any(of.get("keyword_only") for of in known.parameters)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
+        if not kwargs and not keyword_only:
             return function(*args)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return function(*bound.args)
+        return function(*bound.arguments.values())
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "\n\n".join(text for text in (known.doc, known.text) if text)
@@ -160,22 +150,6 @@ class SupportsDLPack(Protocol):
 '''
 
 
-def stubs(library: str | os.PathLike[str] | bytes | tvm_ffi.Module, names: Iterable[str] | None = None) -> str:
-    """The text of a ``.pyi`` file with the functions of a library.
-
-    Of a library's path or bytes these are all functions with metadata, unless ``names`` are given; of a loaded module those of ``names``, as
-    a module doesn't tell which functions it has.
-    """
-    if isinstance(library, tvm_ffi.Module):
-        if names is None:
-            raise ValueError("a loaded module doesn't tell which functions it has: give their names, or the library's path")
-        known = [_of_module(library, name) for name in names]
-    else:
-        wanted = None if names is None else set(names)
-        functions = [of for of in inspect(library)["functions"] if of["metadata"] is not None]
-        chosen = [of for of in functions if wanted is None or of["name"] in wanted]
-        missing = sorted((wanted or set()) - {of["name"] for of in chosen})
-        if missing:
-            raise ValueError(f"the library has no metadata of `{missing[0]}`")
-        known = [_Metadata(of["name"], of["metadata"], of["doc"]) for of in chosen]
-    return _STUB_HEADER + "".join(of.stub() for of in known)
+def stubs(library: HasFunctions, names: Iterable[str] | None = None) -> str:
+    """The text of a ``.pyi`` file with the functions of a library: all, or those of ``names``, as :func:`functions` has them."""
+    return _STUB_HEADER + "".join(_Callable(of).stub() for of in functions(library, names))

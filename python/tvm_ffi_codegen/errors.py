@@ -81,9 +81,13 @@ class UnsupportedTarget(CodegenError, ValueError):
     """There is no code generator or linker for the target."""
 
 
+class LlvmNotFound(CodegenError, RuntimeError):
+    """LLVM's library is not installed, or not found; the message says which files were tried."""
+
+
 class LinkError(CodegenError, RuntimeError):
     """An object can't be read, or objects can't be linked."""
 
 
-for _class in (CodegenError, SignatureError, KernelError, UndefinedSymbol, UnsupportedTarget, LinkError):
+for _class in (CodegenError, SignatureError, KernelError, UndefinedSymbol, UnsupportedTarget, LlvmNotFound, LinkError):
     tvm_ffi.register_error(f"tvm_ffi_codegen.{_class.__name__}", _class)

@@ -30,7 +30,8 @@ class Kernel:
 
     A native kernel is a C function. Its ``convention`` says how it takes its arguments: ``flat`` (the default),
     ``dltensor``, ``memref`` or ``packed``. It ``returns`` ``"nothing"``, ``"value"`` or ``"status"`` (an ``int32_t``, 0 for
-    success); unless stated, what the signature says. :meth:`prototype` shows what that means in C. Whoever hands over a kernel
+    success); unless stated, what the signature says. ``args`` state the C parameters in place of those of ``flat``, as a launch's
+    text has them: ``["x", "int32(n)", "x.device_id"]``; an integer that doesn't fit is a ``ValueError``. :meth:`prototype` shows what that means in C. Whoever hands over a kernel
     vouches that it is that function, and that it stays within its arguments.
     """
 
@@ -45,26 +46,47 @@ class Kernel:
         return Kernel(_check_only())
 
     @staticmethod
-    def symbol(name: str, *, convention: str | None = None, returns: str | None = None) -> Kernel:
+    def symbol(
+        name: str, *, convention: str | None = None, returns: str | None = None, args: Iterable[str] | None = None
+    ) -> Kernel:
         """The C function of a symbol, which an object has, or in this process any library."""
-        return Kernel(_symbol(name, convention, returns))
+        return Kernel(_symbol(name, convention, returns, _args(args)))
 
     @staticmethod
     def object(
-        objects: bytes | Iterable[bytes], symbol: str, *, convention: str | None = None, returns: str | None = None
+        objects: bytes | Iterable[bytes],
+        symbol: str,
+        *,
+        convention: str | None = None,
+        returns: str | None = None,
+        args: Iterable[str] | None = None,
     ) -> Kernel:
         """The C function of a symbol, with the object, archive or several of them that have it: for this process."""
-        return Kernel(_object(as_list(objects), symbol, convention, returns))
+        return Kernel(_object(as_list(objects), symbol, convention, returns, _args(args)))
 
     @staticmethod
-    def llvm_ir(text: str, symbol: str, *, convention: str | None = None, returns: str | None = None) -> Kernel:
-        """The C function of a symbol in LLVM's textual IR, where this build has LLVM."""
-        return Kernel(_llvm_ir(text, symbol, convention, returns))
+    def llvm_ir(
+        text: str,
+        symbol: str,
+        *,
+        convention: str | None = None,
+        returns: str | None = None,
+        args: Iterable[str] | None = None,
+    ) -> Kernel:
+        """The C function of a symbol in LLVM's textual IR, which the machine's LLVM compiles: see :func:`llvm_version`."""
+        return Kernel(_llvm_ir(text, symbol, convention, returns, _args(args)))
 
     @staticmethod
-    def bitcode(bitcode: bytes, symbol: str, *, convention: str | None = None, returns: str | None = None) -> Kernel:
-        """The C function of a symbol in LLVM's bitcode, where this build has LLVM."""
-        return Kernel(_bitcode(bytes(bitcode), symbol, convention, returns))
+    def bitcode(
+        bitcode: bytes,
+        symbol: str,
+        *,
+        convention: str | None = None,
+        returns: str | None = None,
+        args: Iterable[str] | None = None,
+    ) -> Kernel:
+        """The C function of a symbol in LLVM's bitcode, of version 22 or an older one, which the machine's LLVM compiles."""
+        return Kernel(_bitcode(bytes(bitcode), symbol, convention, returns, _args(args)))
 
     @staticmethod
     def address(
@@ -73,6 +95,7 @@ class Kernel:
         keep_alive: object = None,
         convention: str | None = None,
         returns: str | None = None,
+        args: Iterable[str] | None = None,
     ) -> Kernel:
         """The C function at an address of this process: a number, or a function of ``ctypes``.
 
@@ -83,7 +106,7 @@ class Kernel:
             address = ctypes.cast(address, ctypes.c_void_p).value or 0
         # numbers that are larger than an int64 are addresses, too
         signed = address - (1 << 64) if address >= 1 << 63 else address
-        return Kernel(_address(signed, _Owner(keep_alive), convention, returns))
+        return Kernel(_address(signed, _Owner(keep_alive), convention, returns, _args(args)))
 
     @staticmethod
     def launch(launch: str, images: bytes | Iterable[bytes]) -> Kernel:
@@ -150,6 +173,13 @@ class Kernel:
     def header(self, signature: Signature | str) -> str:
         """The C function that the kernel has to be, as a C header."""
         return str(_header(as_signature(signature)._native, self._native))
+
+
+def _args(args: Iterable[str] | None) -> str | None:
+    """Stated C parameters as a launch's text has them."""
+    if isinstance(args, str):
+        raise TypeError(f"expected a list of parameters, got {args!r}")
+    return None if args is None else ", ".join(args)
 
 
 class _Owner:

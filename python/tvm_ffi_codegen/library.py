@@ -17,6 +17,7 @@ from .signature import Signature, as_signature
 
 _compile = function("compile")
 _object = function("object")
+_llvm_ir = function("llvm_ir")
 _link = function("link")
 _archive = function("archive")
 _cache = function("cache")
@@ -104,6 +105,13 @@ class Library:
     def object(self) -> bytes:
         """The functions as a relocatable object. All mistakes of all kernels are one :class:`KernelError`."""
         return bytes(_object(*self._stated()))
+
+    def llvm_ir(self, *, optimized: bool = False) -> str:
+        """The functions in LLVM's IR, as the text of a module for the target, whatever the backend.
+
+        It is the module before LLVM's passes, for a compiler that links it with its kernels and optimises both together; or, ``optimized``, after them.
+        """
+        return str(_llvm_ir(*self._stated(), optimized))
 
     def _stated(self) -> tuple[list[list[object]], str]:
         """The functions, and the options."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from html import escape
+from typing import Any, Callable
 
 from ._native import decode, function
 from .kernel import Kernel
@@ -13,6 +14,7 @@ _build = function("build")
 _inspect = function("inspect")
 _inspect_bytes = function("inspect_bytes")
 _explain = function("explain")
+_llvm_version = function("llvm_version")
 _install_cpu_allocator = function("install_cpu_allocator")
 
 
@@ -24,11 +26,20 @@ def build() -> dict[str, Any]:
     return decode(_build())
 
 
+def llvm_version() -> str:
+    """The version of LLVM, such as ``22.1.8``.
+
+    The package comes without LLVM. ``libLLVM.so.22.1`` is loaded when it is first needed: by the backend ``llvm``, a kernel in LLVM's IR, or this function.
+    The environment variable ``TVM_FFI_CODEGEN_LIBLLVM`` names another file. Without one it is an :class:`LlvmNotFound`.
+    """
+    return str(_llvm_version())
+
+
 def install_cpu_allocator() -> None:
     """Gives the process an allocator of tensors on the CPU.
 
     A function that returns a tensor takes its memory from the process's allocator. A framework such as PyTorch sets one while its tensors
-    are passed; with NumPy and JAX there is none, and such a function fails, until this is called once.
+    are passed; with NumPy and JAX there is none, and such a function fails with an error that names this function, until it is called once.
     """
     _install_cpu_allocator()
 
@@ -51,11 +62,36 @@ def explain(
     stage: str = "ir",
     backend: str | None = None,
     opt_level: str | None = None,
-) -> str:
+) -> Explanation:
     """The text of a function at a stage of its compilation: ``ir``, ``clif`` or ``llvm`` (the backend's own), ``asm``, ``header``, ``launch``.
 
-    Without a kernel the function only checks its arguments.
+    ``html`` is a page with all stages side by side, which notebooks show for each stage. Without a kernel the function only checks its arguments.
     """
     signature = as_signature(signature)
     kernel = Kernel.check_only() if kernel is None else kernel
-    return str(_explain(signature._native, kernel._native, stage, backend, opt_level))
+
+    def text(stage: str) -> str:
+        return str(_explain(signature._native, kernel._native, stage, backend, opt_level))
+
+    return Explanation._of(text(stage), lambda: text("html"))
+
+
+class Explanation(str):
+    """The text of a stage. Notebooks show it as a page with all stages side by side."""
+
+    _html: Callable[[], str]
+
+    @classmethod
+    def _of(cls, text: str, page: Callable[[], str]) -> Explanation:
+        explanation = cls(text)
+        explanation._html = page
+        return explanation
+
+    def to_html(self) -> str:
+        """The page with all stages side by side: one file, which loads nothing."""
+        return self._html()
+
+    def _repr_html_(self) -> str:
+        # a document of its own, whose styles and script are not the notebook's
+        page = escape(self.to_html(), quote=True)
+        return f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 40rem; border: 0"></iframe>'

@@ -31,6 +31,11 @@ class Parameter:
     type: str
     #: The default as the text form has it (``None``, ``True``, ``1.5``, ``"text"``); None where there is no default.
     default: str | None
+    #: Whether callers pass the parameter by its name alone.
+    keyword_only: bool = False
+    #: The use that the function makes of the parameter's tensors: ``"in"``, ``"out"`` or ``"inout"``; None for a type without a tensor, and in a
+    #: signature that marks none with ``out=True`` or ``inout=True``.
+    access: str | None = None
 
 
 class Signature:
@@ -57,6 +62,7 @@ class Signature:
         parameters: Mapping[str, str],
         *,
         defaults: Mapping[str, object] | None = None,
+        keyword_only: str | None = None,
         returns: str | None = None,
         where: Iterable[str] = (),
         places: Mapping[str, Place] | None = None,
@@ -64,14 +70,19 @@ class Signature:
         """A signature of its parts: types by the parameters' names, in order, as the text form has them.
 
         ``defaults`` are None, bools, numbers and strings. A string is the text of a dtype or a device where the
-        parameter's type is one.
+        parameter's type is one. ``keyword_only`` is the first of the parameters that callers pass by their names alone.
         """
         defaults = defaults or {}
         unknown = [name for name in defaults if name not in parameters]
         if unknown:
             raise ValueError(f"there is no parameter `{unknown[0]}` for its default")
+        if keyword_only is not None and keyword_only not in parameters:
+            raise ValueError(f"there is no parameter `{keyword_only}` to be keyword-only")
         listed = [
-            f"{name}: {type}" + (f" = {_text(defaults[name])}" if name in defaults else "") for name, type in parameters.items()
+            ("*, " if name == keyword_only else "")
+            + f"{name}: {type}"
+            + (f" = {_text(defaults[name])}" if name in defaults else "")
+            for name, type in parameters.items()
         ]
         text = f"{name}({', '.join(listed)})"
         if returns is not None:
@@ -110,7 +121,13 @@ class Signature:
     def parameters(self) -> list[Parameter]:
         """The parameters that callers pass, in order."""
         return [
-            Parameter(of["name"], of["type"], _text(of["default"]) if "default" in of else None)
+            Parameter(
+                of["name"],
+                of["type"],
+                _text(of["default"]) if "default" in of else None,
+                of.get("keyword_only", False),
+                of.get("access"),
+            )
             for of in self._parts()["parameters"]
         ]
 
@@ -129,6 +146,14 @@ class Signature:
     def where(self) -> list[str]:
         """The constraints, as the text form has them."""
         return self._parts()["where"]
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """The types, dimensions and constraints as data, for those who compute with them: ``parameters``, ``result`` and ``where``.
+
+        A dimension is a number, a name, or an operation with its operands, such as ``["//", "n", 2]``; ``clib/src/structure.rs`` lists the types.
+        """
+        return self._parts()["structure"]
 
     def prototype(self, convention: str = "flat", *, returns: str | None = None) -> Prototype:
         """The C function that a kernel of the signature's own name has to be: see :meth:`Kernel.prototype`."""

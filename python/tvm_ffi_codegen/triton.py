@@ -46,6 +46,9 @@ def from_compiled(
 ) -> Kernel:
     """The kernel that Triton has compiled for CUDA, launched by a signature.
 
+    ``compiled`` may be a list: one kernel, compiled for several architectures. Each device runs the cubin that fits it best. The launches have to be the same, except for
+    shared memory, of which they all get the largest.
+
     ``bind`` says what stands for Triton's parameters: for pointers and tensor descriptors a tensor of the signature, for scalars an expression,
     such as ``"n"`` or ``"2 * n"``, or a number. A parameter that isn't bound is the signature's of the same name. ``grid`` has up to three extents,
     numbers or expressions.
@@ -54,6 +57,22 @@ def from_compiled(
     taken for granted, the signature has to state: ``align=16`` for a pointer, and a constraint such as ``n % 16 == 0`` for an integer that is
     a multiple of 16. Whatever isn't known here, or isn't stated there, is a :class:`KernelError`.
     """
+    signature = as_signature(signature)
+    kernels = list(compiled) if isinstance(compiled, (list, tuple)) else [compiled]
+    if not kernels:
+        raise KernelError("expected a compiled kernel, got an empty list")
+    launches = [_launch(of, signature, grid, dict(bind or {})) for of in kernels]
+    for of, launch in zip(kernels[1:], launches[1:]):
+        for part, value in launch.items():
+            if part != "shared" and value != launches[0][part]:
+                between = f"sm_{kernels[0].metadata.target.arch} and sm_{of.metadata.target.arch}"
+                raise KernelError(f"the launches for {between} differ in `{part}`: {launches[0][part]} and {value}")
+    shared = max(launch["shared"] for launch in launches)
+    return Kernel.cuda([of.asm["cubin"] for of in kernels], **{**launches[0], "shared": shared})
+
+
+def _launch(compiled: Any, signature: Signature, grid: Sequence[int | str], bind: dict[str, Binding]) -> dict[str, Any]:
+    """The parts of a compiled kernel's launch, as :meth:`Kernel.cuda` takes them."""
     metadata = compiled.metadata._asdict() if hasattr(compiled.metadata, "_asdict") else dict(vars(compiled.metadata))
     unknown = sorted(set(metadata) - _LAUNCH - _COMPILED)
     if unknown:
@@ -62,8 +81,7 @@ def from_compiled(
         raise KernelError(f"expected a kernel for CUDA, got one for {metadata['target'].backend}")
     if metadata.get("instrumentation_mode"):
         raise KernelError(f"a kernel with instrumentation ({metadata['instrumentation_mode']}) has parameters that are not known")
-    arguments = _Arguments(as_signature(signature), dict(bind or {}), list(metadata.get("tensordesc_meta") or []))
-    args = arguments.of(compiled)
+    args = _Arguments(signature, bind, list(metadata.get("tensordesc_meta") or [])).of(compiled)
     for purpose in ("global_scratch", "profile_scratch"):
         size, align = metadata[f"{purpose}_size"], max(1, metadata[f"{purpose}_align"])
         args.append(f"scratch({size}, align={align})" if size else "null")
@@ -71,19 +89,18 @@ def from_compiled(
     if tuple(metadata.get("cluster_dims", (ctas, 1, 1))) != (ctas, 1, 1):
         raise KernelError(f"expected clusters of {ctas} blocks in x, got {metadata['cluster_dims']}")
     first, *others = grid
-    return Kernel.cuda(
-        compiled.asm["cubin"],
-        metadata["name"],
-        grid=[f"({first}) * {ctas}" if ctas > 1 else first, *others],
-        block=metadata["num_warps"] * metadata["warp_size"],
-        shared=metadata["shared"],
-        cluster=(ctas, 1, 1) if ctas > 1 else None,
+    return {
+        "entry": metadata["name"],
+        "grid": [f"({first}) * {ctas}" if ctas > 1 else first, *others],
+        "block": metadata["num_warps"] * metadata["warp_size"],
+        "shared": metadata["shared"],
+        "cluster": (ctas, 1, 1) if ctas > 1 else None,
         # clusters of more than 8 blocks are none that every device has
-        non_portable_cluster=ctas > 8,
-        cooperative=bool(metadata["launch_cooperative_grid"]),
-        programmatic=bool(metadata["launch_pdl"]),
-        args=args,
-    )
+        "non_portable_cluster": ctas > 8,
+        "cooperative": bool(metadata["launch_cooperative_grid"]),
+        "programmatic": bool(metadata["launch_pdl"]),
+        "args": args,
+    }
 
 
 class _Arguments:

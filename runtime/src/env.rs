@@ -87,6 +87,11 @@ pub(crate) fn set_process_allocator(allocator: DLPackManagedTensorAllocator) -> 
     Ok(())
 }
 
+/// Sets nothing: without an allocator this runtime takes memory of the CPU.
+pub(crate) fn set_last_allocator(_: DLPackManagedTensorAllocator) -> Result<()> {
+    Ok(())
+}
+
 /// This thread's allocator, or else the process's.
 pub(crate) fn allocator() -> Option<DLPackManagedTensorAllocator> {
     // SAFETY: the pointer is NULL, which is None, or an allocator that was stored.

@@ -65,6 +65,7 @@ pub mod dtype;
 pub mod error;
 pub mod function;
 pub mod library_bin;
+mod missing_allocator;
 pub mod module;
 pub mod object;
 pub mod registry;
@@ -105,6 +106,7 @@ pub use dtype::DTypeParseError;
 pub use error::{Error, Result};
 pub use function::{CallArgs, Function};
 pub use host::check_runtime;
+pub use missing_allocator::explain_missing_allocator;
 pub use module::Module;
 #[cfg(not(feature = "external"))]
 pub use module::{ModuleBuilder, ModuleImpl};

@@ -6,6 +6,9 @@ use target_lexicon::{BinaryFormat, Triple};
 
 use super::error::EmitError;
 use super::object::ObjectFile;
+use super::progress::{NOBODY, Observer, Progress, Step};
+#[cfg(feature = "_llvm")]
+use crate::backend::llvm::{self, LlvmIr};
 use crate::backend::{Backend, CodegenError, ObjectOptions, OptLevel};
 use crate::ir::{self, VerifiedModule};
 use crate::lower::{Kernel, LibraryLowering};
@@ -196,10 +199,12 @@ impl LibraryBuilder {
 
     /// All that decides the object but the functions, with names.
     pub(super) fn cached_options(&self) -> Vec<(&'static str, String)> {
+        // A code generator that isn't there has no version. Nothing was ever made by it, so that its key finds nothing.
+        let version = self.backend.codegen().version().unwrap_or_default();
         // the object's bytes depend neither on the number of threads nor on the verifier
         vec![
             ("target", self.target.to_string()),
-            ("backend", format!("{} {}", self.backend, self.backend.codegen().version())),
+            ("backend", format!("{} {version}", self.backend)),
             ("opt_level", self.opt_level.to_string()),
             ("cpu", format!("{:?}", self.cpu)),
             ("features", format!("{:?}", self.features)),
@@ -220,21 +225,62 @@ impl LibraryBuilder {
     /// Functions have mistakes: a kernel or body that doesn't fit its signature, a kernel that is an address, a name that two functions have or that
     /// libraries use for something else. Or the backend has no code generator for the target.
     pub fn emit(&self) -> Result<ObjectFile, EmitError> {
-        let module = self.lower()?;
-        let options = ObjectOptions {
+        self.emit_observed(NOBODY)
+    }
+
+    /// As [`emit`](Self::emit), and tells an observer how far it is.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use tvm_ffi_codegen::artifact::{LibraryBuilder, Step};
+    /// use tvm_ffi_codegen::{Kernel, Signature};
+    ///
+    /// let (one, two): (Signature, Signature) = ("one(x: int64)".parse()?, "two(x: int64)".parse()?);
+    /// let none = Kernel::check_only();
+    /// let lowered = AtomicU64::new(0);
+    /// LibraryBuilder::new().function(&one, &none).function(&two, &none).emit_observed(&|progress| {
+    ///     if progress.step == Step::Lower {
+    ///         lowered.store(progress.done, Ordering::Relaxed);
+    ///     }
+    /// })?;
+    /// assert_eq!(lowered.into_inner(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
+    pub fn emit_observed(&self, observer: &(dyn Fn(Progress) + Sync)) -> Result<ObjectFile, EmitError> {
+        let module = self.lower(observer)?;
+        observer(Progress::uncounted(Step::Compile));
+        let compiled = |done, total| observer(Progress::new(Step::Compile, done, total));
+        let options = self.object_options(&compiled);
+        let bytes = self.backend.codegen().object(module, &options)?;
+        let names = self.functions.iter().map(|function| function.signature.name().to_owned());
+        Ok(ObjectFile::new(bytes, self.target.clone(), names.collect()))
+    }
+
+    /// The functions in LLVM's IR, whatever the backend: the module of which [`emit`](Self::emit) makes an object with LLVM.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
+    #[cfg(feature = "_llvm")]
+    pub fn llvm_ir(&self) -> Result<LlvmIr, EmitError> {
+        Ok(llvm::ir(self.lower(NOBODY)?, &self.object_options(&|_, _| ()))?)
+    }
+
+    fn object_options<'a>(&'a self, compiled: &'a (dyn Fn(u64, u64) + Sync)) -> ObjectOptions<'a> {
+        ObjectOptions {
             target: &self.target,
             opt_level: self.opt_level,
             cpu: self.cpu.as_deref(),
             features: &self.features,
             threads: self.threads,
             verifier: self.verifier,
-        };
-        let bytes = self.backend.codegen().object(module, &options)?;
-        let names = self.functions.iter().map(|function| function.signature.name().to_owned());
-        Ok(ObjectFile::new(bytes, self.target.clone(), names.collect()))
+            compiled,
+        }
     }
 
-    fn lower(&self) -> Result<VerifiedModule, EmitError> {
+    fn lower(&self, observer: Observer<'_>) -> Result<VerifiedModule, EmitError> {
         let mut mistakes = Vec::new();
         // the backend refuses a target of which not even this is known
         let endianness = self.target.endianness().unwrap_or(ir::HOST_ENDIANNESS);
@@ -252,8 +298,10 @@ impl LibraryBuilder {
             lowering.carries_modules();
         }
         lowering.for_windows(self.target.binary_format == BinaryFormat::Coff);
-        for Function { signature, kernel, doc } in &self.functions {
+        let total = self.functions.len() as u64;
+        for (done, Function { signature, kernel, doc }) in (1..).zip(&self.functions) {
             mistakes.extend(lowering.add(signature, kernel, doc.as_deref()).err());
+            observer(Progress::new(Step::Lower, done, total));
         }
         // a function with a mistake is none of the library's
         if mistakes.is_empty() {

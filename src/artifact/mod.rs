@@ -23,9 +23,12 @@ mod map;
 mod object;
 mod output;
 mod pack;
+mod progress;
 
 #[cfg(feature = "_engine")]
 pub use self::object::ObjectFile;
+#[cfg(feature = "_llvm")]
+pub use crate::backend::llvm::LlvmIr;
 pub use archive::{ArchiveError, ArchiveInput, archive_bytes, write_archive};
 #[cfg(feature = "_engine")]
 pub use cache::{Cache, CacheKey, CacheKeyBuilder, NotCacheable, build_id};
@@ -37,4 +40,5 @@ pub use library::LibraryBuilder;
 pub use link::{LinkError, Linker, UndefinedSymbol};
 pub use output::{NoUnfinishedOutputs, remove_unfinished_outputs};
 pub use pack::{LibraryBinBuilder, NodeId, PackError, Payload};
+pub use progress::{Progress, Step};
 pub use target_lexicon::Triple;

@@ -10,6 +10,8 @@
 mod codegen;
 #[cfg(feature = "cranelift")]
 pub mod cranelift;
+#[cfg(feature = "cranelift")]
+mod disassembly;
 mod error;
 #[cfg(feature = "_llvm")]
 pub mod llvm;
@@ -18,7 +20,7 @@ pub mod llvm;
 mod op_tests;
 
 #[cfg(feature = "_engine")]
-pub(crate) use codegen::{Codegen, Listing, ObjectOptions};
+pub(crate) use codegen::{Codegen, Listing, ObjectOptions, TextLine};
 pub use error::CodegenError;
 
 #[cfg(feature = "_engine")]

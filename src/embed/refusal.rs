@@ -2,7 +2,7 @@
 
 use super::EmbedError;
 use crate::ir::{AbiParam, Extension, FuncSig};
-use crate::lower::{Kernel, KernelParam, KernelReturn, LowerError, c_prototype};
+use crate::lower::{Kernel, KernelParam, KernelReturn, LowerError};
 use crate::spec::Signature;
 
 /// The refusal of a module for a machine.
@@ -29,8 +29,7 @@ impl<'a> Expected<'a> {
     }
 
     pub(super) fn refuse(&self, problem: impl Into<String>) -> EmbedError {
-        let (convention, returns) = self.kernel.call_spec(self.signature);
-        let prototype = |symbol: &str| c_prototype(self.signature, symbol, convention, returns);
+        let prototype = |symbol: &str| self.kernel.prototype_in_c(self.signature, symbol);
         // a function without a name, or of one that no kernel has
         let prototype = prototype(&self.symbol).or_else(|_| prototype("kernel")).unwrap_or_default();
         EmbedError::Prototype {

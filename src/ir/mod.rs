@@ -11,6 +11,7 @@ mod inline;
 mod inst;
 #[cfg(feature = "interpreter")]
 pub mod interp;
+mod lines;
 mod module;
 mod print;
 mod types;

@@ -185,6 +185,16 @@ impl Module {
         *by_location.entry(location).or_insert_with_key(|location| locations.push(location.clone()))
     }
 
+    /// Takes all source locations away.
+    pub(super) fn clear_locations(&mut self) {
+        self.locations.clear();
+        self.by_location.clear();
+        for body in self.functions.values_mut().filter_map(|decl| decl.body.as_mut()) {
+            body.locations.clear();
+            body.end_locations.clear();
+        }
+    }
+
     /// Adds writable data that nobody sees outside: `size` zeros.
     pub fn add_state(&mut self, name: impl Into<String>, size: usize, align: u32) -> DataRef {
         let (name, bytes, addresses) = (name.into(), vec![0; size], Vec::new());
@@ -281,6 +291,8 @@ pub struct Function {
     pub signatures: PrimaryMap<SigRef, FuncSig>,
     /// The source location of each instruction that has one.
     pub locations: SecondaryMap<Inst, PackedOption<LocationRef>>,
+    /// The source location of each block's end that has one of its own. Any other has that of the block's last instruction.
+    pub end_locations: SecondaryMap<Block, PackedOption<LocationRef>>,
 }
 
 impl Function {

@@ -29,22 +29,44 @@ pub struct DisplayFunction<'m> {
 impl Display for DisplayFunction<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.module.functions.get(self.func) {
-            Some(decl) => write_function(f, self.module, decl),
+            Some(decl) => write_function(f, self.module, self.func, decl),
             None => write!(f, "{}", self.func),
         }
     }
 }
 
+/// A place in a function that a line of its listing shows.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// An instruction.
+    Inst(Inst),
+    /// The end of a block.
+    End(Block),
+}
+
+/// What a listing is written to. It is told what each line of code shows, just before that line.
+pub(super) trait Listing: Write {
+    fn shows(&mut self, _func: FuncRef, _place: Place) {}
+}
+
+impl Listing for Formatter<'_> {}
+
 impl Display for Module {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.write_listing(f)
+    }
+}
+
+impl Module {
+    pub(super) fn write_listing(&self, f: &mut dyn Listing) -> fmt::Result {
         // Paragraphs: imports, data, then each function with code.
         let mut first = true;
-        let mut gap = |f: &mut Formatter<'_>| if std::mem::take(&mut first) { Ok(()) } else { f.write_char('\n') };
+        let mut gap = |f: &mut dyn Listing| if std::mem::take(&mut first) { Ok(()) } else { f.write_char('\n') };
         let plain = |decl: &FuncDecl| decl.linkage == Linkage::Import && decl.body.is_none();
         if self.functions.values().any(plain) {
             gap(f)?;
-            for decl in self.functions.values().filter(|decl| plain(decl)) {
-                write_function(f, self, decl)?;
+            for (func, decl) in self.functions.iter().filter(|(_, decl)| plain(decl)) {
+                write_function(f, self, func, decl)?;
             }
         }
         if !self.data.is_empty() {
@@ -76,9 +98,9 @@ impl Display for Module {
                 writeln!(f, "{location} {file:?}:{line} in {function:?}")?;
             }
         }
-        for decl in self.functions.values().filter(|decl| !plain(decl)) {
+        for (func, decl) in self.functions.iter().filter(|(_, decl)| !plain(decl)) {
             gap(f)?;
-            write_function(f, self, decl)?;
+            write_function(f, self, func, decl)?;
         }
         Ok(())
     }
@@ -106,7 +128,7 @@ impl Display for Name<'_> {
     }
 }
 
-fn write_function(f: &mut Formatter<'_>, module: &Module, decl: &FuncDecl) -> fmt::Result {
+fn write_function(f: &mut dyn Listing, module: &Module, func_ref: FuncRef, decl: &FuncDecl) -> fmt::Result {
     let linkage = match decl.linkage {
         Linkage::Import => "import",
         Linkage::Local => "local",
@@ -129,7 +151,7 @@ fn write_function(f: &mut Formatter<'_>, module: &Module, decl: &FuncDecl) -> fm
         if preamble || Some(block) != func.entry() {
             f.write_char('\n')?;
         }
-        write_block(f, module, func, block, data)?;
+        write_block(f, module, func_ref, func, (block, data))?;
     }
     f.write_str("}\n")
 }
@@ -150,7 +172,13 @@ impl Display for Prototype<'_> {
     }
 }
 
-fn write_block(f: &mut Formatter<'_>, module: &Module, func: &Function, block: Block, data: &BlockData) -> fmt::Result {
+fn write_block(
+    f: &mut dyn Listing,
+    module: &Module,
+    func_ref: FuncRef,
+    func: &Function,
+    (block, data): (Block, &BlockData),
+) -> fmt::Result {
     write!(f, "{block}")?;
     for (i, &param) in data.params.iter().enumerate() {
         let open = if i == 0 { "(" } else { ", " };
@@ -161,8 +189,10 @@ fn write_block(f: &mut Formatter<'_>, module: &Module, func: &Function, block: B
     }
     f.write_str(if data.cold { " cold:\n" } else { ":\n" })?;
     for &inst in &data.insts {
+        f.shows(func_ref, Place::Inst(inst));
         writeln!(f, "    {}", DisplayInst { module, func, inst })?;
     }
+    f.shows(func_ref, Place::End(block));
     match &data.terminator {
         Some(terminator) => writeln!(f, "    {}", DisplayTerminator(terminator)),
         None => f.write_str("    (no terminator)\n"),

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::body::{Body, BodyFn};
+use super::convention::c_type::CType;
+use super::convention::param::KernelParam;
 use super::convention::{Convention, KernelReturn, params, returns_value, writes_result};
 use super::error::LowerError;
 use super::launch::{BlockFunction, LaunchSpec, Sequence, block_prototype};
@@ -13,7 +15,7 @@ use super::native::NativeCode;
 use super::unit::{self, import_conflict};
 use crate::image::Image;
 use crate::ir::{self, FuncSig};
-use crate::spec::{Launch, ParamType, Signature, TensorType};
+use crate::spec::{Launch, LaunchArg, ParamType, Signature, TensorType};
 use tvm_ffi_runtime::abi::symbol;
 
 /// The code behind a wrapper.
@@ -57,10 +59,12 @@ pub(super) enum Target {
 }
 
 /// How a native kernel takes its arguments and gives its result.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct CallSpec {
     convention: Convention,
     returns: Option<KernelReturn>,
+    /// The C parameters, where they are stated.
+    args: Option<Arc<LaunchSpec>>,
 }
 
 impl Kernel {
@@ -171,7 +175,8 @@ impl Kernel {
     pub fn launch_on_cpu(launch: Launch, function: Kernel) -> Self {
         let is_plain = match &function.code {
             KernelCode::Native { call, .. } => {
-                call.convention == Convention::Flat && matches!(call.returns, None | Some(KernelReturn::Nothing))
+                let returns_nothing = matches!(call.returns, None | Some(KernelReturn::Nothing));
+                call.convention == Convention::Flat && returns_nothing && call.args.is_none()
             }
             _ => false,
         };
@@ -218,6 +223,36 @@ impl Kernel {
     /// [`returning`](Self::returning).
     pub fn convention(self, convention: Convention) -> Self {
         self.state("convention", |call| call.convention = convention)
+    }
+
+    /// States the C parameters of a native kernel, in place of those of convention `flat`: scalars at other widths, symbols and expressions (an integer that
+    /// doesn't fit is a `ValueError`), strides, constants, the number of a tensor's device. Behind them stands the place that the kernel writes its result to, if it
+    /// does. A returned tensor is the parameter `result`, or `result[0]`. Structs, scratch memory and tensor maps are for [launches](Self::launch).
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::spec::LaunchArg;
+    /// use tvm_ffi_codegen::{Kernel, ScalarType, Signature, dim};
+    ///
+    /// let signature: Signature = "scale(x: Tensor([n], float32), f: float64)".parse()?;
+    /// let args = [LaunchArg::Param("x".to_owned()), LaunchArg::Int(dim("n"), ScalarType::Int32), LaunchArg::DeviceId("x".to_owned())];
+    /// let kernel = Kernel::symbol("scale").args(args);
+    /// assert_eq!(kernel.c_prototype(&signature)?, "void scale(float* x, int32_t n, int32_t x_device_id);");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// For a kernel that isn't native this is a mistake, as for [`returning`](Self::returning). Mistakes of the parameters are reported when the wrapper
+    /// is made, all at once, as [`LowerError::Convention`].
+    pub fn args(self, args: impl IntoIterator<Item = LaunchArg>) -> Self {
+        let args = Arc::new(LaunchSpec::called(args.into_iter().collect()));
+        self.state("args", |call| call.args = Some(args))
+    }
+
+    /// The C parameters, where they are stated.
+    pub(super) fn stated_args(&self) -> Option<&Arc<LaunchSpec>> {
+        match &self.code {
+            KernelCode::Native { call, .. } => call.args.as_ref(),
+            KernelCode::CheckOnly | KernelCode::Body(_) => None,
+        }
     }
 
     fn state(mut self, method: &'static str, set: impl FnOnce(&mut CallSpec)) -> Self {
@@ -375,6 +410,13 @@ impl Kernel {
 
     /// Why the convention can't pass what the signature has.
     fn convention_problem(&self, signature: &Signature) -> Option<String> {
+        if let Some(args) = self.stated_args() {
+            let problems = match self.stated_convention() {
+                Convention::Flat => args.call_problems(signature),
+                _ => vec!["states its args, which take the place of convention flat's".to_owned()],
+            };
+            return (!problems.is_empty()).then(|| problems.join("; "));
+        }
         match self.stated_convention() {
             Convention::Flat | Convention::DlTensor => None,
             Convention::MemRef => {
@@ -389,18 +431,11 @@ impl Kernel {
                     }
                 };
                 signature.params().iter().for_each(|param| passed_tensors(&param.ty, &mut look));
-                match signature.ret() {
-                    Some(ParamType::Tensor(tensor)) if tensor.is_opaque() => look(tensor),
-                    _ => {}
-                }
+                signature.returned_tensors().into_iter().filter(|tensor| tensor.is_opaque()).for_each(look);
                 problem
             }
-            Convention::Packed => match signature.ret() {
-                Some(ParamType::Tensor(_)) => {
-                    Some("a tensor that the wrapper allocates has no place among the arguments".to_owned())
-                }
-                _ => None,
-            },
+            Convention::Packed => (!signature.returned_tensors().is_empty())
+                .then(|| "a tensor that the wrapper allocates has no place among the arguments".to_owned()),
         }
     }
 
@@ -483,7 +518,22 @@ impl Kernel {
     /// The prototype of a native kernel.
     pub(super) fn func_sig(&self, signature: &Signature) -> FuncSig {
         let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
-        params::func_sig(signature, self.stated_convention(), returns)
+        match self.stated_args() {
+            None => params::func_sig(signature, self.stated_convention(), returns),
+            Some(args) => {
+                let params = args.called_params(signature, returns).iter().map(|param| param.c_type.abi()).collect();
+                FuncSig { params, ret: params::c_result(signature, returns).map(CType::abi) }
+            }
+        }
+    }
+
+    /// The C parameters of a native kernel.
+    pub(super) fn c_params(&self, signature: &Signature) -> Vec<KernelParam> {
+        let returns = self.returns(signature).unwrap_or(KernelReturn::Nothing);
+        match self.stated_args() {
+            None => params::params(signature, self.stated_convention(), returns),
+            Some(args) => args.called_params(signature, returns),
+        }
     }
 }
 

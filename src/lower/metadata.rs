@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::launch_description::LaunchDescription;
-use crate::spec::{DefaultValue, Device, Param, ParamType, ScalarType, Signature};
+use crate::spec::{Access, DefaultValue, Device, Param, ParamType, ScalarType, Signature};
 
 /// The metadata of a function, as `__tvm_ffi__metadata_<name>` (tvm/ffi/extra/module.h) returns it: a JSON object.
 ///
@@ -11,7 +11,7 @@ use crate::spec::{DefaultValue, Device, Param, ParamType, ScalarType, Signature}
 /// | --- | --- |
 /// | `type_schema` | a text, [`type_schema`]: upstream's readers know this key |
 /// | `signature` | the signature's text, which this library reads back |
-/// | `parameters` | of each parameter in order, `EnvStream` and `EnvState` left out: `name`, `type` as in the signature's text, and `default` if it has one |
+/// | `parameters` | of each parameter in order, `EnvStream` and `EnvState` left out: `name`; `type` as in the signature's text; `default` if it has one; `keyword_only`, true, if callers in Python may pass it by its name alone; and `access`, the [use](crate::spec::Access) that the function makes of the parameter's tensors: `in`, `out` or `inout`, if the signature states the use of any tensor |
 ///
 /// The metadata of a function that launches kernels has besides, in a library and in an engine's module:
 ///
@@ -26,7 +26,7 @@ pub fn metadata(signature: &Signature) -> String {
 
 /// As [`metadata`], with the launches that the function makes.
 pub(crate) fn metadata_with(signature: &Signature, launches: &[LaunchDescription]) -> String {
-    let parameters: Vec<Value> = signature.passed().map(parameter).collect();
+    let parameters: Vec<Value> = parameters(signature).collect();
     let mut metadata = json!({
         "type_schema": type_schema(signature),
         "signature": signature.to_string(),
@@ -57,12 +57,26 @@ pub fn type_schema(signature: &Signature) -> String {
     json!({ "type": "ffi.Function", "named_args": { "return": [result], "params": params } }).to_string()
 }
 
-fn parameter(param: &Param) -> Value {
+fn parameters(signature: &Signature) -> impl Iterator<Item = Value> {
+    let states_access = signature.params().iter().any(|param| param.ty.access().is_some_and(Access::writes));
+    let keyword_only = signature.keyword_only().len();
+    let positional = signature.params().len() - keyword_only;
+    let passed = signature.params().iter().enumerate().filter(|(_, param)| param.is_passed());
+    passed.map(move |(number, param)| parameter(param, number >= positional, states_access))
+}
+
+fn parameter(param: &Param, keyword_only: bool, states_access: bool) -> Value {
     let mut entry = Map::new();
     entry.insert("name".to_owned(), json!(param.name));
     entry.insert("type".to_owned(), json!(param.ty.to_string()));
     if let Some(default) = &param.default {
         entry.insert("default".to_owned(), default_value(default));
+    }
+    if keyword_only {
+        entry.insert("keyword_only".to_owned(), json!(true));
+    }
+    if let Some(access) = param.ty.access().filter(|_| states_access) {
+        entry.insert("access".to_owned(), json!(access.name()));
     }
     entry.into()
 }
@@ -166,6 +180,24 @@ mod tests {
             of("ffi.Dict", &[plain("ffi.String"), plain("bool")]),
         ];
         assert_eq!(schema["named_args"]["params"], Value::from(expected.to_vec()));
+    }
+
+    #[test]
+    fn metadata_has_the_use_of_tensors_and_keywords() {
+        let text = "f(x: Tensor([n], int8), s: EnvState(\"my.state\"), y: Optional[Tensor([n], int8, inout=True)], *, k: int64, \
+                    z: Tuple[Tensor([n], int8, out=True), Tensor([n], int8, out=True)], w: Array[Tensor([], int8)])";
+        let parameters = |text: &str| -> Value {
+            let signature: Signature = text.parse().unwrap();
+            let metadata: Value = serde_json::from_str(&metadata(&signature)).unwrap();
+            metadata["parameters"].clone()
+        };
+        let of = |key: &str| -> Vec<Value> {
+            parameters(text).as_array().unwrap().iter().map(|p| p.get(key).cloned().unwrap_or_default()).collect()
+        };
+        assert_eq!(json!(of("access")), json!(["in", "inout", null, "out", "in"]));
+        assert_eq!(json!(of("keyword_only")), json!([null, null, true, true, true]));
+        // nothing is known
+        assert_eq!(parameters("f(x: Tensor([], int8))")[0].get("access"), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod error;
 mod fast_path;
 mod ffi_call;
 mod globals;
+mod half;
 #[cfg(feature = "_engine")]
 mod identity;
 mod kernel;

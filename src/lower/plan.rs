@@ -30,7 +30,7 @@ pub(super) struct Plan<'a> {
     pub has_result: bool,
     /// Which tensors share a device.
     pub devices: Devices,
-    /// All tensors in order, where a launch, a stream or a result needs their devices; else empty.
+    /// All tensors in order, where the kernel, a stream or a result needs their devices; else empty.
     pub tensors: Vec<&'a TensorType>,
     /// There are more than [`FEW_SYMBOLS`].
     pub spills_symbols: bool,
@@ -39,8 +39,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// `launches` says that the kernel is launched on the tensors' device.
-    pub(super) fn new(signature: &'a Signature, convention: Convention, launches: bool) -> Self {
+    /// `needs_devices` says that the kernel is launched on the tensors' device, or gets the number of one.
+    pub(super) fn new(signature: &'a Signature, convention: Convention, needs_devices: bool) -> Self {
         let symbols = signature.names_in_dims().len();
         let devices = Devices::of(signature);
         Plan {
@@ -51,7 +51,7 @@ impl<'a> Plan<'a> {
             passed: signature.passed().count(),
             has_result: signature.ret().is_some(),
             devices,
-            tensors: tensors_with_devices(signature, launches),
+            tensors: tensors_with_devices(signature, needs_devices),
             spills_symbols: symbols > FEW_SYMBOLS,
             spills_values: symbols + signature.params().len() > FEW_VALUES,
         }
@@ -64,11 +64,11 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// All tensors in order, if a launch, a stream or a returned tensor needs their devices.
-fn tensors_with_devices(signature: &Signature, launches: bool) -> Vec<&TensorType> {
-    let streams = launches || signature.params().iter().any(|param| param.ty == ParamType::EnvStream);
+/// All tensors in order, if the kernel, a stream or a returned tensor needs their devices.
+fn tensors_with_devices(signature: &Signature, needs_devices: bool) -> Vec<&TensorType> {
+    let streams = needs_devices || signature.params().iter().any(|param| param.ty == ParamType::EnvStream);
     let mut tensors = Vec::new();
-    if streams || matches!(signature.ret(), Some(ParamType::Tensor(_))) {
+    if streams || !signature.returned_tensors().is_empty() {
         signature.params().iter().for_each(|param| param.ty.for_each_tensor(&mut |tensor| tensors.push(tensor)));
     }
     tensors

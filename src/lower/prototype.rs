@@ -78,7 +78,7 @@ pub fn c_prototype(
     convention: Convention,
     returns: KernelReturn,
 ) -> Result<String, LowerError> {
-    Names::default().prototype(signature, symbol, convention, returns)
+    Names::default().prototype(signature, symbol, &Kernel::symbol(symbol).convention(convention).returning(returns))
 }
 
 /// A C header with the prototypes of kernels. It stands alone: it includes `tvm/ffi/c_api.h` where the compiler finds it, and has its
@@ -89,12 +89,19 @@ pub fn c_prototype(
 pub fn c_header<'a>(
     kernels: impl IntoIterator<Item = (&'a Signature, &'a str, Convention, KernelReturn)>,
 ) -> Result<String, LowerError> {
-    let kernels: Vec<_> = kernels.into_iter().collect();
-    let own = kernels.iter().map(|(_, symbol, ..)| *symbol).filter(|symbol| c_names::is_free_for_function(symbol));
+    let stated = kernels.into_iter().map(|(signature, symbol, convention, returns)| {
+        (signature, symbol, Kernel::symbol(symbol).convention(convention).returning(returns))
+    });
+    header(&stated.collect::<Vec<_>>())
+}
+
+/// A C header with the prototypes of native kernels, each with its signature and its symbol.
+fn header(kernels: &[(&Signature, &str, Kernel)]) -> Result<String, LowerError> {
+    let own = kernels.iter().map(|(_, symbol, _)| *symbol).filter(|symbol| c_names::is_free_for_function(symbol));
     let mut names = Names { taken: own.map(str::to_owned).collect(), made: HashMap::new() };
     let mut header = format!("#pragma once\n{PRELUDE}\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n");
-    for (signature, symbol, convention, returns) in kernels {
-        let prototype = names.prototype(signature, symbol, convention, returns)?;
+    for (signature, symbol, kernel) in kernels {
+        let prototype = names.prototype(signature, symbol, kernel)?;
         // a text in it may have lines
         let signature = signature.to_string().replace(['\n', '\r'], " ");
         // writing to a String doesn't fail
@@ -118,8 +125,7 @@ impl Kernel {
     /// # Errors
     /// The kernel doesn't fit the signature.
     pub fn header(&self, signature: &Signature) -> Result<String, LowerError> {
-        let (convention, returns) = self.call_spec(signature);
-        c_header([(signature, &*self.name_in_c(signature), convention, returns)])
+        header(&[(signature, &*self.name_in_c(signature), self.as_native())])
     }
 
     /// The kernel's prototype in C, as [`c_prototype`] writes it; for a body, or no kernel, that of a native kernel in its place.
@@ -127,8 +133,12 @@ impl Kernel {
     /// # Errors
     /// The kernel doesn't fit the signature.
     pub fn c_prototype(&self, signature: &Signature) -> Result<String, LowerError> {
-        let (convention, returns) = self.call_spec(signature);
-        c_prototype(signature, &self.name_in_c(signature), convention, returns)
+        self.prototype_in_c(signature, &self.name_in_c(signature))
+    }
+
+    /// As [`c_prototype`](Self::c_prototype), by another symbol.
+    pub(crate) fn prototype_in_c(&self, signature: &Signature, symbol: &str) -> Result<String, LowerError> {
+        Names::default().prototype(signature, symbol, &self.as_native())
     }
 
     /// The name of the C function: the kernel's symbol, or, where it has none, the function's name.
@@ -168,9 +178,7 @@ impl Kernel {
     /// # Errors
     /// The kernel doesn't fit the signature.
     pub fn parameters(&self, signature: &Signature) -> Result<Vec<KernelParam>, LowerError> {
-        self.checked(signature)?;
-        let (convention, returns) = self.call_spec(signature);
-        Ok(params::params(signature, convention, returns))
+        Ok(self.checked(signature)?.c_params(signature))
     }
 
     /// The type that the kernel's function returns in C, `None` for `void`; for a body, or no kernel, that of a native kernel in its place.
@@ -180,7 +188,7 @@ impl Kernel {
     /// The kernel doesn't fit the signature.
     pub fn return_type(&self, signature: &Signature) -> Result<Option<CType>, LowerError> {
         self.checked(signature)?;
-        Ok(params::c_result(signature, self.call_spec(signature).1))
+        Ok(params::c_result(signature, self.c_return(signature)))
     }
 
     /// The prototype in IR; for a body, or no kernel, that of a native kernel in its place.
@@ -188,10 +196,9 @@ impl Kernel {
         Ok(self.checked(signature)?.func_sig(signature))
     }
 
-    /// The convention and the result; for a body, or no kernel, those of a native kernel in its place.
-    pub(crate) fn call_spec(&self, signature: &Signature) -> (Convention, KernelReturn) {
-        let kernel = self.as_native();
-        (kernel.stated_convention(), kernel.returns(signature).unwrap_or(KernelReturn::Nothing))
+    /// The result; for a body, or no kernel, that of a native kernel in its place.
+    fn c_return(&self, signature: &Signature) -> KernelReturn {
+        self.as_native().returns(signature).unwrap_or(KernelReturn::Nothing)
     }
 
     /// The symbol by which a kernel is linked; `None` for an address, a body, or no kernel.
@@ -224,16 +231,13 @@ struct Names {
 }
 
 impl Names {
-    fn prototype(
-        &mut self,
-        signature: &Signature,
-        symbol: &str,
-        convention: Convention,
-        returns: KernelReturn,
-    ) -> Result<String, LowerError> {
-        Kernel::symbol(symbol).convention(convention).returning(returns).check(signature)?;
-        let returned = params::c_result(signature, returns).map_or_else(|| "void".to_owned(), |ty| ty.to_string());
-        let params = params::params(signature, convention, returns);
+    fn prototype(&mut self, signature: &Signature, symbol: &str, kernel: &Kernel) -> Result<String, LowerError> {
+        kernel.check(signature)?;
+        // another symbol than the kernel's own may be none of a kernel
+        Kernel::symbol(symbol).returning(kernel.c_return(signature)).check(signature)?;
+        let returned = params::c_result(signature, kernel.c_return(signature));
+        let returned = returned.map_or_else(|| "void".to_owned(), |ty| ty.to_string());
+        let params = kernel.c_params(signature);
         let params: Vec<String> = params.iter().map(KernelParam::to_string).collect();
         let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
         if c_names::is_free_for_function(symbol) {

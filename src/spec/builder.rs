@@ -25,6 +25,7 @@ impl SignatureBuilder {
         let signature = Signature {
             name,
             params: Vec::new(),
+            positional: None,
             ret: None,
             constraints: Vec::new(),
             dtype_policy: DTypePolicy::EXACT,
@@ -48,6 +49,20 @@ impl SignatureBuilder {
     fn push(mut self, param: Param) -> Self {
         self.last = Part::Param(self.signature.params.len());
         self.signature.params.push(param);
+        self
+    }
+
+    /// States that callers in Python pass the parameters that follow by their names alone; its text is `*`. Stated twice, the first counts.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{ScalarType, Signature};
+    ///
+    /// let sig = Signature::builder("f").param("x", ScalarType::Int64).keyword_only().param("y", ScalarType::Int64).build()?;
+    /// assert_eq!(sig.to_string(), "f(x: int64, *, y: int64)");
+    /// # Ok::<(), tvm_ffi_codegen::SignatureError>(())
+    /// ```
+    pub fn keyword_only(mut self) -> Self {
+        self.signature.positional.get_or_insert(self.signature.params.len());
         self
     }
 
@@ -105,6 +120,8 @@ impl SignatureBuilder {
         self.signature.params.iter_mut().for_each(Param::settle_default);
         let types = self.signature.params.iter_mut().map(|param| &mut param.ty).chain(&mut self.signature.ret);
         types.for_each(ParamType::fold_dims);
+        let count = self.signature.params.len();
+        self.signature.positional = self.signature.positional.filter(|positional| *positional < count);
         let mut mistakes = Checker::check(&self.signature);
         mistakes.iter_mut().for_each(|mistake| mistake.locate(&self.spans));
         match mistakes.is_empty() {

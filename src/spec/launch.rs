@@ -77,6 +77,8 @@ pub enum LaunchArg {
     Float(FloatBits, ScalarType),
     /// A stride of a tensor parameter, in elements; by its number.
     Stride(String, usize, ScalarType),
+    /// The number of the device that a tensor parameter is on, an `int32`.
+    DeviceId(String),
     /// A null pointer.
     Null,
     /// A struct by value: its size and alignment in bytes, and its fields, each with its offset in bytes.

@@ -34,5 +34,5 @@ pub use place::Place;
 pub use policy::DTypePolicy;
 pub use scalar::ScalarType;
 pub use signature::Signature;
-pub use tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
+pub use tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
 pub use text::{ParseError, SyntaxError};

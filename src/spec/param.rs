@@ -9,7 +9,7 @@ use super::dim::Dim;
 use super::place::Origin;
 use super::quote::Quoted;
 use super::scalar::ScalarType;
-use super::tensor::{Device, TensorType, write_dims};
+use super::tensor::{Access, Device, TensorType, write_dims};
 
 /// The type of a parameter, or of a result.
 ///
@@ -125,6 +125,14 @@ impl ParamType {
         }
     }
 
+    /// The tensor, if the type is one.
+    pub fn as_tensor(&self) -> Option<&TensorType> {
+        match self {
+            ParamType::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
     /// The types directly inside, in order.
     pub fn inner(&self) -> Vec<&ParamType> {
         match self {
@@ -143,6 +151,19 @@ impl ParamType {
         for inner in self.inner() {
             inner.for_each_tensor(f);
         }
+    }
+
+    /// The use that the function makes of the tensors' elements; `None` for a type without a tensor. Of several tensors that are used in several
+    /// ways it is [`Access::InOut`], if any is written.
+    pub fn access(&self) -> Option<Access> {
+        let mut all: Option<Access> = None;
+        self.for_each_tensor(&mut |tensor| {
+            all = Some(match all {
+                Some(access) if access != tensor.access => Access::InOut,
+                _ => tensor.access,
+            });
+        });
+        all
     }
 
     /// Calls `f` for each size and stride, from left to right; of a tensor, sizes first.

@@ -52,6 +52,8 @@ pub enum Step {
     Align,
     /// The promise of a tensor that nothing overlaps it.
     NoAlias,
+    /// The use that the function makes of a tensor's elements.
+    Access,
 }
 
 /// The path of a mistake in a signature.
@@ -110,6 +112,7 @@ impl fmt::Display for Path {
                 Step::Device => write!(f, "{dot}device")?,
                 Step::Align => write!(f, "{dot}align")?,
                 Step::NoAlias => write!(f, "{dot}noalias")?,
+                Step::Access => write!(f, "{dot}access")?,
             }
         }
         Ok(())

@@ -19,6 +19,10 @@ pub enum ScalarType {
     UInt16,
     UInt32,
     UInt64,
+    /// A number in 16 bits, as IEEE 754 has them. A kernel gets its bits.
+    Float16,
+    /// The upper 16 bits of a `float32`. A kernel gets the bits.
+    BFloat16,
     Float32,
     Float64,
     Bool,
@@ -37,6 +41,8 @@ impl ScalarType {
         ScalarType::UInt16,
         ScalarType::UInt32,
         ScalarType::UInt64,
+        ScalarType::Float16,
+        ScalarType::BFloat16,
         ScalarType::Float32,
         ScalarType::Float64,
         ScalarType::Bool,
@@ -54,6 +60,8 @@ impl ScalarType {
             ScalarType::UInt16 => "uint16",
             ScalarType::UInt32 => "uint32",
             ScalarType::UInt64 => "uint64",
+            ScalarType::Float16 => "float16",
+            ScalarType::BFloat16 => "bfloat16",
             ScalarType::Float32 => "float32",
             ScalarType::Float64 => "float64",
             ScalarType::Bool => "bool",
@@ -76,16 +84,21 @@ impl ScalarType {
         self.is_signed_int() || self.is_unsigned_int()
     }
 
-    /// Whether the type is `float32` or `float64`.
+    /// Whether values are floating-point numbers.
     pub const fn is_float(self) -> bool {
-        matches!(self, ScalarType::Float32 | ScalarType::Float64)
+        matches!(self, ScalarType::Float32 | ScalarType::Float64) || self.is_half()
+    }
+
+    /// Whether the type is `float16` or `bfloat16`, whose values are passed as bits.
+    pub const fn is_half(self) -> bool {
+        matches!(self, ScalarType::Float16 | ScalarType::BFloat16)
     }
 
     /// The width of a value in bits, as a C compiler stores it.
     pub const fn bits(self) -> u32 {
         match self {
             ScalarType::Int8 | ScalarType::UInt8 | ScalarType::Bool => 8,
-            ScalarType::Int16 | ScalarType::UInt16 => 16,
+            ScalarType::Int16 | ScalarType::UInt16 | ScalarType::Float16 | ScalarType::BFloat16 => 16,
             ScalarType::Int32 | ScalarType::UInt32 | ScalarType::Float32 => 32,
             ScalarType::Int64 | ScalarType::UInt64 | ScalarType::Float64 | ScalarType::Handle => 64,
         }

@@ -12,6 +12,7 @@ use super::path::Part;
 use super::place::{Origin, Place};
 use super::policy::DTypePolicy;
 use super::scalar::ScalarType;
+use super::tensor::TensorType;
 use tvm_ffi_runtime::abi::symbol;
 
 /// A function's interface, free of mistakes. Made by [`Signature::builder`], or read from its text.
@@ -19,6 +20,8 @@ use tvm_ffi_runtime::abi::symbol;
 pub struct Signature {
     pub(super) name: String,
     pub(super) params: Vec<Param>,
+    /// The number of parameters before the first that is keyword-only; `None` without one.
+    pub(super) positional: Option<usize>,
     pub(super) ret: Option<ParamType>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) dtype_policy: DTypePolicy,
@@ -64,6 +67,7 @@ impl Signature {
         let signature = Signature {
             name: String::new(),
             params: params.collect(),
+            positional: None,
             ret: None,
             constraints: Vec::new(),
             dtype_policy,
@@ -74,13 +78,14 @@ impl Signature {
         if mistakes.is_empty() { Ok(signature) } else { Err(mistakes) }
     }
 
-    /// The signature with further parameters behind its own, and without constraints; of the result only a tensor stays. Nothing is checked: the
+    /// The signature with further parameters behind its own, and without constraints; of the result only tensors stay. Nothing is checked: the
     /// values are known to be of their types.
     pub(crate) fn with_values(&self, values: impl IntoIterator<Item = (String, ParamType)>) -> Self {
         let values = values.into_iter().map(|(name, ty)| Param { name, ty, default: None, origin: Origin::default() });
         Signature {
             params: self.params.iter().cloned().chain(values).collect(),
-            ret: self.ret.clone().filter(|ret| matches!(ret, ParamType::Tensor(_))),
+            positional: None,
+            ret: self.ret.clone().filter(|_| !self.returned_tensors().is_empty()),
             constraints: Vec::new(),
             ..self.clone()
         }
@@ -101,6 +106,11 @@ impl Signature {
         &self.params
     }
 
+    /// The parameters that callers in Python may pass by their names alone: those behind `*`. In a call of the ABI they have places like the others.
+    pub fn keyword_only(&self) -> &[Param] {
+        self.positional.and_then(|number| self.params.get(number..)).unwrap_or_default()
+    }
+
     /// The parameters that a call passes arguments for, in order: all but [`ParamType::EnvStream`] and [`ParamType::EnvState`].
     pub fn passed(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| param.is_passed())
@@ -115,6 +125,23 @@ impl Signature {
     /// The type of the function's result; `None` for nothing.
     pub fn ret(&self) -> Option<&ParamType> {
         self.ret.as_ref()
+    }
+
+    /// The tensors that the function returns, which the wrapper allocates before the kernel runs: one, or those of a `Tuple`, in order.
+    pub fn returned_tensors(&self) -> Vec<&TensorType> {
+        match &self.ret {
+            Some(ParamType::Tensor(tensor)) => vec![tensor],
+            Some(ParamType::Tuple(items)) => items.iter().filter_map(ParamType::as_tensor).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The path of the returned tensor of this number: `result`, or `result[1]` in a `Tuple`.
+    pub(crate) fn returned_path(&self, number: usize) -> String {
+        match &self.ret {
+            Some(ParamType::Tuple(_)) => format!("result[{number}]"),
+            _ => "result".to_owned(),
+        }
     }
 
     /// The comparisons that have to hold once all symbols are bound.
@@ -255,7 +282,11 @@ impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.name)?;
         let mut sep = "";
-        for param in &self.params {
+        for (number, param) in self.params.iter().enumerate() {
+            if self.positional == Some(number) {
+                write!(f, "{sep}*")?;
+                sep = ", ";
+            }
             write!(f, "{sep}{param}")?;
             sep = ", ";
         }

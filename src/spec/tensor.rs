@@ -153,6 +153,40 @@ pub enum Layout {
     Any,
 }
 
+/// The use that a function makes of the elements of a tensor that it is passed.
+///
+/// The wrapper doesn't check it: it is for those who call, such as JAX, which allocates what a function writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum Access {
+    /// The function reads the elements, or the signature says nothing of its tensors' use.
+    #[default]
+    In,
+    /// The function writes all elements, and reads none before.
+    Out,
+    /// The function reads elements and writes elements.
+    InOut,
+}
+
+impl Access {
+    /// All of them.
+    pub const ALL: [Access; 3] = [Access::In, Access::Out, Access::InOut];
+
+    /// Its name: `in`, `out` or `inout`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Access::In => "in",
+            Access::Out => "out",
+            Access::InOut => "inout",
+        }
+    }
+
+    /// Whether the function writes elements.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Access::In)
+    }
+}
+
 /// The type of a tensor: an `ffi.Tensor` or a `DLTensor*`.
 ///
 /// ```
@@ -177,6 +211,8 @@ pub struct TensorType {
     pub align: Option<u32>,
     /// The caller's promise, which isn't checked, that no other argument's memory overlaps this one's elements.
     pub noalias: bool,
+    /// The use that the function makes of the elements.
+    pub access: Access,
 }
 
 impl TensorType {
@@ -189,6 +225,7 @@ impl TensorType {
             layout: Layout::Contiguous,
             align: None,
             noalias: false,
+            access: Access::In,
         }
     }
 
@@ -220,6 +257,12 @@ impl TensorType {
     /// body may then be compiled without looking for overlaps at run time.
     pub fn with_noalias(mut self) -> Self {
         self.noalias = true;
+        self
+    }
+
+    /// The same tensor with a stated use of its elements.
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
         self
     }
 
@@ -313,6 +356,9 @@ impl fmt::Display for TensorType {
         }
         if self.noalias {
             f.write_str(", noalias=True")?;
+        }
+        if self.access.writes() {
+            write!(f, ", {}=True", self.access.name())?;
         }
         f.write_str(")")
     }

@@ -159,6 +159,9 @@ impl FromStr for Device {
     }
 }
 
+/// The mark before parameters that are passed by their names alone.
+const STAR: Token<'_> = Token::Op(DimOp::Mul);
+
 struct Parser<'a> {
     tokens: Tokens<'a>,
     text: &'a str,
@@ -210,10 +213,24 @@ impl<'a> Parser<'a> {
         let mut policy = None;
         self.expect(Token::Open)?;
         let mut count = 0;
+        let mut keyword_only = false;
         while !self.eat(Token::Close) {
             let pos = self.tokens.peek().0;
+            if self.eat(STAR) {
+                if keyword_only {
+                    return Err(self.error(pos, "`*` is given twice".to_owned()));
+                }
+                keyword_only = true;
+                signature = signature.keyword_only();
+                self.expect(Token::Comma)?;
+                if self.tokens.peek().1 == Token::Close {
+                    return Err(self.expected("a parameter's name"));
+                }
+                continue;
+            }
             let open = self.spans.open(Part::Param(count), pos.offset());
-            let name = self.spanned_alone(Step::Name, |parser| parser.name("a parameter's name or `)`"))?;
+            let expected = if keyword_only { "a parameter's name or `)`" } else { "a parameter's name, `*` or `)`" };
+            let name = self.spanned_alone(Step::Name, |parser| parser.name(expected))?;
             if name == "dtype_policy" && self.eat(Token::Equals) {
                 if policy.is_some() {
                     return Err(self.error(pos, "`dtype_policy` is given twice".to_owned()));

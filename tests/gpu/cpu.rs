@@ -177,6 +177,41 @@ fn parameters_are_those_of_devices() {
     }
 }
 
+/// The bits of the three parameters, which the first block notes.
+unsafe extern "C" fn halves(
+    out: *mut u16,
+    own: u16,
+    stated: u16,
+    cast: u16,
+    wide: f32,
+    _x: u32,
+    _y: u32,
+    _z: u32,
+    _grid_x: u32,
+    _grid_y: u32,
+    _grid_z: u32,
+) {
+    // SAFETY: the tensor has four elements.
+    unsafe {
+        [own, stated, cast, (wide == 0.5) as u16].into_iter().enumerate().for_each(|(i, bits)| *out.add(i) = bits);
+    }
+}
+
+#[test]
+fn parameters_of_16_bits_are_rounded() {
+    let text = "halves(out: Tensor([4], uint16), h: float16, d: float64) @ launch halves grid=1 \
+                args=[out, h, bfloat16(1.5), cast(d, float16), cast(h, float32)]";
+    let LaunchedSignature { signature, launch } = text.parse().unwrap();
+    let kernel = Kernel::launch_on_cpu(launch, Kernel::address(halves as *const c_void));
+    for engine in engines() {
+        // SAFETY: the function has the launch's parameters.
+        let function = unsafe { engine.compile(&signature, &kernel) }.unwrap();
+        let out = Tensor::from_vec(vec![0_u16; 4], &[4]).unwrap();
+        function.call((&out, 0.5, 0.1)).unwrap();
+        assert_eq!(elements::<u16>(&out), [0x3800, 0x3fc0, 11878, 1]);
+    }
+}
+
 #[test]
 fn what_the_cpu_does_not_have_is_refused() {
     let engine = Engine::new().unwrap();

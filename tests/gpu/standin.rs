@@ -10,9 +10,10 @@ use tvm_ffi_codegen::image::Image;
 
 use crate::support::compiler;
 
-const SOURCES: [(&str, &str); 4] = [
+const SOURCES: [(&str, &str); 5] = [
     ("standin.h", include_str!("driver/standin.h")),
     ("system.h", include_str!("driver/system.h")),
+    ("cubin.h", include_str!("driver/cubin.h")),
     ("driver.c", include_str!("driver/driver.c")),
     ("kernels.c", include_str!("driver/kernels.c")),
 ];

@@ -71,7 +71,7 @@ impl Plan {
         plain
             && self.changes.is_empty()
             && signature.constraints().is_empty()
-            && signature.ret().is_none_or(|ty| !matches!(ty, ParamType::Tensor(_)))
+            && signature.returned_tensors().is_empty()
             // what a stride may be, a size may not
             && self.values.iter().all(|value| *value >= 0)
     }
@@ -186,7 +186,7 @@ impl Maker<'_> {
         match ty {
             ScalarType::Handle if converted => Value::NONE,
             ScalarType::Handle => Value::Raw(4, number as u64),
-            ScalarType::Float32 | ScalarType::Float64 if !converted => Value::Float(number as f64 / 4.0),
+            ty if ty.is_float() && !converted => Value::Float(number as f64 / 4.0),
             ScalarType::Bool if !converted => Value::bool(number % 2 == 0),
             ScalarType::Bool => Value::int(number),
             _ if converted && number % 2 == 0 => Value::bool(number % 4 == 0),

@@ -143,10 +143,13 @@ fn param_type() -> impl Strategy<Value = ParamType> {
 }
 
 fn result() -> impl Strategy<Value = Option<ParamType>> {
-    let tensor = (vec(dim(&["n", "m", "k"]), 0..3), dtype(), device()).prop_map(|(dims, dtype, device)| {
-        let device = if device == Device::Any { Device::CPU } else { device };
-        Some(TensorType::new(dims, dtype).with_device(device).into())
-    });
+    let tensor = || {
+        (vec(dim(&["n", "m", "k"]), 0..3), dtype(), device()).prop_map(|(dims, dtype, device)| {
+            let device = if device == Device::Any { Device::CPU } else { device };
+            ParamType::from(TensorType::new(dims, dtype).with_device(device))
+        })
+    };
+    let tensors = vec(tensor(), 1..4).prop_map(|tensors| Some(ParamType::tuple(tensors)));
     let any = || ParamType::Any;
     let others = select(vec![
         ParamType::Str,
@@ -166,7 +169,8 @@ fn result() -> impl Strategy<Value = Option<ParamType>> {
     prop_oneof![
         5 => Just(None),
         3 => scalar().prop_map(|ty| Some(ty.into())),
-        2 => tensor,
+        2 => tensor().prop_map(Some),
+        1 => tensors,
         2 => others.prop_map(Some),
     ]
 }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tvm_ffi_codegen::runtime::abi::DLDevice;
 use tvm_ffi_codegen::spec::{
-    CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, FloatBits, Interleave, L2Promotion, Launch, LaunchArg,
-    LaunchedSignature, Swizzle, TensorMap, TensorShape,
+    Access, CompareOp, DType, DTypePolicy, DefaultValue, DeviceId, FloatBits, Interleave, L2Promotion, Launch,
+    LaunchArg, LaunchedSignature, Swizzle, TensorMap, TensorShape,
 };
 use tvm_ffi_codegen::{DLDataType, DLDeviceType, Device, Dim, Layout, ParamType, ScalarType, Signature, TensorType};
 
@@ -21,13 +21,21 @@ fn wide_signature() -> impl Strategy<Value = Signature> {
     let constraint = (dim(), select(CompareOp::ALL.to_vec()), dim());
     let policy = vec(select(DTypePolicy::NAMES.iter().map(|(policy, _)| *policy).collect::<Vec<_>>()), 0..3);
     let policy = policy.prop_map(|all| all.into_iter().fold(DTypePolicy::EXACT, |one, other| one | other));
-    let rest = (policy, option::of(param_type()), vec(constraint, 0..3), (any::<bool>(), option::of("[^\"\0]{1,9}")));
+    let rest = (
+        policy,
+        option::of(param_type()),
+        vec(constraint, 0..3),
+        (any::<bool>(), option::of("[^\"\0]{1,9}"), 0..9usize),
+    );
     let parts = ("[a-z_][a-zA-Z0-9_.$]{0,9}", vec(named, 0..6), rest);
     parts.prop_filter_map(
         "the builder finds mistakes",
-        |(name, params, (policy, ret, constraints, (stream, state)))| {
+        |(name, params, (policy, ret, constraints, (stream, state, positional)))| {
             let mut builder = Signature::builder(name).dtype_policy(policy);
-            for (name, ty, default) in &params {
+            for (number, (name, ty, default)) in params.iter().enumerate() {
+                if number == positional {
+                    builder = builder.keyword_only();
+                }
                 builder = match default {
                     Some(default) => builder.param_or(name, ty.clone(), default.clone()),
                     None => builder.param(name, ty.clone()),
@@ -73,8 +81,9 @@ fn tensor() -> impl Strategy<Value = TensorType> {
     let exact = (0u8..18, any::<u8>(), any::<u16>()).prop_map(|(code, bits, lanes)| DLDataType::new(code, bits, lanes));
     let dtype = prop_oneof![4 => exact.prop_map(DType::Exact), 1 => Just(DType::Any)];
     let align = option::of((0u32..32).prop_map(|bit| 1 << bit));
-    let parts = (dims(), vec(stride, 6), dtype, device, (0..5, any::<bool>(), any::<bool>()), align);
-    parts.prop_map(|(dims, mut strides, dtype, device, (layout, ranked, noalias), align)| {
+    let parts =
+        (dims(), vec(stride, 6), dtype, device, (0..5, any::<bool>(), any::<bool>()), align, select(&Access::ALL[..]));
+    parts.prop_map(|(dims, mut strides, dtype, device, (layout, ranked, noalias), align, access)| {
         strides.truncate(dims.len());
         let layout = match layout {
             0 | 1 => Layout::Contiguous,
@@ -83,7 +92,7 @@ fn tensor() -> impl Strategy<Value = TensorType> {
         };
         let open = !ranked && !matches!(layout, Layout::Strides(_));
         let shape = if open { TensorShape::Any } else { TensorShape::Ranked(dims) };
-        let mut tensor = TensorType::new([0; 0], dtype).with_device(device);
+        let mut tensor = TensorType::new([0; 0], dtype).with_device(device).with_access(access);
         (tensor.shape, tensor.layout, tensor.align, tensor.noalias) = (shape, layout, align, noalias);
         tensor
     })
@@ -191,6 +200,7 @@ fn launch_arg() -> impl Strategy<Value = LaunchArg> {
         (dim(), scalar_but_float()).prop_map(|(dim, ty)| LaunchArg::Int(dim, ty)),
         (any::<f64>().prop_filter("another NaN", |value| !value.is_nan()), float_type())
             .prop_map(|(value, ty)| LaunchArg::Float(FloatBits::new(value), ty)),
+        name().prop_map(LaunchArg::DeviceId),
         (name(), 0usize..4, scalar_but_float()).prop_map(|(name, number, ty)| LaunchArg::Stride(name, number, ty)),
         Just(LaunchArg::Null),
         (dim(), any::<u32>()).prop_map(|(bytes, align)| LaunchArg::Scratch { bytes, align }),

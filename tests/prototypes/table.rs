@@ -91,7 +91,7 @@ fn scalar(ty: ScalarType) -> &'static str {
         ScalarType::Int32 => "int32_t",
         ScalarType::Int64 => "int64_t",
         ScalarType::UInt8 | ScalarType::Bool => "uint8_t",
-        ScalarType::UInt16 => "uint16_t",
+        ScalarType::UInt16 | ScalarType::Float16 | ScalarType::BFloat16 => "uint16_t",
         ScalarType::UInt32 => "uint32_t",
         ScalarType::UInt64 => "uint64_t",
         ScalarType::Float32 => "float",

@@ -134,6 +134,15 @@ pub const BODIES: &[NamedBody] = &[
             b.for_range(0, to.size(1), |j| to.store([i, j], (i * to.size(1) + j).cast(ScalarType::Float64) * step));
         });
     }),
+    // (x: Tensor([n], float32), k: int64) -> Tuple[Tensor([k], float32), Tensor([n - k, 2], int8)]: the first elements, and places of the others
+    ("split", |b| {
+        let (x, first, rest) = (b.tensor("x"), b.result_item(0), b.result_item(1));
+        b.ensure(x.size(0).lt(8), "ValueError", "{} elements are too many", &[x.size(0)]);
+        b.for_range(0, first.size(0), |i| first.store([i], x.load([i])));
+        b.for_range(0, rest.size(0), |i| {
+            b.for_range(0, 2, |j| rest.store([i, j], (i * 10 + j).cast(ScalarType::Int8)));
+        });
+    }),
     // (x: Tensor([2 * n], int32), y: Tensor([n], int32)): sums of two
     ("pairs", |b| {
         let (x, y) = (b.tensor("x"), b.tensor("y"));
@@ -249,6 +258,9 @@ pub const NATIVE: &[NativeKernel] = &[
     ("native_receive2", || receive2 as *const u8),
     ("native_receive3", || receive3 as *const u8),
     ("native_receive4", || receive4 as *const u8),
+    ("native_stated", || stated as *const u8),
+    ("native_stated_result", || stated_result as *const u8),
+    ("native_stated_status", || stated_status as *const u8),
     ("native_mixed", || mixed as *const u8),
     ("native_write", || written::write as *const u8),
     ("native_write_packed", || written::write_packed as *const u8),
@@ -357,6 +369,22 @@ returning! {
 
 extern "C" fn receive2(a: u64, b: u64) {
     receive([a, b]);
+}
+
+/// Parameters that are stated.
+#[allow(clippy::too_many_arguments)]
+extern "C" fn stated(x: u64, n: i32, device_id: i32, k: u8, f: f32, half: u16, stride: i16, null: u64) {
+    receive([x, n as u64, device_id as u64, k.into(), f.to_bits().into(), half.into(), stride as u64, null]);
+}
+
+extern "C" fn stated_result(result: u64, n: i8) {
+    receive([(result != 0).into(), n as u64]);
+}
+
+unsafe extern "C" fn stated_status(n: i32, result: *mut i64) -> i32 {
+    // SAFETY: the place for the result.
+    unsafe { *result = i64::from(n) + 1 };
+    i32::from(n == 7)
 }
 
 extern "C" fn receive3(a: u64, b: u64, c: u64) {

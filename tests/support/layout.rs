@@ -42,7 +42,7 @@ impl Slot {
 pub enum Gives {
     Nothing,
     Value,
-    /// Writes the elements of a tensor that it is given.
+    /// Writes the elements of tensors that it is given.
     Tensor,
     /// Writes it to `result`.
     Written,
@@ -52,7 +52,7 @@ pub fn gives(signature: &Signature) -> Gives {
     match signature.ret() {
         None => Gives::Nothing,
         Some(ParamType::Scalar(_) | ParamType::DType | ParamType::Device) => Gives::Value,
-        Some(ParamType::Tensor(_)) => Gives::Tensor,
+        Some(ParamType::Tensor(_) | ParamType::Tuple(_)) => Gives::Tensor,
         Some(_) => Gives::Written,
     }
 }
@@ -63,7 +63,7 @@ pub fn layout(signature: &Signature) -> Vec<Slot> {
     for param in signature.params() {
         param_slots(&param.ty, &mut slots);
     }
-    if let Some(ParamType::Tensor(tensor)) = signature.ret() {
+    for tensor in signature.returned_tensors() {
         slots.push(Slot::Memory);
         if tensor.device.kind().is_some_and(is_opaque) {
             slots.push(Slot::Word);
@@ -135,5 +135,5 @@ pub fn is_opaque(kind: DLDeviceType) -> bool {
 
 /// Whether an argument for it may be a number that dimensions use.
 pub fn is_int(ty: &ParamType) -> bool {
-    matches!(ty, ParamType::Scalar(ty) if !matches!(ty, ScalarType::Float32 | ScalarType::Float64 | ScalarType::Bool | ScalarType::Handle))
+    matches!(ty, ParamType::Scalar(ty) if !ty.is_float() && !matches!(ty, ScalarType::Bool | ScalarType::Handle))
 }

@@ -8,6 +8,7 @@ pub mod compiler;
 pub mod dice;
 pub mod element;
 pub mod exec;
+pub mod half;
 pub mod kernels;
 pub mod layout;
 pub mod library;

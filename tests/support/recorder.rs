@@ -17,8 +17,8 @@ use super::exec::UNOPTIMISED;
 use super::kernels::{Noted, note};
 use super::layout::{Gives, Slot, gives, layout};
 use super::modules;
-use super::show;
 use super::value::Thing;
+use super::{half, show};
 
 /// What the code of a recorder refers to.
 struct Recorder {
@@ -115,13 +115,15 @@ fn word_returned(signature: &Signature) -> i64 {
     }
 }
 
-/// What a call of a recorder gives, as text; `None` for nothing, and for a tensor, which the wrapper makes.
+/// What a call of a recorder gives, as text; `None` for nothing, and for tensors, which the wrapper makes.
 pub fn result(signature: &Signature) -> Option<String> {
     let text = match signature.ret()? {
-        ParamType::Tensor(_) => return None,
+        ParamType::Tensor(_) | ParamType::Tuple(_) => return None,
         ParamType::Scalar(ScalarType::Bool) => "bool true",
         ParamType::Scalar(ScalarType::Handle) => "handle 0x1",
         ParamType::Scalar(ScalarType::Float32 | ScalarType::Float64) => "float 1",
+        // the bits
+        ParamType::Scalar(ty) if ty.is_float() => return show::plain(3, half::value(*ty, 1).to_bits()),
         ParamType::Scalar(_) => "int 1",
         ParamType::DType => "dtype int8",
         ParamType::Device => "device cpu",

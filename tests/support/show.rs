@@ -11,6 +11,11 @@ pub const MOST_ELEMENTS: usize = 1024;
 
 /// A value with all that is in it: `int 3`, `str "abc"`, `Tensor([3], float32, cpu) = [1, 2, 3]`.
 pub fn value(any: &Any) -> String {
+    if let Ok(array) = any.cast::<Array>()
+        && array.iter().any(|item| item.cast::<Tensor>().is_ok())
+    {
+        return sequence("Array", &array.iter().map(value).collect::<Vec<_>>());
+    }
     match any.cast::<Tensor>() {
         Ok(tensor) => format!("{}{}", tensor_type(tensor.as_dl_tensor()), elements(&tensor)),
         Err(_) => brief(any.as_view()),

@@ -2,12 +2,11 @@
 
 use std::fs;
 
+use crate::callgrind;
 use crate::command::{Tests, cmd, root, target_folder};
 use crate::run::Failure;
 use crate::tools::{UPSTREAM, python_package};
 
-/// The calls in the two runs whose difference counts.
-const CALLS: [u64; 2] = [1000, 2000];
 /// The driver's words for C's function and the generated one.
 const ROWS: [(&str, &str, &str); 2] =
     [("by symbol", "c-symbol", "symbol"), ("by global, looked up before", "c-global", "global")];
@@ -30,25 +29,10 @@ pub fn table() -> Result<Tests, Failure> {
         let words = ["-std=gnu11", "-O2", "-isystem", &include, "benches/calls/driver.c", &object, "-o", &driver];
         cmd("clang-22", &[&words[..], &["-L", &library, "-ltvm_ffi", &search]].concat()).run()?;
         for (call, c, generated) in ROWS {
-            let [c, generated] = [c, generated].map(|which| instructions(&driver, which));
+            let [c, generated] = [c, generated].map(|which| callgrind::per_call(&driver, which, |valgrind| valgrind));
             let (c, generated) = (c?, generated?);
             println!("| {call} | {backend} | {c:.0} | {generated:.0} | {:.2} |", generated / c);
         }
     }
     Ok(Tests::default())
-}
-
-/// The instructions of one call.
-fn instructions(driver: &str, which: &str) -> Result<f64, Failure> {
-    let count = |calls: u64| {
-        let log = format!("{driver}.log");
-        let (to_log, calls) = (format!("--log-file={log}"), calls.to_string());
-        let words = ["--tool=callgrind", "--callgrind-out-file=/dev/null", &to_log, driver, which, &calls];
-        cmd("valgrind", &words).run()?;
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        let number = text.lines().find_map(|line| line.split("Collected :").nth(1)?.trim().parse::<u64>().ok());
-        number.ok_or_else(|| Failure { what: format!("callgrind counted nothing:\n{text}"), tests: Tests::default() })
-    };
-    let [few, many] = CALLS;
-    Ok((count(many)? - count(few)?) as f64 / (many - few) as f64)
 }

@@ -1,13 +1,17 @@
 //! Project tasks: `cargo xtask test` is all that CI runs; `soak` and `bench` take longer.
 
 mod byte_order;
+mod callgrind;
 mod calls_cost;
 mod command;
 mod compiler;
 mod debugging;
 mod difference;
 mod hosts;
+mod launches_cost;
 mod layers;
+mod llvm_functions;
+mod page;
 mod payload;
 mod platforms;
 mod python;

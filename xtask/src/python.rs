@@ -1,17 +1,50 @@
 //! The package for Python: built as a wheel, unpacked, and tested as its users have it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use crate::command::{Cmd, Tests, cmd, root, without_stacks};
+use crate::command::{Cmd, Tests, all_at_once, cmd, root, without_stacks};
 use crate::run::Failure;
-use crate::tools::{CFFI, LLVMLITE, MATURIN, NUMPY, PYTEST, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, python_package};
+use crate::tools::{
+    CFFI, JAX, LLVMLITE, MATURIN, NUMPY, PYTEST, TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, python_package,
+};
 
-/// What the tests import, beside the package.
-const PACKAGES: [&Tool; 6] = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY, &LLVMLITE, &TRITON, &PYTEST];
+/// What all tests import, beside the package.
+const PACKAGES: [&Tool; 4] = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY, &PYTEST];
 
-/// Builds the wheel of a debug build, and runs the package's tests on it.
+/// The tests of functions in frameworks, each of which has a process of its own.
+const FRAMEWORKS: [&str; 2] = ["test_torch.py", "test_jax.py"];
+
+/// Runs the package's tests, without frameworks: `import tvm_ffi` imports PyTorch where it is.
 pub fn python() -> Result<Tests, Failure> {
+    crate::llvm_functions::check()?;
+    let ignored = FRAMEWORKS.map(|file| format!("--ignore=python/tests/{file}"));
+    let tests = pytest(&site()?, &[&LLVMLITE, &TRITON], "python/tests").args(&ignored.each_ref().map(String::as_str));
+    Ok(tests.run()?.tests)
+}
+
+/// Runs the tests of functions in frameworks.
+pub fn frameworks() -> Result<Tests, Failure> {
+    let torch = python_package(&TORCH);
+    if cfg!(target_os = "linux") {
+        cmd("python3", &["python/tests/stand_ins.py", &text(&torch)]).run()?;
+    }
+    let site = site()?;
+    let [with_torch, with_jax] = FRAMEWORKS.map(|file| format!("python/tests/{file}"));
+    let cache = text(&root().join("target/python/inductor"));
+    all_at_once([
+        pytest(&site, &[&TORCH], &with_torch).env("TORCHINDUCTOR_CACHE_DIR", &cache),
+        pytest(&site, &[&JAX], &with_jax).env("JAX_PLATFORMS", "cpu"),
+    ])
+}
+
+/// The folder of the package: its wheel of a debug build, unpacked once in a run.
+fn site() -> Result<PathBuf, Failure> {
+    static SITE: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(site) = SITE.get() {
+        return Ok(site.clone());
+    }
     let folder = root().join("target/python");
     let (wheels, site) = (folder.join("wheels"), folder.join("site"));
     // a wheel of another version, or a module that was removed, is none of this build's
@@ -21,21 +54,23 @@ pub fn python() -> Result<Tests, Failure> {
     cmd(&text(&maturin), &build.each_ref().map(String::as_str))
         .within("python")
         .runs_cargo()
+        // the wheel is built as on a machine without LLVM
+        .env("LLVM_SYS_221_PREFIX", "/nonexistent")
         .env("PYTHONPATH", &text(&python_package(&CFFI)))
         .run()?;
     let wheel = fs::read_dir(&wheels).ok().and_then(|mut wheels| wheels.next()?.ok());
     let wheel = wheel.ok_or_else(|| failure("maturin has made no wheel"))?.path();
     let install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", &text(&site), &text(&wheel)];
     cmd("python3", &install).run()?;
-    Ok(pytest(&site).run()?.tests)
+    Ok(SITE.get_or_init(|| site).clone())
 }
 
-/// The tests of the package that is in a folder.
-fn pytest(site: &Path) -> Cmd {
-    let path = PACKAGES.map(python_package).map(|path| text(&path));
-    let path = [&[text(site)][..], &path].concat().join(":");
-    without_stacks(cmd("python3", &["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"]))
-        .env("PYTHONPATH", &path)
+/// The tests of a file or folder, with the package that is in `site`, and with `more` packages.
+fn pytest(site: &Path, more: &[&Tool], tests: &str) -> Cmd {
+    let packages = PACKAGES.iter().chain(more).map(|tool| text(&python_package(tool)));
+    let path: Vec<String> = std::iter::once(text(site)).chain(packages).collect();
+    without_stacks(cmd("python3", &["-m", "pytest", "-q", "-p", "no:cacheprovider", tests]))
+        .env("PYTHONPATH", &path.join(":"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // else in the home of the user
         .env("TRITON_CACHE_DIR", &text(&root().join("target/python/triton")))

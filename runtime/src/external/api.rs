@@ -76,6 +76,7 @@ api! {
     optional {
         TVMFFIGetCustomAllocator: fn() -> *mut TVMFFICustomAllocator;
         TVMFFISetCustomAllocator: fn(*mut TVMFFICustomAllocator) -> c_int;
+        TVMFFIEnvGetDLPackManagedTensorAllocator: fn() -> Option<DLPackManagedTensorAllocator>;
         TVMFFIEnvSetDLPackManagedTensorAllocator: fn(Option<DLPackManagedTensorAllocator>, c_int, *mut Option<DLPackManagedTensorAllocator>) -> c_int;
     }
 }

@@ -37,23 +37,23 @@ pub enum Segment<'a> {
 /// ```
 /// use tvm_ffi_runtime::library_bin::{Layout, LibraryBin, Node, NodeSpec, Segment};
 ///
-/// // The library imports one module of kind `cuda`.
-/// let cubin = b"\x7fELF...";
-/// let nodes = [NodeSpec::Library, NodeSpec::Module { kind: "cuda", payload_len: cubin.len() as u64 }];
+/// // The library imports one module of kind `my.weights`.
+/// let weights = b"numbers";
+/// let nodes = [NodeSpec::Library, NodeSpec::Module { kind: "my.weights", payload_len: weights.len() as u64 }];
 /// let layout = Layout::new(&nodes, &[vec![1], vec![]])?;
 ///
 /// let mut blob = Vec::new();
 /// for segment in layout.segments() {
 ///     match segment {
 ///         Segment::Bytes(bytes) => blob.extend_from_slice(bytes),
-///         Segment::Payload { node: 1, .. } => blob.extend_from_slice(cubin),
+///         Segment::Payload { node: 1, .. } => blob.extend_from_slice(weights),
 ///         Segment::Payload { .. } => unreachable!(),
 ///     }
 /// }
 /// assert_eq!(blob.len() as u64, layout.total_len());
 ///
 /// let read = LibraryBin::parse(&blob)?;
-/// assert_eq!(read.nodes(), [Node::Library, Node::Module { kind: "cuda", payload: cubin }]);
+/// assert_eq!(read.nodes(), [Node::Library, Node::Module { kind: "my.weights", payload: weights }]);
 /// assert_eq!(read.children(0), [1]);
 /// # Ok::<(), tvm_ffi_runtime::library_bin::LibraryBinError>(())
 /// ```

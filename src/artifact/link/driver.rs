@@ -6,7 +6,7 @@ use std::process::Command;
 
 use target_lexicon::{Architecture, BinaryFormat, Environment, HOST};
 
-use super::{Input, LinkError, Linker, Run, joined, windows};
+use super::{Input, LinkError, Linker, Run, joined, plain, windows};
 
 pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Result<Run, LinkError> {
     let command = match (linker.format(), linker.target.environment) {
@@ -84,6 +84,9 @@ fn no_driver(linker: &Linker, problem: String) -> LinkError {
 
 /// The driver with the flags that choose the target.
 fn driver(linker: &Linker) -> Result<Command, LinkError> {
+    if let Some(command) = plain::driver(&linker.target) {
+        return Ok(command);
+    }
     let mut build = cc::Build::new();
     // the tool's defaults are those of a build script
     build.cargo_metadata(false).cargo_warnings(false).cargo_output(false).cargo_debug(false);

@@ -14,6 +14,7 @@ use undefined::FindLibrary;
 mod c_library;
 mod driver;
 mod imports;
+mod plain;
 mod undefined;
 #[cfg(feature = "libwild")]
 mod wild;

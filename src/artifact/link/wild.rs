@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use target_lexicon::{Architecture, OperatingSystem, Triple};
 
-use super::{LinkError, Linker, Run};
+use super::{Input, LinkError, Linker, Run};
 
 /// The linker's name for a target that it links for.
 pub(super) fn emulation(target: &Triple) -> Option<&'static str> {
@@ -23,6 +23,10 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
     let emulation = emulation(&linker.target).ok_or_else(unsupported)?;
     let mut args: Vec<String> =
         ["wild", "-flavor", "gnu", "-m", emulation, "-shared", "--as-needed"].map(String::from).into();
+    if is_small(linker) {
+        // the output is the same on any number of threads, and starting them takes longer
+        args.push("--threads=1".to_owned());
+    }
     let inputs = linker.elf_inputs(objects, |option| option.into());
     for arg in inputs.into_iter().chain(linker.last(linker.runtime.as_deref())).chain(["-o".into(), output.into()]) {
         args.push(arg.into_string().map_err(|arg| linker.unsupported(&format!("{} is no UTF-8", arg.display())))?);
@@ -50,4 +54,16 @@ pub(super) fn link(linker: &Linker, objects: &[PathBuf], output: &Path) -> Resul
         Ok(Err(problem)) => Err(failed(problem)),
         Err(_) => Err(failed("wild has panicked, which is a mistake of its own".to_owned())),
     }
+}
+
+/// Whether the inputs are so few bytes that further threads aren't worth starting.
+fn is_small(linker: &Linker) -> bool {
+    const SMALL: u64 = 4 << 20;
+    let in_memory: u64 = linker.objects.iter().map(|object| object.len() as u64).sum();
+    let files = linker.inputs.iter().map(|input| match input {
+        // a file that can't be looked at is the linker's to report
+        Input::File(path) | Input::WholeArchive(path) => std::fs::metadata(path).map_or(0, |found| found.len()),
+        Input::Library(_) => SMALL,
+    });
+    files.fold(in_memory, u64::saturating_add) < SMALL
 }

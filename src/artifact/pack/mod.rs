@@ -7,8 +7,12 @@ use std::path::{Path, PathBuf};
 use target_lexicon::Triple;
 use tvm_ffi_runtime::library_bin::{Layout, LibraryBinError, NodeSpec};
 
+use super::progress::{NOBODY, Progress};
+
 mod object;
 mod stream;
+
+use stream::Payloads;
 
 /// The bytes of a module, or the file that they are in.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,8 +107,8 @@ struct Module {
 ///
 /// let mut bin = LibraryBinBuilder::new();
 /// let library = bin.library();
-/// let kernels = bin.module("cuda", Payload::Bytes(b"a cubin".to_vec()));
-/// bin.import(library, kernels);
+/// let weights = bin.module("my.weights", Payload::Bytes(b"numbers".to_vec()));
+/// bin.import(library, weights);
 ///
 /// let folder = tempfile::tempdir()?;
 /// let object = folder.path().join("bin.o");
@@ -163,7 +167,21 @@ impl LibraryBinBuilder {
     /// The nodes are no tree (no node, two libraries, a cycle), a payload can't be read or changes meanwhile, the modules are too large for the
     /// format, or the object can't be written. Then a file that was at `path` before is unchanged, and no other file is left.
     pub fn write_object(&self, target: &Triple, path: impl AsRef<Path>) -> Result<(), PackError> {
-        object::write(&self.layout()?, &self.payloads(), &self.prefix, target, path.as_ref())
+        self.write_object_observed(target, path, NOBODY)
+    }
+
+    /// As [`write_object`](Self::write_object), and tells an observer how many bytes of the payloads are copied, every 16 MiB or so.
+    ///
+    /// # Errors
+    /// As [`write_object`](Self::write_object).
+    pub fn write_object_observed(
+        &self,
+        target: &Triple,
+        path: impl AsRef<Path>,
+        observer: &(dyn Fn(Progress) + Sync),
+    ) -> Result<(), PackError> {
+        let (layout, payloads) = (self.layout()?, self.payloads());
+        object::write(&layout, Payloads::new(&payloads, &layout, observer), &self.prefix, target, path.as_ref())
     }
 
     fn layout(&self) -> Result<Layout, PackError> {

@@ -9,8 +9,8 @@ use target_lexicon::Triple;
 use tvm_ffi_runtime::abi::symbol::LIBRARY_BIN;
 use tvm_ffi_runtime::library_bin::Layout;
 
-use super::stream::ObjectFile;
-use super::{PackError, Payload};
+use super::PackError;
+use super::stream::{ObjectFile, Payloads};
 use crate::artifact::format;
 use crate::artifact::output::Output;
 
@@ -25,7 +25,7 @@ const SHF_X86_64_LARGE: u64 = 0x1000_0000;
 
 pub(super) fn write(
     layout: &Layout,
-    payloads: &[Option<&Payload>],
+    payloads: Payloads<'_>,
     prefix: &str,
     target: &Triple,
     path: &Path,

@@ -9,6 +9,26 @@ use tvm_ffi_runtime::library_bin::{Layout, Segment};
 
 use super::{PackError, Payload};
 use crate::artifact::map;
+use crate::artifact::progress::{Observer, Progress, Step};
+
+/// A file is copied in pieces of so many bytes, after each of which the observer is told. The system copies a piece by itself where it can.
+const PIECE: u64 = 16 << 20;
+
+/// The payloads of the layout's nodes, and whoever is told how much of them is written.
+#[derive(Clone, Copy)]
+pub(super) struct Payloads<'a> {
+    of_nodes: &'a [Option<&'a Payload>],
+    observer: Observer<'a>,
+    /// The bytes of all of them.
+    total: u64,
+}
+
+impl<'a> Payloads<'a> {
+    pub(super) fn new(of_nodes: &'a [Option<&'a Payload>], layout: &Layout, observer: Observer<'a>) -> Self {
+        let bytes = |segment| if let Segment::Payload { len, .. } = segment { len } else { 0 };
+        Payloads { of_nodes, observer, total: layout.segments().map(bytes).sum() }
+    }
+}
 
 /// Writes what the object's writer gives it, and a `library_bin` in the place of the slice that stands for it.
 pub(super) struct ObjectFile<'a> {
@@ -17,7 +37,9 @@ pub(super) struct ObjectFile<'a> {
     len: usize,
     stand_in: &'a [u8],
     layout: &'a Layout,
-    payloads: &'a [Option<&'a Payload>],
+    payloads: Payloads<'a>,
+    /// Bytes of payloads that are written.
+    copied: u64,
     /// The first failure; nothing is written after it.
     result: Result<(), PackError>,
 }
@@ -28,9 +50,9 @@ impl<'a> ObjectFile<'a> {
         path: &'a Path,
         stand_in: &'a [u8],
         layout: &'a Layout,
-        payloads: &'a [Option<&'a Payload>],
+        payloads: Payloads<'a>,
     ) -> Self {
-        Self { out: BufWriter::new(file), path, len: 0, stand_in, layout, payloads, result: Ok(()) }
+        Self { out: BufWriter::new(file), path, len: 0, stand_in, layout, payloads, copied: 0, result: Ok(()) }
     }
 
     pub(super) fn finish(mut self) -> Result<(), PackError> {
@@ -46,8 +68,11 @@ impl<'a> ObjectFile<'a> {
         for segment in self.layout.segments() {
             match segment {
                 Segment::Bytes(bytes) => self.write(bytes)?,
-                Segment::Payload { node, len } => match self.payloads.get(node).copied().flatten() {
-                    Some(Payload::Bytes(bytes)) => self.write(bytes)?,
+                Segment::Payload { node, len } => match self.payloads.of_nodes.get(node).copied().flatten() {
+                    Some(Payload::Bytes(bytes)) => {
+                        self.write(bytes)?;
+                        self.note_copied(len);
+                    }
                     Some(Payload::File(path)) => self.copy(path, len)?,
                     // the layout has payloads for modules alone
                     None => {}
@@ -58,14 +83,28 @@ impl<'a> ObjectFile<'a> {
     }
 
     /// Copies a file that has `expected` bytes; by the kernel alone, where it can do that.
+    fn note_copied(&mut self, bytes: u64) {
+        self.copied += bytes;
+        (self.payloads.observer)(Progress::new(Step::Copy, self.copied, self.payloads.total));
+    }
+
     fn copy(&mut self, path: &Path, expected: u64) -> Result<(), PackError> {
         let failed = |source| PackError::Payload { path: path.to_owned(), source };
         let file = map::open(path).map_err(failed)?;
-        let copied = io::copy(&mut (&file).take(expected), &mut self.out).map_err(|source| {
-            // which of the two it was isn't told
-            let source = io::Error::new(source.kind(), format!("can't copy {}: {source}", path.display()));
-            PackError::Output { path: self.path.to_owned(), source }
-        })?;
+        let mut copied = 0;
+        while copied < expected {
+            let piece = (expected - copied).min(PIECE);
+            let len = io::copy(&mut (&file).take(piece), &mut self.out).map_err(|source| {
+                // which of the two it was isn't told
+                let source = io::Error::new(source.kind(), format!("can't copy {}: {source}", path.display()));
+                PackError::Output { path: self.path.to_owned(), source }
+            })?;
+            copied += len;
+            self.note_copied(len);
+            if len < piece {
+                break;
+            }
+        }
         let more = (&file).read(&mut [0]).map_err(failed)?;
         if copied == expected && more == 0 {
             return Ok(());

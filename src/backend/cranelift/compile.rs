@@ -26,7 +26,7 @@ pub struct Options {
     pub disasm: bool,
     /// Keep each function's unwind information, for whoever writes `.eh_frame` or the like.
     pub unwind: bool,
-    /// The most threads to compile on, where a module has functions enough that others than the caller's are worth it; as many as the
+    /// The most threads to compile on, where a module has instructions enough that others than the caller's are worth it; as many as the
     /// machine has, unless stated. The result doesn't depend on it.
     pub threads: Option<NonZeroUsize>,
 }
@@ -251,7 +251,7 @@ impl Compiler {
         isa: &dyn TargetIsa,
         options: Options,
     ) -> Result<CompiledModule, Error> {
-        self.compile_with(module, isa, |_| isa, options)
+        self.compile_with(module, isa, |_| isa, options, &|| {})
     }
 
     /// As [`compile`](Self::compile), each function for the target that its loops call for, or that it is hardly ever called.
@@ -261,12 +261,23 @@ impl Compiler {
         isas: &ByLoops,
         options: Options,
     ) -> Result<CompiledModule, Error> {
+        self.compile_observed(module, isas, options, &|| {})
+    }
+
+    /// As [`compile_by_loops`](Self::compile_by_loops), and calls `compiled` once for each function that is compiled.
+    pub(super) fn compile_observed(
+        &mut self,
+        module: &VerifiedModule,
+        isas: &ByLoops,
+        options: Options,
+        compiled: &(dyn Fn() + Sync),
+    ) -> Result<CompiledModule, Error> {
         let choose = |decl: &FuncDecl| match (OptLevel::gains(decl), decl.cold) {
             (true, _) => &*isas.looping,
             (false, true) if !decl.body.as_ref().is_some_and(Function::has_loop) => &*isas.cold,
             (false, _) => &*isas.straight,
         };
-        self.compile_with(module, &*isas.straight, choose, options)
+        self.compile_with(module, &*isas.straight, choose, options, compiled)
     }
 
     /// Compiles each function for the target that is chosen for it; of all of them `isa` is one.
@@ -276,6 +287,7 @@ impl Compiler {
         isa: &dyn TargetIsa,
         choose: impl Fn(&FuncDecl) -> &'i (dyn TargetIsa + 'i) + Sync,
         options: Options,
+        compiled: &(dyn Fn() + Sync),
     ) -> Result<CompiledModule, Error> {
         let module: &Module = module;
         if isa.triple().endianness() != Ok(module.endianness) {
@@ -292,12 +304,18 @@ impl Compiler {
             libcalls: Vec::new(),
             isa: isa_identity(isa),
         };
-        let bodies = module.functions.values().filter(|decl| decl.body.is_some()).count();
-        let threads = parallel::threads_for(bodies, options.threads);
+        let bodies = module.functions.values().filter_map(|decl| decl.body.as_ref());
+        let (bodies, instructions) = bodies.fold((0, 0), |(n, all), body| (n + 1, all + body.insts.len()));
+        let threads = parallel::threads_for(bodies, instructions, options.threads);
         let cx = translate::Context { module, target, data: &self.places };
         let work = |worker: &mut Worker, index| {
             let func = FuncRef::from_u32(index as u32);
-            worker.compile(cx, func, choose(&module.functions[func]), options)
+            let decl = &module.functions[func];
+            let function = worker.compile(cx, func, choose(decl), options);
+            if decl.body.is_some() {
+                compiled();
+            }
+            function
         };
         let count = module.functions.len();
         out.functions = parallel::in_order(count, threads, &mut self.worker, Worker::default, work)?;

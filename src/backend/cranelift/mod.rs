@@ -14,6 +14,7 @@ mod define;
 mod error;
 mod in_memory;
 mod isa;
+mod lines;
 mod object;
 mod recorder;
 mod translate;

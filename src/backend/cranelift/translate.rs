@@ -16,8 +16,8 @@ use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_entity::{EntityRef, SecondaryMap};
 
 use crate::ir::{
-    BinaryOp, Block, BlockCall, ConvertOp, Extension, FloatCC, FuncRef, FuncSig, Function, Hint, Inst, IntCC, Linkage,
-    MemFlags, Module, Op, SigRef, StackSlot, Terminator, Type, UnaryOp, Value,
+    BinaryOp, Block, BlockCall, ConvertOp, Extension, FloatCC, FuncRef, FuncSig, Function, Hint, IntCC, Linkage,
+    LocationRef, MemFlags, Module, Op, SigRef, StackSlot, Terminator, Type, UnaryOp, Value,
 };
 
 /// The namespace of functions in provisional names; the index is the IR's `FuncRef`.
@@ -252,13 +252,17 @@ impl Translator<'_> {
         }
         for &inst in &data.insts {
             if self.located {
-                self.locate(inst);
+                self.locate(self.body.locations[inst]);
             }
             let inst = &self.body.insts[inst];
             let value = self.op(&inst.op);
             if let (Some(result), Some(value)) = (inst.result, value) {
                 self.s.values[result] = value.into();
             }
+        }
+        let end = self.body.end_locations[block];
+        if self.located && end.is_some() {
+            self.locate(end);
         }
         match &data.terminator {
             Some(Terminator::Jump(to)) => {
@@ -298,10 +302,9 @@ impl Translator<'_> {
         }
     }
 
-    /// What follows is code of this instruction, a block's end that of the last one before it.
-    fn locate(&mut self, inst: Inst) {
-        let location = self.body.locations[inst].expand();
-        let location = location.map_or_else(SourceLoc::default, |location| SourceLoc::new(location.as_u32()));
+    /// What follows is code of this location. A block's end that has none of its own is code of that of the last instruction before it.
+    fn locate(&mut self, location: PackedOption<LocationRef>) {
+        let location = location.expand().map_or_else(SourceLoc::default, |location| SourceLoc::new(location.as_u32()));
         self.pos.set_srcloc(location);
     }
 

@@ -14,6 +14,21 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
+    /// LLVM is loaded when it is first used, and there is none.
+    #[cfg(feature = "llvm22-1-loaded")]
+    #[error(
+        "LLVM {version} is not installed, or not found: install its shared library (`libllvm22` of Debian and apt.llvm.org, `llvm@22` of Homebrew), or name its file \
+         by {variable}; tried {}",
+        problems.join("; ")
+    )]
+    NotLoaded {
+        /// The version that is needed.
+        version: String,
+        /// The environment variable that names the file.
+        variable: &'static str,
+        /// Each file that was tried, with the reason why it isn't LLVM's library.
+        problems: Vec<String>,
+    },
     /// The module was made for targets of another byte order: LLVM is used for little-endian ones.
     #[error("the module is for big-endian targets, and LLVM is used for little-endian ones")]
     Endianness,

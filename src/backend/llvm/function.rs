@@ -12,7 +12,7 @@ use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, FunctionValue, Int
 
 use super::debug::Scope;
 use super::translate::ModuleTranslator;
-use crate::ir::{Block, BlockCall, Function, Hint, Inst, Terminator, Value};
+use crate::ir::{Block, BlockCall, Function, Hint, LocationRef, Terminator, Value};
 
 /// Why a function can't be built: a mistake of this library, as a rule.
 #[derive(Debug, thiserror::Error)]
@@ -136,12 +136,15 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         self.builder.position_at_end(self.target(block)?);
         self.locate(None);
         for &inst in &data.insts {
-            self.locate(Some(inst));
+            self.locate(self.body.locations[inst].expand());
             let inst = &self.body.insts[inst];
             let value = self.op(&inst.op)?;
             if let Some(result) = inst.result {
                 self.values[result] = value;
             }
+        }
+        if let Some(end) = self.body.end_locations[block].expand() {
+            self.locate(Some(end));
         }
         match &data.terminator {
             Some(Terminator::Jump(to)) => {
@@ -174,10 +177,9 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(())
     }
 
-    /// What follows is code of this instruction, a block's end that of the last one before it.
-    fn locate(&mut self, inst: Option<Inst>) {
+    /// What follows is code of this location. A block's end that has none of its own is code of that of the last instruction before it.
+    fn locate(&mut self, location: Option<LocationRef>) {
         if let (Some(debug), Some(scope)) = (&mut self.m.debug, &mut self.scope) {
-            let location = inst.and_then(|inst| self.body.locations[inst].expand());
             self.builder.set_current_debug_location(debug.location(scope, location));
         }
     }

@@ -8,6 +8,7 @@ use inkwell::llvm_sys::target_machine::LLVMSetTargetMachineFastISel;
 use inkwell::targets::{CodeModel, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
 use target_lexicon::{Architecture, BinaryFormat, OperatingSystem, PointerWidth, Triple};
 
+use super::library::{self, has_code_generator};
 use super::{ENDIANNESS, Error};
 use crate::backend::{ON_GPU, OptLevel, is_gpu};
 
@@ -53,8 +54,9 @@ impl Target {
     /// The machine that this process runs on, with every feature that its CPU has.
     ///
     /// # Errors
-    /// This libLLVM can't make code for it.
+    /// This libLLVM can't make code for it, or there is none.
     pub fn host(options: &TargetOptions) -> Result<Self, Error> {
+        library::load()?;
         let (triple, cpu, features) = host();
         let cpu = options.cpu.clone().unwrap_or_else(|| cpu.clone());
         let mut all = vec![features.clone()];
@@ -65,7 +67,7 @@ impl Target {
     /// Any other machine.
     ///
     /// # Errors
-    /// This libLLVM can't make code for it.
+    /// This libLLVM can't make code for it, or there is none.
     pub fn new(triple: &Triple, options: &TargetOptions) -> Result<Self, Error> {
         let cpu = options.cpu.clone().unwrap_or_else(|| match triple.architecture {
             Architecture::X86_64 => "x86-64".to_owned(),
@@ -110,6 +112,7 @@ impl Target {
         if known.endianness() != Ok(ENDIANNESS) {
             return Err(unsupported("only little-endian targets are supported"));
         }
+        library::load()?;
         initialize(&known).map_err(|reason| unsupported(&reason))?;
         let format = known.binary_format;
         // A machine is made where it is needed: most of a millisecond, for what LLVM has to know of the CPU.
@@ -179,11 +182,16 @@ pub(super) fn select_fast(machine: &TargetMachine, fast: bool) {
 /// Makes the architecture's code generator known to LLVM. Doing so again is harmless, and inkwell holds a lock.
 fn initialize(triple: &Triple) -> Result<(), String> {
     let config = InitializationConfig { info: true, machine_code: true, asm_printer: true, ..Default::default() };
-    match triple.architecture {
-        Architecture::X86_64 => LlvmTarget::initialize_x86(&config),
-        Architecture::Aarch64(_) => LlvmTarget::initialize_aarch64(&config),
-        Architecture::Riscv64(_) => LlvmTarget::initialize_riscv(&config),
-        other => return Err(format!("no code generator for {other}")),
+    let none = || format!("no code generator for {}", triple.architecture);
+    let (name, initialize): (_, fn(&InitializationConfig)) = match triple.architecture {
+        Architecture::X86_64 => ("X86", LlvmTarget::initialize_x86),
+        Architecture::Aarch64(_) => ("AArch64", LlvmTarget::initialize_aarch64),
+        Architecture::Riscv64(_) => ("RISCV", LlvmTarget::initialize_riscv),
+        _ => return Err(none()),
+    };
+    if !has_code_generator(name) {
+        return Err(none());
     }
+    initialize(&config);
     Ok(())
 }

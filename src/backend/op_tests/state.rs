@@ -252,6 +252,7 @@ fn objects_have_them_too() {
             features: &[],
             threads: None,
             verifier: true,
+            compiled: &|_, _| {},
         };
         let object = backend.codegen().object(verify(module).unwrap(), &options).unwrap();
         let (o, so) = (path(format!("{backend}.o")), path(format!("{backend}.so")));
@@ -315,6 +316,7 @@ fn objects_for_other_machines() {
                 features: &[],
                 threads: None,
                 verifier: true,
+                compiled: &|_, _| {},
             };
             let object = backend.codegen().object(verify(module).unwrap(), &options);
             let object = object.unwrap_or_else(|error| panic!("{triple} {backend}: {error}"));

@@ -222,8 +222,8 @@ impl Binder<'_, '_> {
             let single = self.b.convert(ConvertOp::SIntToFloat, Type::F32, arg.payload);
             let single = self.b.convert(ConvertOp::FPromote, Type::F64, single);
             let unused = self.read(arg.ty, field!(ScalarDescriptor, unused_bits));
-            let is_double = self.is(unused, 0);
-            converted = self.b.select(is_double, converted, single);
+            let is_single = self.is(unused, 32);
+            converted = self.b.select(is_single, single, converted);
         }
         let converted = self.b.convert(ConvertOp::Bitcast, Type::I64, converted);
         let is_float = self.is(arg.index, i64::from(TypeIndex::FLOAT.0));

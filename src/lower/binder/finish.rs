@@ -106,7 +106,7 @@ fn constraints(r: &mut Binder<'_, '_>, signature: Value) {
     });
 }
 
-/// Sizes are not negative, and every product of the last ones fits.
+/// Sizes are not negative, and of each tensor every product of the last ones fits.
 fn result(r: &mut Binder<'_, '_>, signature: Value) {
     let rank = r.read(signature, field!(SignatureExtension, result_dims).of_ending::<SignatureExtension>());
     let first = r.pool_text(signature, field!(SignatureExtension, first_result_dim).of_ending::<SignatureExtension>());
@@ -115,14 +115,19 @@ fn result(r: &mut Binder<'_, '_>, signature: Value) {
         r.set_subject(signature, constraints);
     }
     let size_of = |r: &mut Binder<'_, '_>, d: Value| {
-        let at = r.b.element(first, d, Type::I32);
+        let bytes = r.b.i64(size_of::<ResultDimDescriptor>() as i64);
+        let at = r.nth_of(first, d, bytes);
+        let tensor = r.pool_text(at, field!(ResultDimDescriptor, tensor));
+        r.set_field(Field::Payload, tensor);
+        let number = r.read(at, field!(ResultDimDescriptor, number));
+        r.set_field(Field::Expected, number);
         r.pool_text(at, field!(ResultDimDescriptor, expr))
     };
     let (dim, calling) = (Piece::Value(Directive::Number, Field::Expected as u32), r.calling());
-    let mismatch = [Piece::Text("Mismatched result.shape["), dim, Piece::Text("]"), calling];
+    let tensor = Piece::Value(Directive::String, Field::Payload as u32);
+    let mismatch = [Piece::Text("Mismatched "), tensor, Piece::Text(".shape["), dim, Piece::Text("]"), calling];
     let with = |more: &[Piece<'static>]| [&mismatch[..], more].concat();
     r.for_up(rank, |r, d| {
-        r.set_field(Field::Expected, d);
         let expr = size_of(r, d);
         look_at(r, expr, &with(&[Piece::Text("a size of at least 0, got no value of "), UNKNOWN]));
         let zero = r.b.i64(0);
@@ -154,21 +159,24 @@ fn result(r: &mut Binder<'_, '_>, signature: Value) {
     let product = Var::new(&mut r.b, Type::I64);
     let one = r.b.i64(1);
     r.set(product, one);
-    let fits = Var::new(&mut r.b, Type::I64);
-    r.set(fits, one);
+    let overflows = [
+        Piece::Text("Mismatched "),
+        tensor,
+        Piece::Text(".shape"),
+        calling,
+        Piece::Text("sizes whose product fits in 64 bits, got an overflow"),
+    ];
     r.for_down(rank, |r, d| {
         let expr = size_of(r, d);
         let zero = r.b.i64(0);
         let (size, _) = r.value_of(expr, field!(ExprDescriptor, code), zero);
         let before = r.get(product);
         let (next, ok) = r.product_fits(before, size);
+        r.require(ok, VALUE_ERROR, &overflows);
+        // before the first dimension is the last one of another tensor
+        let number = r.field(Field::Expected);
+        let first = r.b.icmp_imm(IntCC::Eq, number, 0);
+        let next = r.b.select(first, one, next);
         r.set(product, next);
-        let before = r.get(fits);
-        let still = r.b.select(ok, before, zero);
-        r.set(fits, still);
     });
-    let fits = r.get(fits);
-    let ok = r.is_not(fits, 0);
-    let text = Piece::Text("sizes whose product fits in 64 bits, got an overflow");
-    r.require(ok, VALUE_ERROR, &[Piece::Text("Mismatched result.shape"), calling, text]);
 }

@@ -1,6 +1,6 @@
 //! The parameters of a body: values by path, and the paths by number.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::scope::Scope;
 use crate::ir::Value;
@@ -80,13 +80,13 @@ pub(super) fn item_path(tuple: &str, index: usize) -> String {
 pub(super) struct Args {
     /// Where the values are known.
     pub scope: Scope,
-    by_path: HashMap<String, Arg>,
+    by_path: BTreeMap<String, Arg>,
     /// The parameters in order.
     pub params: Vec<Node>,
     /// Whether what is optional is there, a `Bool`.
     pub given: HashMap<String, Value>,
-    /// The tensor that the function returns.
-    pub result: Option<Arg>,
+    /// The tensors that the function returns, with their paths.
+    pub results: Vec<(String, Arg)>,
     /// The address of the value, where it is one that a call has returned.
     pub any: Option<Value>,
 }
@@ -95,13 +95,20 @@ impl Args {
     /// Those of a signature, without values yet.
     pub(super) fn new(signature: &Signature) -> Self {
         let params = signature.params().iter().map(|param| Node::new(param.name.clone(), &param.ty)).collect();
-        Args { scope: Scope::BODY, by_path: HashMap::new(), params, given: HashMap::new(), result: None, any: None }
+        Args {
+            scope: Scope::BODY,
+            by_path: BTreeMap::new(),
+            params,
+            given: HashMap::new(),
+            results: Vec::new(),
+            any: None,
+        }
     }
 
     /// A single value of a type, by a path of its own; without values yet.
     pub(super) fn of_value(path: &str, ty: &ParamType, scope: Scope) -> Self {
         let params = vec![Node::new(path.to_owned(), ty)];
-        Args { scope, by_path: HashMap::new(), params, given: HashMap::new(), result: None, any: None }
+        Args { scope, by_path: BTreeMap::new(), params, given: HashMap::new(), results: Vec::new(), any: None }
     }
 
     pub(super) fn add(&mut self, path: String, arg: Arg) {
@@ -114,6 +121,6 @@ impl Args {
     }
 
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Arg> {
-        self.by_path.values_mut().chain(&mut self.result)
+        self.by_path.values_mut().chain(self.results.iter_mut().map(|(_, result)| result))
     }
 }

@@ -116,6 +116,10 @@ impl<'a> Body<'a> {
     }
 
     pub(super) fn expr(&self, value: Value, ty: ScalarType) -> Expr<'_> {
+        if ty.is_half() {
+            self.mistake(ty.name(), "is no type of a body's values; those of parameters and results are float32");
+            return self.placeholder(ScalarType::Float32);
+        }
         Expr::new(self, value, ty)
     }
 
@@ -208,14 +212,40 @@ impl<'a> Body<'a> {
 
     /// The tensor that the function returns.
     pub fn result(&self) -> TensorRef<'_> {
-        match &self.args.result {
-            Some(Arg::Tensor(vars)) => TensorRef::new(self, "result", vars),
-            Some(Arg::Scalar(..)) => {
-                self.mistake("result()", "leaves its dtype or device open, which bodies can't hold");
+        match self.signature.ret() {
+            Some(ParamType::Tuple(_)) => {
+                self.mistake("result()", format!("`{}` returns a Tuple; use `result_item`", self.signature));
+                TensorRef::missing(self)
+            }
+            _ => self.returned(0, "result()"),
+        }
+    }
+
+    /// The tensor of this number of the `Tuple` that the function returns.
+    pub fn result_item(&self, number: usize) -> TensorRef<'_> {
+        let call = format!("result_item({number})");
+        match self.signature.ret() {
+            Some(ParamType::Tuple(_)) => self.returned(number, &call),
+            _ => {
+                self.mistake(call, format!("`{}` returns no Tuple", self.signature));
+                TensorRef::missing(self)
+            }
+        }
+    }
+
+    fn returned(&self, number: usize, call: &str) -> TensorRef<'_> {
+        match self.args.results.get(number) {
+            Some((path, Arg::Tensor(vars))) => TensorRef::new(self, path, vars),
+            Some((_, Arg::Scalar(..))) => {
+                self.mistake(call, "leaves its dtype or device open, which bodies can't hold");
+                TensorRef::missing(self)
+            }
+            None if number > 0 => {
+                self.mistake(call, format!("`{}` returns {} tensors", self.signature, self.args.results.len()));
                 TensorRef::missing(self)
             }
             None => {
-                self.mistake("result()", format!("`{}` returns no tensor", self.signature));
+                self.mistake(call, format!("`{}` returns no tensor", self.signature));
                 TensorRef::missing(self)
             }
         }

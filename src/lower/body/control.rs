@@ -6,7 +6,8 @@ use super::builder::Body;
 use super::expr::{Expr, Operand, Ops};
 use super::function::{BodyLowerer, Failure};
 use super::types::ir_type;
-use crate::ir::{BinaryOp, Block, Hint, IntCC, Type, Value};
+use crate::ir::{BinaryOp, Block, ConvertOp, Hint, IntCC, Type, Value};
+use crate::lower::half;
 use crate::lower::protocol::{Directive, MAX_FIELDS, Piece};
 use crate::spec::{ParamType, ScalarType};
 
@@ -325,9 +326,15 @@ impl Body<'_> {
         let Some(ty) = self.signature.ret().and_then(ParamType::as_scalar) else {
             return self.mistake("ret", format!("`{}` returns no scalar", self.signature));
         };
-        let value = self.coerce("ret", ty, value.into());
+        let of_body = if ty.is_half() { ScalarType::Float32 } else { ty };
+        let value = self.coerce("ret", of_body, value.into());
         self.emit(|l| {
-            l.succeed_with(ty, value.value);
+            let mut result = value.value;
+            if ty.is_half() {
+                let wide = l.b.convert(ConvertOp::FPromote, Type::F64, result);
+                result = half::narrow(&mut l.b, ty, wide);
+            }
+            l.succeed_with(ty, result);
             unreachable(l);
         });
     }

@@ -12,6 +12,7 @@ use crate::lower::arithmetic::{DimCode, extremum, lower_dim, total_division};
 use crate::lower::convention::params::func_sig;
 use crate::lower::convention::{Convention, KernelReturn, TensorForm, has_null, writes_result};
 use crate::lower::device_api::Drivers;
+use crate::lower::half;
 use crate::lower::launch_description::LaunchDescription;
 use crate::lower::once::Handles;
 use crate::lower::protocol::{MAX_FIELDS, helpers};
@@ -268,8 +269,9 @@ impl BodyLowerer<'_> {
         for param in signature.params() {
             self.arg(&param.name, &param.ty, &mut params, &mut args);
         }
-        if let Some(ParamType::Tensor(tensor)) = signature.ret() {
-            args.result = Some(self.tensor(tensor, &mut params, (Origin::Result, Scope::BODY)));
+        for (number, tensor) in signature.returned_tensors().into_iter().enumerate() {
+            let result = self.tensor(tensor, &mut params, (Origin::Result, Scope::BODY));
+            args.results.push((signature.returned_path(number), result));
         }
         for symbol in signature.symbols() {
             let value = params.next();
@@ -287,6 +289,13 @@ impl BodyLowerer<'_> {
             ParamType::Scalar(ScalarType::Bool) => {
                 let value = params.next();
                 args.add(path.to_owned(), Arg::Scalar(ScalarType::Bool, self.b.icmp_imm(IntCC::Ne, value, 0)));
+            }
+            ParamType::Scalar(ty) if ty.is_half() => {
+                let bits = params.next();
+                let value = half::widen(&mut self.b, *ty, bits);
+                // which has all values of both
+                let value = self.b.convert(ConvertOp::FDemote, Type::F32, value);
+                args.add(path.to_owned(), Arg::Scalar(ScalarType::Float32, value));
             }
             ParamType::Scalar(ty) => {
                 let value = params.next();

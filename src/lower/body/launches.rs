@@ -169,7 +169,7 @@ impl BodyLowerer<'_> {
         let params: Option<Vec<(&KernelParam, Value)>> =
             flat.iter().map(|param| Some((param, self.flat_value(&own, named, param)?))).collect();
         let params = params.ok_or_else(|| "a parameter of the kernel".to_owned())?;
-        let inputs = launch::Inputs { params, device, number, stream };
+        let inputs = launch::Inputs { params, device, number, stream, device_ids: Vec::new() };
         let code = launch::emit(&mut self.b, self.pool, &prepared, &inputs)?;
         self.exit_unless_zero(code);
         Ok(())

@@ -10,7 +10,7 @@ use tvm_ffi_runtime::abi::{DLDataType, kDLBfloat, kDLBool, kDLFloat, kDLInt, kDL
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum CType {
-    /// A scalar. A `bool` is a `uint8_t` of 0 or 1, a `handle` a `void*`.
+    /// A scalar. A `bool` is a `uint8_t` of 0 or 1, a `handle` a `void*`, and a `float16` or `bfloat16` is a `uint16_t`: its bits.
     Scalar(ScalarType),
     /// A `size_t`, of 64 bits.
     Size,
@@ -78,7 +78,8 @@ const fn scalar_c(ty: ScalarType) -> &'static str {
         ScalarType::Int32 => "int32_t",
         ScalarType::Int64 => "int64_t",
         ScalarType::UInt8 | ScalarType::Bool => "uint8_t",
-        ScalarType::UInt16 => "uint16_t",
+        // C has no type for them that every compiler passes alike
+        ScalarType::UInt16 | ScalarType::Float16 | ScalarType::BFloat16 => "uint16_t",
         ScalarType::UInt32 => "uint32_t",
         ScalarType::UInt64 => "uint64_t",
         ScalarType::Float32 => "float",

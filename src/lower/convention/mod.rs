@@ -111,7 +111,12 @@ pub(in crate::lower) fn has_null(ty: &ParamType) -> bool {
 
 /// Whether the kernel writes its result through a `TVMFFIAny*`, which it owns.
 pub(in crate::lower) fn writes_result(ret: &ParamType) -> bool {
-    !returns_value(ret) && !matches!(ret, ParamType::Tensor(_))
+    !returns_value(ret) && !returns_tensors(ret)
+}
+
+/// Whether the wrapper allocates the result, of one tensor or several, for the kernel to fill.
+pub(in crate::lower) fn returns_tensors(ret: &ParamType) -> bool {
+    matches!(ret, ParamType::Tensor(_) | ParamType::Tuple(_))
 }
 
 /// Whether the kernel returns its result as a C value.

@@ -24,6 +24,7 @@ impl KernelParam {
                 path == name
                     && matches!(part, ParamPart::Value | ParamPart::Data | ParamPart::Stream | ParamPart::State)
             }
+            ParamSource::Result(path, ParamPart::Data) => path == name,
             _ => false,
         }
     }
@@ -41,9 +42,9 @@ impl fmt::Display for KernelParam {
 pub enum ParamSource {
     /// A part of an argument, by its path: `x`, and `pair[1]` for an item of a tuple.
     Argument(String, ParamPart),
-    /// A part of the tensor that the wrapper has allocated for the result; or, as [`ParamPart::Value`], the place that the kernel writes its
-    /// result to.
-    Result(ParamPart),
+    /// A part of a tensor that the wrapper has allocated for the result, by its path: `result`, and `result[1]` for an item of a tuple. Or, as
+    /// [`ParamPart::Value`], the place that the kernel writes its result to.
+    Result(String, ParamPart),
     /// A symbol of dimensions.
     Symbol {
         /// The symbol's name in the signature.
@@ -51,6 +52,8 @@ pub enum ParamSource {
         /// The first place that states it by itself, or else in an expression: `x.shape[0]`. `None` where only elements of containers do.
         from: Option<String>,
     },
+    /// A parameter that the kernel states ([`Kernel::args`](crate::Kernel::args)), as its text has it: `int32(n)`.
+    Stated(String),
     /// The function's handle, of convention `packed`.
     Handle,
     /// The address of the arguments, of convention `packed`.
@@ -63,9 +66,10 @@ impl fmt::Display for ParamSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ParamSource::Argument(path, part) => part.show(path, f),
-            ParamSource::Result(part) => part.show(RESULT, f),
+            ParamSource::Result(path, part) => part.show(path, f),
             ParamSource::Symbol { name, from: Some(from) } => write!(f, "{name}, from {from}"),
             ParamSource::Symbol { name, from: None } => f.write_str(name),
+            ParamSource::Stated(text) => f.write_str(text),
             ParamSource::Handle => f.write_str(HANDLE),
             ParamSource::Args => f.write_str(ARGS),
             ParamSource::NumArgs => f.write_str(NUM_ARGS),

@@ -76,8 +76,10 @@ impl Source<'_> {
     /// As callers see it.
     fn stated(&self, signature: &Signature) -> ParamSource {
         match self {
-            Source::Part(place, part) if place.is_result() => ParamSource::Result(*part),
-            Source::Part(place, part) => ParamSource::Argument(place.text(&|i| format!("[{i}]")), *part),
+            Source::Part(place, part) => {
+                let path = place.text(&|i| format!("[{i}]"));
+                if place.is_result() { ParamSource::Result(path, *part) } else { ParamSource::Argument(path, *part) }
+            }
             Source::Symbol(name) => {
                 ParamSource::Symbol { name: (*name).to_owned(), from: first_place(signature, name) }
             }
@@ -175,16 +177,21 @@ pub(in crate::lower) fn params(
     let mut taken = HashSet::new();
     let mut params = Vec::new();
     for_each_param(signature, convention, returns, &mut |c_type, source| {
-        let mut name = source.name();
-        if !c_names::is_free_for_parameter(&name) {
-            name.insert_str(0, "p_");
-        }
-        while !taken.insert(name.clone()) {
-            name.push('_');
-        }
+        let name = own_name(source.name(), &mut taken);
         params.push(KernelParam { name, c_type, source: source.stated(signature) });
     });
     params
+}
+
+/// A name that no other parameter has, and that C has no other meaning for.
+pub(in crate::lower) fn own_name(mut name: String, taken: &mut HashSet<String>) -> String {
+    if !c_names::is_free_for_parameter(&name) {
+        name.insert_str(0, "p_");
+    }
+    while !taken.insert(name.clone()) {
+        name.push('_');
+    }
+    name
 }
 
 /// Calls `each` with the C parameters of a kernel, in order.
@@ -206,8 +213,13 @@ fn for_each_param(
     for param in signature.params() {
         walk.of_type(&Place::Param(&param.name), &param.ty);
     }
-    if let Some(ParamType::Tensor(tensor)) = signature.ret() {
-        walk.tensor(&Place::Result, tensor);
+    match signature.ret() {
+        Some(ParamType::Tensor(tensor)) => walk.tensor(&Place::Result, tensor),
+        _ => {
+            for (i, tensor) in signature.returned_tensors().into_iter().enumerate() {
+                walk.tensor(&Place::Item(&Place::Result, i), tensor);
+            }
+        }
     }
     if convention == Convention::Flat {
         for symbol in signature.symbols() {

@@ -206,7 +206,7 @@ fn encode_signature(
 fn of_wrapper(signature: &Signature, devices: &Devices) -> Capabilities {
     let mut asked = Capabilities::default();
     asked.add_if(signature.has_places(), Capability::Places);
-    if let Some(ParamType::Tensor(tensor)) = signature.ret() {
+    for tensor in signature.returned_tensors() {
         asked.add_if(devices.place(&tensor.device).1 == SharedId::OfSlot, Capability::SameDevice);
     }
     asked

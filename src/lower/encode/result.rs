@@ -31,16 +31,18 @@ impl Encoder<'_, '_> {
         Ok(self.pool.descriptor(&bytes))
     }
 
-    /// The sizes of a returned tensor: how many, and the offset of the first.
+    /// The sizes of returned tensors: how many, and the offset of the first.
     pub(super) fn result_dims(&mut self, signature: &Signature) -> Result<(u32, u32), String> {
-        let Some(ParamType::Tensor(tensor)) = signature.ret() else { return Ok((0, 0)) };
-        let dims = tensor.shape.dims().unwrap_or_default();
-        let mut bytes = Vec::new();
-        for dim in dims {
-            let expr = self.expr(&dim.to_string(), dim, &[dim], false)?;
-            bytes.extend(self.pool.encoded(&ResultDimDescriptor { expr }));
+        let (mut bytes, mut count) = (Vec::new(), 0);
+        for (number, tensor) in signature.returned_tensors().into_iter().enumerate() {
+            let tensor_path = self.pool.text(&signature.returned_path(number));
+            for (number, dim) in (0..).zip(tensor.shape.dims().unwrap_or_default()) {
+                let expr = self.expr(&dim.to_string(), dim, &[dim], false)?;
+                bytes.extend(self.pool.encoded(&ResultDimDescriptor { expr, tensor: tensor_path, number }));
+                count += 1;
+            }
         }
-        Ok((dims.len() as u32, self.pool.descriptor(&bytes)))
+        Ok(if count == 0 { (0, 0) } else { (count, self.pool.descriptor(&bytes)) })
     }
 
     /// The offset of defaults, or 0 where there are none.

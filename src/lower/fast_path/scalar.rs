@@ -4,6 +4,7 @@ use super::checks::Checks;
 use super::context::AnyRef;
 use crate::ir::{ConvertOp, IntCC, Type, Value};
 use crate::lower::convention::c_type::abi_param;
+use crate::lower::half;
 use crate::spec::ScalarType;
 use tvm_ffi_runtime::abi::TypeIndex;
 
@@ -17,7 +18,7 @@ pub(super) struct Scalar {
 pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scalar {
     let type_index = arg.type_index(c);
     let expected = match ty {
-        ScalarType::Float32 | ScalarType::Float64 => TypeIndex::FLOAT,
+        _ if ty.is_float() => TypeIndex::FLOAT,
         ScalarType::Handle => TypeIndex::OPAQUE_PTR,
         ScalarType::Bool => TypeIndex::BOOL,
         _ => TypeIndex::INT,
@@ -34,6 +35,10 @@ pub(super) fn lower(c: &mut Checks<'_, '_>, arg: AnyRef, ty: ScalarType) -> Scal
         ScalarType::Float32 => {
             let value = arg.payload(c, Type::F64);
             c.b.convert(ConvertOp::FDemote, Type::F32, value)
+        }
+        ScalarType::Float16 | ScalarType::BFloat16 => {
+            let value = arg.payload(c, Type::F64);
+            half::narrow(c.b, ty, value)
         }
         ScalarType::Handle => arg.payload(c, Type::Ptr),
         _ => return int(c, arg, ty),

@@ -24,6 +24,8 @@ pub(super) enum PreparedCode {
     Device(DeviceCode),
     /// A function that is called for each block, on the CPU.
     Blocks(Blocks),
+    /// A function that is called once, without a launch.
+    Called,
 }
 
 /// A kernel of a device, with what its launches need.
@@ -48,7 +50,7 @@ impl PreparedCode {
     pub(super) fn on_device(&self) -> Option<DeviceCode> {
         match self {
             PreparedCode::Device(code) => Some(*code),
-            PreparedCode::Blocks(_) => None,
+            PreparedCode::Blocks(_) | PreparedCode::Called => None,
         }
     }
 }
@@ -63,6 +65,8 @@ pub(in crate::lower) struct Inputs<'a> {
     pub number: Value,
     /// The stream.
     pub stream: Value,
+    /// The numbers of tensors' devices, each an `I32`, by the names of the tensors.
+    pub device_ids: Vec<(String, Value)>,
 }
 
 /// A launch under construction.

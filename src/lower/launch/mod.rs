@@ -4,6 +4,7 @@
 //! extent of 0 launches nothing. What goes on with the driver is [`device_api`](super::device_api)'s.
 
 mod blocks;
+mod called;
 mod configuration;
 mod emitter;
 mod extents;
@@ -28,6 +29,7 @@ use crate::spec::{LaunchArg, Signature};
 
 use blocks::Blocks;
 pub(super) use blocks::{BlockFunction, prototype as block_prototype};
+pub(super) use called::{Arguments, arguments, is_written, prepare as prepare_call};
 use emitter::{DeviceCode, Emitter, PreparedCode};
 pub(super) use emitter::{Inputs, Prepared};
 pub(super) use sequence::Sequence;
@@ -215,6 +217,11 @@ impl Emitter<'_, '_> {
                 let params = self.params();
                 let config = self.config(&grid, &block, &cluster, &preferred, &shared);
                 blocks.launch(self.b, config, params);
+                let fine = self.b.iconst(Type::I32, 0);
+                self.b.jump(self.exit, &[fine]);
+            }
+            // there is nothing to launch, and `arguments` makes its values
+            PreparedCode::Called => {
                 let fine = self.b.iconst(Type::I32, 0);
                 self.b.jump(self.exit, &[fine]);
             }

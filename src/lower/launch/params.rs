@@ -4,6 +4,7 @@ use super::emitter::Emitter;
 use super::extents::widen;
 use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
 use crate::lower::convention::c_type::{CType, abi_param};
+use crate::lower::half;
 use crate::lower::protocol::Piece;
 use crate::spec::{Dim, LaunchArg, ScalarType, dim};
 
@@ -76,6 +77,14 @@ impl Emitter<'_, '_> {
         pointers
     }
 
+    /// The value of a parameter that is one.
+    pub(super) fn value(&mut self, arg: &LaunchArg) -> Option<Value> {
+        match self.argument(arg).stores[..] {
+            [(0, value)] => Some(value),
+            _ => None,
+        }
+    }
+
     fn argument(&mut self, arg: &LaunchArg) -> Laid {
         match arg {
             LaunchArg::Param(name) => match self.named(name) {
@@ -97,6 +106,10 @@ impl Emitter<'_, '_> {
             LaunchArg::Float(bits, ty) => {
                 let value = match ty {
                     ScalarType::Float32 => self.b.f32(bits.value() as f32),
+                    ScalarType::Float16 | ScalarType::BFloat16 => {
+                        let value = self.b.f64(bits.value());
+                        half::narrow(self.b, *ty, value)
+                    }
                     _ => self.b.f64(bits.value()),
                 };
                 Laid::one(ty.bits() / 8, value)
@@ -109,6 +122,13 @@ impl Emitter<'_, '_> {
                 }
                 None => self.missing(format!("{name}.strides[{number}]"), ty.bits() / 8),
             },
+            LaunchArg::DeviceId(name) => {
+                let found = self.inputs.device_ids.iter().find(|(known, _)| known == name);
+                match found {
+                    Some((_, number)) => Laid::one(4, *number),
+                    None => self.missing(format!("{name}.device_id"), 4),
+                }
+            }
             LaunchArg::Null => Laid::one(8, self.b.ptr_const(0)),
             LaunchArg::Struct { size, align, fields } => {
                 let mut stores = Stores::new();
@@ -138,6 +158,14 @@ impl Emitter<'_, '_> {
         let CType::Scalar(from) = from else { return value };
         match (from.is_float(), to.is_float()) {
             _ if from == to => value,
+            (true, true) if from.is_half() => {
+                let value = half::widen(self.b, from, value);
+                self.cast(name, CType::Scalar(ScalarType::Float64), value, to)
+            }
+            (_, true) if to.is_half() => {
+                let value = self.cast(name, CType::Scalar(from), value, ScalarType::Float64);
+                half::narrow(self.b, to, value)
+            }
             (true, true) if to.bits() < from.bits() => self.b.convert(ConvertOp::FDemote, Type::F32, value),
             (true, true) => self.b.convert(ConvertOp::FPromote, Type::F64, value),
             (false, true) => {

@@ -2,7 +2,7 @@
 
 use super::super::convention::c_type::abi_param;
 use super::super::convention::param::{KernelParam, ParamPart, ParamSource};
-use super::super::convention::{Convention, KernelReturn, params};
+use super::super::convention::{Convention, KernelReturn, params, returns_tensors};
 use super::super::device_api::{
     Api, CPU, CUDA, DeviceImage, HIP, ImageRule, MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS,
     MOST_THREADS_OF_BLOCK, PORTABLE_CLUSTER, Shared,
@@ -41,6 +41,11 @@ impl LaunchSpec {
         LaunchSpec { launch, code: LaunchedCode::Blocks(function) }
     }
 
+    /// The stated parameters of a function that is called without a launch.
+    pub(in crate::lower) fn called(args: Vec<LaunchArg>) -> Self {
+        Self::on_cpu(Launch::new("function").args(args), BlockFunction::Other)
+    }
+
     /// The images; none on the CPU.
     pub(in crate::lower) fn images(&self) -> &[Image] {
         match &self.code {
@@ -68,6 +73,7 @@ impl LaunchSpec {
             LaunchArg::Cast(_, ty) | LaunchArg::Int(_, ty) | LaunchArg::Float(_, ty) | LaunchArg::Stride(_, _, ty) => {
                 BlockParam::Value(abi_param(*ty))
             }
+            LaunchArg::DeviceId(_) => BlockParam::Value(abi_param(ScalarType::Int32)),
             LaunchArg::Null | LaunchArg::Scratch { .. } | LaunchArg::TensorMap(_) => pointer,
             LaunchArg::Struct { .. } => BlockParam::Struct,
         };
@@ -133,9 +139,9 @@ impl LaunchSpec {
             LaunchedCode::Images(images) => check.images(images, api),
             LaunchedCode::Blocks(function) => check.on_cpu(function),
         }
-        if let Some(ret) = signature.ret().filter(|ret| !matches!(ret, ParamType::Tensor(_) | ParamType::None)) {
+        if let Some(ret) = signature.ret().filter(|ret| !returns_tensors(ret) && **ret != ParamType::None) {
             check.problem(format!(
-                "gives nothing, and the function returns {ret}; only a tensor can be a kernel's output"
+                "gives nothing, and the function returns {ret}; only tensors can be a kernel's output"
             ));
         }
         check.extents();
@@ -148,7 +154,7 @@ impl LaunchSpec {
 }
 
 /// The mistakes of a launch.
-struct Check<'a> {
+pub(super) struct Check<'a> {
     signature: &'a Signature,
     launch: &'a Launch,
     /// The kernel sees the host's memory.
@@ -157,7 +163,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(spec: &'a LaunchSpec, signature: &'a Signature) -> Self {
+    pub(super) fn new(spec: &'a LaunchSpec, signature: &'a Signature) -> Self {
         let is_on_host = spec.block_function().is_some();
         Check { signature, launch: &spec.launch, is_on_host, problems: Vec::new() }
     }
@@ -167,7 +173,11 @@ impl<'a> Check<'a> {
         !self.is_on_host && is_host_memory(self.signature, param)
     }
 
-    fn problem(&mut self, problem: impl Into<String>) {
+    pub(super) fn into_problems(self) -> Vec<String> {
+        self.problems
+    }
+
+    pub(super) fn problem(&mut self, problem: impl Into<String>) {
         let problem = problem.into();
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -303,7 +313,7 @@ impl<'a> Check<'a> {
     }
 
     /// The sizes of the parameters that are passed, in bytes; `None` where one is a mistake.
-    fn params(&mut self) -> Option<Vec<u32>> {
+    pub(super) fn params(&mut self) -> Option<Vec<u32>> {
         let flat = params::params(self.signature, Convention::Flat, KernelReturn::Status);
         match self.launch.stated_args() {
             None => {
@@ -361,6 +371,7 @@ impl<'a> Check<'a> {
                 }
                 self.integer_type(*ty)
             }
+            LaunchArg::DeviceId(name) => self.tensor(name).map(|_| 4),
             LaunchArg::Null => Some(8),
             LaunchArg::Struct { size, align, fields } => {
                 if !align.is_power_of_two() || *align > 16 || *size == 0 || *size > 4096 || size % align != 0 {

@@ -100,7 +100,7 @@ impl Walk<'_> {
             }
             TypeKind::Float => {
                 let float: ScalarDescriptor = self.pool.read(offset)?;
-                self.found.add_if(float.unused_bits != 0, Capability::Float32);
+                self.found.add_if(float.unused_bits == 32, Capability::Float32);
             }
             TypeKind::Tensor => return self.tensor(offset),
             TypeKind::Shape => {

@@ -53,7 +53,7 @@ descriptors! {
         /// Number of [`ConstraintDescriptor`]s, and the first.
         constraints: u32,
         first_constraint: u32,
-        /// Number of dimensions of a returned tensor, and the first [`ResultDimDescriptor`].
+        /// Number of dimensions of returned tensors, and the first [`ResultDimDescriptor`].
         result_dims: u32,
         first_result_dim: u32,
     }
@@ -239,6 +239,10 @@ descriptors! {
     ResultDimDescriptor {
         /// The [`ExprDescriptor`].
         expr: u32,
+        /// The path of the tensor, a text. No other tensor has the same.
+        tensor: u32,
+        /// The number of the dimension.
+        number: u32,
     }
 
     /// A default: the `TVMFFIAny` that stands for an argument that was left out.

@@ -33,6 +33,18 @@ impl<'a> OnDevice<'a> {
     }
 }
 
+/// The number of the device that a tensor parameter is on.
+pub(super) fn device_id(cx: &mut Context<'_, '_, '_>, name: &str) -> Value {
+    let param = cx.plan.signature.params().iter().find(|param| param.name == name);
+    let tensor = param.and_then(|param| param.ty.as_tensor());
+    let order = tensor.and_then(|tensor| cx.plan.tensors.iter().position(|known| std::ptr::eq(*known, tensor)));
+    let c = &mut cx.checks;
+    let none = c.b.i64(0);
+    let device = cx.devices.first(c.b, none, |seen| Some(seen.order) == order);
+    let [_, number] = device_parts(c.b, device);
+    number
+}
+
 /// Calls a native kernel by its target; gives its C result.
 pub(super) fn native(
     cx: &mut Context<'_, '_, '_>,
@@ -58,7 +70,11 @@ pub(super) fn native(
                     }
                 };
                 let params = params.iter().zip(args.iter().copied()).collect();
-                let inputs = launch::Inputs { params, device, number, stream };
+                let spec = kernel.launch_spec();
+                let asked = spec.into_iter().flat_map(|spec| spec.tensors_with_device_id());
+                let device_ids = asked.map(|name| (name.to_owned(), device_id(cx, name))).collect();
+                let c = &mut cx.checks;
+                let inputs = launch::Inputs { params, device, number, stream, device_ids };
                 match launch::emit(c.b, pool, prepared, &inputs) {
                     Ok(code) => Some(code),
                     Err(missing) => Some(c.missing(missing, Type::I32)),

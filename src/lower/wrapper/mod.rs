@@ -1,6 +1,6 @@
 //! The wrapper of one function: the fast path, the way to the slow path, the call of the kernel, and the result.
 //!
-//! The files stand on one another: `places` ← `call`, `status` ← `result`; `places` ← `env_state`, `slow_path`; this file puts them together, with the
+//! The files stand on one another: `places` ← `call`, `status` ← `result` ← `stated`; `places` ← `env_state`, `slow_path`; this file puts them together, with the
 //! [fast path](super::fast_path).
 
 mod call;
@@ -9,6 +9,7 @@ mod originals;
 mod places;
 mod result;
 mod slow_path;
+mod stated;
 mod status;
 
 use super::body::{self, Closure, Code, Extra, Place};
@@ -19,6 +20,7 @@ use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::ffi_call;
 use super::kernel::{Kernel, KernelCode};
+use super::launch::Prepared;
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
@@ -29,12 +31,14 @@ use call::OnDevice;
 use env_state::States;
 use originals::Originals;
 use places::PlaceTable;
-use result::{BoundScratch, Failure, Owned};
+use result::{BoundScratch, Failure, Owned, Packer};
 use slow_path::{Prologue, Route, SlowPath};
 
 /// Lowers a wrapper into the unit, and the closures that its body makes.
 pub(super) fn lower(into: &mut Unit, signature: &Signature, kernel: &Kernel) -> Result<FuncRef, LowerError> {
-    let plan = Plan::new(signature, kernel.stated_convention(), kernel.launch_spec().is_some());
+    let asks_for_device = kernel.stated_args().is_some_and(|args| args.tensors_with_device_id().next().is_some());
+    let needs_devices = kernel.launch_spec().is_some() || asks_for_device;
+    let plan = Plan::new(signature, kernel.stated_convention(), needs_devices);
     let descriptor = describe(into, &plan)?;
     let symbol = into.symbol(signature);
     let mut closures = Vec::new();
@@ -114,6 +118,8 @@ fn define(
     let signature = plan.signature;
     let states = if plan.forward_args { States::default() } else { States::new(into, signature) };
     let on_device = OnDevice::new(into, signature, kernel);
+    let packer = Packer::new(into, signature);
+    let stated = stated::prepare(into, signature, kernel);
     into.always_binds |= plan.binds_first;
     into.module.functions[func].param_facts = plan.param_facts();
     let Unit { module, pool, .. } = into;
@@ -148,8 +154,9 @@ fn define(
         true => forward(&mut cx, pool, kernel, &prologue),
         false => {
             let body = body.map(|code| BodyCall { code, originals: originals.as_ref() });
-            let target = NativeKernel { kernel, on_device: on_device.as_ref() };
-            unpack(&mut cx, pool, target, body, &prologue, descriptor.binding_size, &states);
+            let target = NativeKernel { kernel, on_device: on_device.as_ref(), stated: stated.as_ref() };
+            let outside = Outside { states: &states, packer };
+            unpack(&mut cx, pool, target, body, &prologue, descriptor.binding_size, outside);
         }
     }
     let finished = cx.checks.finish();
@@ -167,7 +174,13 @@ fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prolo
     let c = &mut cx.checks;
     let given = prologue.join(c.b);
     let args = vec![c.b.param(0), given.args, given.num_args];
-    call_native(cx, pool, NativeKernel { kernel, on_device: None }, args, Owned::default());
+    call_native(cx, pool, NativeKernel { kernel, on_device: None, stated: None }, args, Owned::default());
+}
+
+/// What a wrapper needs from outside of its module, besides its kernel.
+struct Outside<'a> {
+    states: &'a States,
+    packer: Option<Packer>,
 }
 
 /// A wrapper that takes the arguments apart.
@@ -178,7 +191,7 @@ fn unpack(
     body: Option<BodyCall<'_>>,
     prologue: &Prologue,
     binding_size: i64,
-    states: &States,
+    outside: Outside<'_>,
 ) {
     let takes_values = match body.as_ref().map(|body| &body.code) {
         Some(Code::Straight(body)) => body.has_effects(),
@@ -193,8 +206,8 @@ fn unpack(
     let mut values = fast_path::lower(cx, prologue.given.args, takes_values);
     let sizes = result::sizes(cx);
     call::streams(cx, pool, &mut values);
-    states.take(cx, pool, &mut values);
-    let allocated = sizes.and_then(|sizes| result::allocate(cx, pool, bound, &values, &sizes));
+    outside.states.take(cx, pool, &mut values);
+    let allocated = result::allocate(cx, pool, bound, &values, &sizes, outside.packer);
     let mut args: Vec<Value> = values.into_iter().flatten().collect();
     args.extend(allocated.iter().flat_map(|allocated| allocated.passed.iter().copied()));
     if cx.plan.convention == Convention::Flat {
@@ -218,11 +231,12 @@ fn require_arity(cx: &mut Context<'_, '_, '_>, prologue: &Prologue) {
     }
 }
 
-/// A kernel that isn't a body, and what is done with kernels of devices.
+/// A kernel that isn't a body, what is done with kernels of devices, and the C parameters that a kernel states.
 #[derive(Clone, Copy)]
 struct NativeKernel<'a> {
     kernel: &'a Kernel,
     on_device: Option<&'a OnDevice<'a>>,
+    stated: Option<&'a Prepared<'a>>,
 }
 
 /// Calls a native kernel and passes its result on.
@@ -233,7 +247,7 @@ fn call_native(
     mut args: Vec<Value>,
     owned: Owned<'_>,
 ) {
-    let NativeKernel { kernel, on_device } = target;
+    let NativeKernel { kernel, on_device, stated } = target;
     let (c, signature) = (&mut cx.checks, cx.plan.signature);
     let packed = cx.plan.forward_args;
     let ret = signature.ret().or(packed.then_some(&ParamType::None));
@@ -245,6 +259,9 @@ fn call_native(
     let beside = beside.map(|c_type| result::plain_slot(c, c_type.abi().ty));
     args.extend(beside.map(|(_, slot)| slot));
     let owned = Owned { written, ..owned };
+    if let Some(stated) = stated {
+        args = stated::arguments(cx, pool, (kernel, stated), &args, &owned);
+    }
     let result = call::native(cx, pool, kernel, on_device, &args);
     let c = &mut cx.checks;
     match (returns, result) {

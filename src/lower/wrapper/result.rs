@@ -1,37 +1,87 @@
-//! Results: scalars, a tensor that the wrapper allocates, and what a kernel writes.
+//! Results: scalars, tensors that the wrapper allocates, and what a kernel writes.
 
 use super::{places, status};
-use crate::ir::{BinaryOp, Hint, IntCC, MemFlags, StackSlot, Type, Value};
+use crate::ir::{BinaryOp, DataRef, Hint, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::abi::fields::{self, dtype_word, pair};
 use crate::lower::abi::tensor::{BYTE_OFFSET, DATA, DEVICE, DTYPE, NDIM, SHAPE, STRIDES};
 use crate::lower::abi::{ANY_SIZE, HEADER, PAYLOAD, TYPE_INDEX, store_any, store_result, succeed};
 use crate::lower::capi;
 use crate::lower::convention::TensorForm;
 use crate::lower::devices::SharedId;
-use crate::lower::encode;
+use crate::lower::encode::{self, Subject};
 use crate::lower::fast_path::{Checks, Context};
 use crate::lower::ffi_call;
 use crate::lower::kernel::Kernel;
-use crate::lower::protocol::{self, Binding, helpers, offset};
-use crate::lower::unit::Pool;
+use crate::lower::once::{self, Looked};
+use crate::lower::protocol::{self, Binding, Piece, helpers, offset};
+use crate::lower::unit::{Pool, Unit};
 use crate::spec::{DType, Device, ParamType, Part, ScalarType, Signature, TensorType};
 use tvm_ffi_runtime::abi::{DLTensor, TypeIndex};
 
 /// Index of the wrapper's parameter that is the address of its result.
 const RESULT: usize = 3;
 
-/// A returned tensor before the kernel fills it.
+/// Returned tensors before the kernel fills them.
 pub(super) struct Allocated {
-    /// The object.
-    object: Value,
-    /// The values that the kernel takes for it.
+    /// The objects, in order.
+    objects: Vec<Value>,
+    /// The values that the kernel takes for them.
     pub passed: Vec<Value>,
+    /// The function that makes an Array of them; `None` for one tensor, which is returned as it is.
+    pub packer: Option<Packer>,
+}
+
+/// The runtime's function that makes an Array.
+#[derive(Clone, Copy)]
+pub(super) struct Packer {
+    make: once::Handle,
+    /// The error where the runtime has none.
+    template: u32,
+    pool: DataRef,
+}
+
+impl Packer {
+    /// Of a signature; `None` where it returns no `Tuple`.
+    pub(super) fn new(into: &mut Unit, signature: &Signature) -> Option<Self> {
+        const MAKE: &str = "ffi.Array";
+        let Some(ParamType::Tuple(_)) = signature.ret() else { return None };
+        let Unit { module, pool, handles, prefix, .. } = into;
+        let make = handles.get(module, prefix, &Looked::Global(MAKE.to_owned()));
+        let caller = encode::shown(signature, Subject::Result);
+        let text = format!("global function `{MAKE}` is not registered, which makes the result of `{caller}`");
+        let template = pool.constants.template("RuntimeError", &[Piece::Text(&text)]);
+        Some(Packer { make, template, pool: pool.data })
+    }
+
+    /// Writes an Array of tensors, which it takes, to the result, and returns 0; or returns the code of the error.
+    fn returns(self, c: &mut Checks<'_, '_>, tensors: &[Value]) {
+        let b = &mut c.b;
+        let args = b.slot(ANY_SIZE as u32 * tensors.len() as u32, 8);
+        let args = b.stack_addr(args);
+        for (number, tensor) in (0i64..).zip(tensors) {
+            let to = b.ptr_add_imm(args, number * i64::from(ANY_SIZE));
+            store_any(b, to, TypeIndex::TENSOR, *tensor);
+        }
+        let done = b.block();
+        let code = b.block_param(done, Type::I32);
+        let make = once::load_global(b, self.make, self.pool, self.template, done);
+        let result = b.param(RESULT);
+        let called = ffi_call::call(b, make, args, tensors.len() as i32, result);
+        let called = called.unwrap_or_else(|| b.iconst(Type::I32, 0));
+        b.jump(done, &[called]);
+        b.switch_to(done);
+        // the Array has references of its own
+        for tensor in tensors {
+            ffi_call::release(b, *tensor);
+        }
+        b.ret(Some(code));
+    }
 }
 
 /// What a kernel gives besides its C result.
 #[derive(Default)]
 pub(super) struct Owned<'a> {
-    /// The tensor that the wrapper has allocated.
+    /// The tensors that the wrapper has allocated.
     pub allocated: Option<Allocated>,
     /// The type of what the kernel writes, and where it does.
     pub written: Option<(&'a ParamType, Value)>,
@@ -45,9 +95,17 @@ pub(super) struct BoundScratch {
     pub binding_size: i64,
 }
 
-/// The sizes of a returned tensor, under the condition that none is negative and that their products fit.
-pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Option<Vec<Value>> {
-    let Some(ParamType::Tensor(tensor)) = cx.plan.signature.ret() else { return None };
+/// The sizes of each returned tensor, under the condition that none is negative and that their products fit.
+pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Vec<Vec<Value>> {
+    let tensors = cx.plan.signature.returned_tensors();
+    let sizes: Vec<_> = tensors.into_iter().map(|tensor| sizes_of(cx, tensor)).collect();
+    if !sizes.is_empty() {
+        cx.checks.flush();
+    }
+    sizes
+}
+
+fn sizes_of(cx: &mut Context<'_, '_, '_>, tensor: &TensorType) -> Vec<Value> {
     let c = &mut cx.checks;
     let dims = tensor.shape.dims().unwrap_or_default();
     let mut sizes = Vec::with_capacity(dims.len());
@@ -60,20 +118,38 @@ pub(super) fn sizes(cx: &mut Context<'_, '_, '_>) -> Option<Vec<Value>> {
         sizes.push(size);
     }
     c.products(&sizes, true);
-    c.flush();
-    Some(sizes)
+    sizes
 }
 
-/// Allocates the returned tensor by `TVMFFIEnvTensorAlloc` (extra/c_env_api.h).
+/// Allocates the returned tensors; `None` where the signature has none.
 pub(super) fn allocate(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
     bound: Option<BoundScratch>,
     values: &[Vec<Value>],
-    sizes: &[Value],
+    sizes: &[Vec<Value>],
+    packer: Option<Packer>,
 ) -> Option<Allocated> {
+    let tensors = cx.plan.signature.returned_tensors();
+    let mut allocated = Allocated { objects: Vec::new(), passed: Vec::new(), packer };
+    for (tensor, sizes) in tensors.into_iter().zip(sizes) {
+        let object = allocate_one(cx, pool, bound, values, (tensor, sizes), &allocated.objects);
+        allocated.objects.push(object);
+        allocated.passed.extend(pass_allocated(cx, tensor, object, sizes));
+    }
+    Some(allocated).filter(|allocated| !allocated.objects.is_empty())
+}
+
+/// Allocates a tensor by `TVMFFIEnvTensorAlloc` (extra/c_env_api.h). Where that fails, the tensors before it are released.
+fn allocate_one(
+    cx: &mut Context<'_, '_, '_>,
+    pool: &mut Pool,
+    bound: Option<BoundScratch>,
+    values: &[Vec<Value>],
+    (tensor, sizes): (&TensorType, &[Value]),
+    before: &[Value],
+) -> Value {
     let signature = cx.plan.signature;
-    let Some(ParamType::Tensor(tensor)) = signature.ret() else { return None };
     let named = |name: &str| {
         let at = signature.params().iter().position(|param| param.name == name);
         at.and_then(|at| values.get(at)).and_then(|values| values.first()).copied()
@@ -119,13 +195,14 @@ pub(super) fn allocate(
         let fine = b.icmp_imm(IntCC::Eq, code, 0);
         b.branch(fine, ok, failed, Hint::Likely);
         b.switch_to(failed);
+        for object in before {
+            ffi_call::release(b, *object);
+        }
         places::append(b, pool, signature, Part::Result, code);
         b.ret(Some(code));
         b.switch_to(ok);
     }
-    let object = b.load(Type::Ptr, out, 0, MemFlags::ALIGNED);
-    let passed = pass_allocated(cx, tensor, object, sizes);
-    Some(Allocated { object, passed })
+    b.load(Type::Ptr, out, 0, MemFlags::ALIGNED)
 }
 
 /// The device of a returned tensor: the stated one, or that of the tensors that it shares one with.
@@ -223,14 +300,19 @@ pub(super) fn unless_failed(
     c.b.branch(fine, ok, failed, Hint::Likely);
     c.b.switch_to(failed);
     let code = kernel.map_or(status, |kernel| status::code(c, pool, signature, kernel, status));
-    if let Some(allocated) = &owned.allocated {
-        ffi_call::release(c.b, allocated.object);
+    leave(c, code, owned);
+    c.b.switch_to(ok);
+}
+
+/// Releases everything that is owned, and returns the code of an error that is raised.
+pub(super) fn leave(c: &mut Checks<'_, '_>, code: Value, owned: &Owned<'_>) {
+    for object in owned.allocated.iter().flat_map(|allocated| &allocated.objects) {
+        ffi_call::release(c.b, *object);
     }
     if let Some((_, slot)) = owned.written {
         release_written(c, slot);
     }
     c.b.ret(Some(code));
-    c.b.switch_to(ok);
 }
 
 /// Returns 0, and what the kernel has written or filled.
@@ -263,11 +345,17 @@ pub(super) fn written(c: &mut Checks<'_, '_>, pool: &mut Pool, signature: &Signa
     }
 }
 
-/// Returns 0, and the tensor that was allocated.
+/// Returns 0, and the tensors that were allocated.
 pub(super) fn success(c: &mut Checks<'_, '_>, allocated: Option<Allocated>) {
-    if let Some(allocated) = allocated {
-        let result = c.b.param(RESULT);
-        store_any(c.b, result, TypeIndex::TENSOR, allocated.object);
+    if let Some(Allocated { objects, packer, .. }) = allocated {
+        match (packer, objects.as_slice()) {
+            (Some(packer), objects) => return packer.returns(c, objects),
+            (None, [object, ..]) => {
+                let result = c.b.param(RESULT);
+                store_any(c.b, result, TypeIndex::TENSOR, *object);
+            }
+            (None, []) => {}
+        }
     }
     succeed(c.b);
 }

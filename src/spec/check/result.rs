@@ -13,6 +13,11 @@ impl<'a> Checker<'a> {
         let Some(ty) = &self.signature.ret else { return };
         match ty {
             ParamType::Tensor(tensor) => self.returned_tensor(at, tensor),
+            ParamType::Tuple(items) if !items.is_empty() && items.iter().all(|item| item.as_tensor().is_some()) => {
+                for (number, tensor) in items.iter().filter_map(ParamType::as_tensor).enumerate() {
+                    self.returned_tensor(at.then(Step::Item(number)), tensor);
+                }
+            }
             ParamType::Scalar(_)
             | ParamType::Str
             | ParamType::Bytes
@@ -28,7 +33,7 @@ impl<'a> Checker<'a> {
             _ => {
                 let problem = format!(
                     "{ty} can't be returned: expected a scalar, str, bytes, dtype, device, Any, Function, Module, Shape, \
-                     Object, a container of Any, or Tensor"
+                     Object, a container of Any, Tensor, or a Tuple of Tensors"
                 );
                 self.mistake(at, problem);
             }
@@ -71,6 +76,9 @@ impl<'a> Checker<'a> {
         }
         if tensor.align.is_some() || tensor.noalias {
             self.mistake(at, "expected neither `align` nor `noalias`: the allocator decides");
+        }
+        if tensor.access.writes() {
+            self.mistake(at.then(Step::Access), "expected none: the function writes all of its result");
         }
     }
 

@@ -87,6 +87,7 @@ impl Display for LaunchArg {
                 value => write!(f, "{ty}({value:?})"),
             },
             LaunchArg::Stride(name, number, ty) => write!(f, "{ty}({name}.strides[{number}])"),
+            LaunchArg::DeviceId(name) => write!(f, "{name}.device_id"),
             LaunchArg::Null => f.write_str("null"),
             LaunchArg::Struct { size, align, fields } => {
                 write!(f, "struct(size={size}, align={align}")?;

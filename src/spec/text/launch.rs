@@ -127,7 +127,12 @@ impl Parser<'_> {
     fn arg(&mut self, depth: usize) -> Parsed<LaunchArg> {
         let name = self.name(ARG)?;
         if self.tokens.peek().1 != Token::Open {
-            return Ok(if name == "null" { LaunchArg::Null } else { LaunchArg::Param(name.to_owned()) });
+            return Ok(match name.strip_suffix(".device_id") {
+                // no parameter's name has a point
+                Some(tensor) => LaunchArg::DeviceId(tensor.to_owned()),
+                None if name == "null" => LaunchArg::Null,
+                None => LaunchArg::Param(name.to_owned()),
+            });
         }
         if let Some(ty) = ScalarType::ALL.iter().find(|ty| ty.name() == name) {
             return self.in_parentheses(|parser| parser.number(*ty));

@@ -69,6 +69,8 @@ fn what_is_shown_is_read() {
     );
     round_trip("f(x: Tensor([], float8_e4m3fn), y: Tensor([0], float4_e2m1fnx2, strides=[-1]))");
     round_trip("f(x: Tensor([9223372036854775807], int8xvscalex4, device=\"cpu:0\"))");
+    round_trip("f(x: Tensor([n], float32), *, y: Tensor([n], float32, align=16, out=True), k: int64 = 1)");
+    round_trip("f(*, x: Tensor([n], float32, noalias=True, inout=True), dtype_policy=\"sign\")");
     round_trip("f(x: Tensor([n], float32, align=16, noalias=True), y: Tensor([n], float32, noalias=True))");
     for &ty in ScalarType::ALL {
         round_trip(&format!("f(a: {ty}) -> {ty}"));
@@ -245,8 +247,12 @@ fn errors_say_what_was_expected_and_found() {
         ("", 1, "expected the function's name, found the end"),
         ("3()", 1, "expected the function's name, found `3`"),
         ("f", 2, "expected `(`, found the end"),
-        ("f(", 3, "expected a parameter's name or `)`, found the end"),
-        ("f(,)", 3, "expected a parameter's name or `)`, found `,`"),
+        ("f(", 3, "expected a parameter's name, `*` or `)`, found the end"),
+        ("f(,)", 3, "expected a parameter's name, `*` or `)`, found `,`"),
+        ("f(*)", 4, "expected `,`, found `)`"),
+        ("f(*,)", 5, "expected a parameter's name, found `)`"),
+        ("f(*, x: int8, *, y: int8)", 15, "`*` is given twice"),
+        ("f(*, x: int8, ,)", 15, "expected a parameter's name or `)`, found `,`"),
         ("f(x)", 4, "expected `:`, found `)`"),
         ("f(x: int64 y: int64)", 12, "expected `,` or `)`, found `y`"),
         ("f(x: Tensor)", 12, "expected `(`, found `)`"),
@@ -256,7 +262,13 @@ fn errors_say_what_was_expected_and_found() {
         ("f(x: Tensor([n]))", 16, "expected `,`, found `)`"),
         ("f(x: Tensor([n], 32))", 18, "expected a dtype, found `32`"),
         ("f(x: Tensor([n], f33x0))", 18, "expected a dtype, found `f33x0`: Invalid lanes"),
-        ("f(x: Tensor([n], f32, size=3))", 23, "expected `strides`, `device`, `align` or `noalias`, found `size`"),
+        (
+            "f(x: Tensor([n], f32, size=3))",
+            23,
+            "expected `strides`, `device`, `align`, `noalias`, `out` or `inout`, found `size`",
+        ),
+        ("f(x: Tensor([n], f32, out=True, inout=True))", 33, "expected `out` or `inout`, not both"),
+        ("f(x: Tensor([n], f32, out=1))", 27, "expected `True` or `False`, found `1`"),
         ("f(x: Tensor([n], f32, align=3, align=3))", 32, "`align` is given twice"),
         ("f(x: Tensor([n], f32, align=-1))", 29, "expected a number of bytes, found `-`"),
         ("f(x: Tensor([n], f32, align=n))", 29, "expected a number of bytes, found `n`"),
@@ -346,7 +358,7 @@ fn the_caret_is_under_the_mistake() {
     let shown = syntax("f(a: int64,\n\tb int64)").to_string();
     assert_eq!(shown, "expected `:`, found `int64`\n  \tb int64)\n  \t  ^");
     assert_eq!(syntax("f(a: int64,\n\tb int64)").line, 2);
-    assert_eq!(syntax("f(\n").to_string(), "expected a parameter's name or `)`, found the end\n  \n  ^");
+    assert_eq!(syntax("f(\n").to_string(), "expected a parameter's name, `*` or `)`, found the end\n  \n  ^");
 }
 
 #[test]

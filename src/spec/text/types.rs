@@ -8,7 +8,7 @@ use crate::spec::check::MAX_TYPE_DEPTH;
 use crate::spec::param::ParamType;
 use crate::spec::path::Step;
 use crate::spec::scalar::ScalarType;
-use crate::spec::tensor::{DType, Device, DeviceId, Layout, TensorShape, TensorType};
+use crate::spec::tensor::{Access, DType, Device, DeviceId, Layout, TensorShape, TensorType};
 use crate::spec::token::{Pos, Token};
 
 /// Types of one word, scalars apart.
@@ -185,13 +185,13 @@ impl Parser<'_> {
         let mut seen: Vec<&str> = Vec::new();
         while !self.eat(Token::Close) {
             let pos = self.tokens.peek().0;
-            let keyword = self.name("`strides=`, `device=`, `align=`, `noalias=` or `)`")?;
+            let keyword = self.name("`strides=`, `device=`, `align=`, `noalias=`, `out=`, `inout=` or `)`")?;
             if seen.contains(&keyword) {
                 return Err(self.error(pos, format!("`{keyword}` is given twice")));
             }
             seen.push(keyword);
-            if !["strides", "device", "align", "noalias"].contains(&keyword) {
-                let expected = "`strides`, `device`, `align` or `noalias`";
+            if !["strides", "device", "align", "noalias", "out", "inout"].contains(&keyword) {
+                let expected = "`strides`, `device`, `align`, `noalias`, `out` or `inout`";
                 return Err(self.mismatch(pos, expected, Token::Name(keyword), ""));
             }
             self.expect(Token::Equals)?;
@@ -199,7 +199,16 @@ impl Parser<'_> {
                 "strides" => tensor.layout = self.spanned_alone(Step::Strides, Self::layout)?,
                 "device" => tensor.device = self.spanned_alone(Step::Device, Self::device)?,
                 "align" => tensor.align = Some(self.spanned_alone(Step::Align, Self::align)?),
-                _ => tensor.noalias = self.spanned_alone(Step::NoAlias, Self::truth)?,
+                "noalias" => tensor.noalias = self.spanned_alone(Step::NoAlias, Self::truth)?,
+                _ => {
+                    let access = if keyword == "out" { Access::Out } else { Access::InOut };
+                    if self.spanned_alone(Step::Access, Self::truth)? {
+                        if tensor.access.writes() {
+                            return Err(self.error(pos, "expected `out` or `inout`, not both".to_owned()));
+                        }
+                        tensor.access = access;
+                    }
+                }
             }
             self.separator(Token::Close)?;
         }

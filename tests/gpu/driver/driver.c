@@ -1,7 +1,8 @@
 // A stand-in for the drivers of devices: `libcuda.so.1`, and by -DHIP `libamdhip64.so`. It checks every call, records it, fails those that it is told to,
 // and runs kernels on the CPU. Names, ids and layouts are those of cuda.h and hip_runtime_api.h; tests/gpu/headers.rs compares them with cuda.h.
 //
-// An image is PTX with a line `// host: PATH`, whose shared object has the kernels as host code; or the same in a section of a cubin.
+// An image is PTX with a line `// host: PATH`, whose shared object has the kernels as host code; or such a text behind a cubin. A cubin alone is read as it
+// is: what it tells of a kernel is checked at each launch, the parameters are recorded, and the kernel runs if a test names host code for it.
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdint.h>
@@ -9,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cubin.h"
 #include "standin.h"
 #include "system.h"
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, CAPTURED = 900, NOT_SUPPORTED = 801 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, NO_BINARY = 209, CAPTURED = 900, NOT_SUPPORTED = 801 };
 
 #define DEVICES 2
 #define MOST 256
@@ -20,17 +22,25 @@ enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, INV
 struct library {
   int alive, device;
   void* host;
+  // The image, where it is a cubin alone.
+  uint8_t* cubin;
 };
 struct kernel {
   int alive;
   struct library* library;
+  char name[256];
+  // NULL for a kernel of a cubin, whose host code a test names or not.
   kernel_fn run;
-  const uint32_t* params;
-  uint32_t static_shared;
+  struct facts facts;
   int shared[DEVICES], non_portable[DEVICES];
 };
 struct context {
   int device, retained;
+};
+// Host code that a test has named for kernels of cubins.
+struct program {
+  char name[256];
+  kernel_fn run;
 };
 
 static lock_t lock = LOCK_INITIALIZER;
@@ -43,6 +53,10 @@ static char record[1 << 20];
 static size_t recorded;
 static int fail_at, fail_with, calls;
 static char fail_name[64];
+static struct program programs[16];
+// The parameters of the last launch, as the device gets them.
+static uint8_t parameters[1 << 15];
+static uint32_t parameters_size;
 static __thread struct context* stack[16];
 static __thread int depth, hip_device;
 static int unbalanced;
@@ -93,7 +107,23 @@ void standin_reset(void) {
   version = 12080;
   capability[0] = 80;
   capability[1] = 90;
+  parameters_size = 0;
+  memset(programs, 0, sizeof programs);
   release(&lock);
+}
+// Names host code for a kernel of cubins. It is called once for each block, with the index of its first thread, on the stack of who launches.
+int standin_program(const char* name, kernel_fn run) {
+  for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+    if (programs[i].run && strcmp(programs[i].name, name) != 0) continue;
+    snprintf(programs[i].name, sizeof programs[i].name, "%s", name);
+    programs[i].run = run;
+    return SUCCESS;
+  }
+  return OUT_OF_MEMORY;
+}
+const void* standin_parameters(uint32_t* size) {
+  *size = parameters_size;
+  return parameters;
 }
 const char* standin_log(void) { return record; }
 int standin_calls(void) { return calls; }
@@ -170,14 +200,26 @@ static void run_block(struct thread at, struct extent block) {
   free(fibers);
 }
 
+static kernel_fn find_program(const char* name) {
+  for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+    if (programs[i].run && strcmp(programs[i].name, name) == 0) return programs[i].run;
+  return NULL;
+}
+
 static void run_kernel(struct kernel* kernel, struct extent grid, struct extent block, uint32_t shared, void** params) {
-  void* copies[64];
+  void* copies[MOST_PARAMS];
   int count = 0;
+  parameters_size = 0;
+  memset(parameters, 0, sizeof parameters);
   // the driver copies parameters before it returns
-  for (const uint32_t* size = kernel->params; *size; size++, count++) {
+  for (const uint32_t *size = kernel->facts.sizes, *offset = kernel->facts.offsets; *size; size++, offset++, count++) {
     copies[count] = allocate_aligned(64, *size);
     memcpy(copies[count], params[count], *size);
+    memcpy(parameters + *offset, params[count], *size);
+    if (*offset + *size > parameters_size) parameters_size = *offset + *size;
   }
+  const kernel_fn program = kernel->run ? NULL : find_program(kernel->name);
+  if (!kernel->run && !program) goto done;
   running_kernel = kernel->run;
   running_params = copies;
   void* memory = calloc(1, shared ? shared : 1);
@@ -186,9 +228,11 @@ static void run_kernel(struct kernel* kernel, struct extent grid, struct extent 
       for (uint32_t x = 0; x < grid.x; x++) {
         memset(memory, 0xcd, shared);
         const struct thread at = {grid, block, {x, y, z}, {0, 0, 0}, memory, shared, NULL};
-        run_block(at, block);
+        if (program) program(&at, copies);
+        else run_block(at, block);
       }
   free(memory);
+done:
   while (count) free_aligned(copies[--count]);
 }
 
@@ -198,13 +242,22 @@ static struct kernel* find_kernel(struct library* library, const char* name) {
     struct kernel* kernel = &kernels[i];
     if (kernel->alive) continue;
     memset(kernel, 0, sizeof *kernel);
-    kernel->run = (kernel_fn)(uintptr_t)find_symbol(library->host, name);
-    snprintf(other, sizeof other, "%s_params", name);
-    kernel->params = find_symbol(library->host, other);
-    if (!kernel->run || !kernel->params) return NULL;
-    snprintf(other, sizeof other, "%s_static_shared", name);
-    const uint32_t* shared = find_symbol(library->host, other);
-    kernel->static_shared = shared ? *shared : 0;
+    snprintf(kernel->name, sizeof kernel->name, "%s", name);
+    if (library->cubin) {
+      if (!cubin_facts(library->cubin, name, &kernel->facts)) return NULL;
+    } else {
+      kernel->run = (kernel_fn)(uintptr_t)find_symbol(library->host, name);
+      snprintf(other, sizeof other, "%s_params", name);
+      const uint32_t* params = find_symbol(library->host, other);
+      if (!kernel->run || !params) return NULL;
+      for (int param = 0; params[param]; param++) {
+        kernel->facts.sizes[param] = params[param];
+        kernel->facts.offsets[param + 1] = kernel->facts.offsets[param] + params[param];
+      }
+      snprintf(other, sizeof other, "%s_static_shared", name);
+      const uint32_t* shared = find_symbol(library->host, other);
+      kernel->facts.static_shared = shared ? *shared : 0;
+    }
     kernel->library = library;
     kernel->alive = 1;
     return kernel;
@@ -214,6 +267,10 @@ static struct kernel* find_kernel(struct library* library, const char* name) {
 
 static struct library* load(const char* image, int device) {
   const char mark[] = "// host: ";
+  struct library* library = NULL;
+  for (int i = 0; i < MOST && !library; i++)
+    if (!libraries[i].alive) library = &libraries[i];
+  if (!library) return NULL;
   // images of the stand-in begin with PTX, or are cubins that end in it, or fatbins of PTX
   const char* at = NULL;
   if (memcmp(image, "\177ELF", 4) == 0) {
@@ -223,6 +280,11 @@ static struct library* load(const char* image, int device) {
     memcpy(&size, image + 58, 2);
     memcpy(&count, image + 60, 2);
     at = find_text(image, sections + (uint64_t)size * count, mark);
+    uint8_t* cubin = at ? NULL : cubin_copy(image);
+    if (cubin) {
+      *library = (struct library){1, device, NULL, cubin};
+      return library;
+    }
   } else if (memcmp(image, "\x50\xed\x55\xba", 4) == 0) {
     uint64_t size;
     memcpy(&size, image + 8, 8);
@@ -237,15 +299,17 @@ static struct library* load(const char* image, int device) {
   if (length >= sizeof path) return NULL;
   memcpy(path, at, length);
   path[length] = 0;
-  for (int i = 0; i < MOST; i++) {
-    if (libraries[i].alive) continue;
-    libraries[i].host = open_library(path);
-    if (!libraries[i].host) return NULL;
-    libraries[i].alive = 1;
-    libraries[i].device = device;
-    return &libraries[i];
-  }
-  return NULL;
+  void* host = open_library(path);
+  if (!host) return NULL;
+  *library = (struct library){1, device, host, NULL};
+  return library;
+}
+
+static void unload(struct library* library) {
+  for (int i = 0; i < MOST; i++) kernels[i].alive &= kernels[i].library != library;
+  library->alive = 0;
+  free(library->cubin);
+  library->cubin = NULL;
 }
 
 static int is_library(const struct library* library) {
@@ -282,6 +346,7 @@ int standin_error_name(int status, const char** out) {
     case INVALID_IMAGE: *out = "CUDA_ERROR_INVALID_IMAGE"; return SUCCESS;
     case INVALID_CONTEXT: *out = "CUDA_ERROR_INVALID_CONTEXT"; return SUCCESS;
     case NOT_FOUND: *out = "CUDA_ERROR_NOT_FOUND"; return SUCCESS;
+    case NO_BINARY: *out = "CUDA_ERROR_NO_BINARY_FOR_GPU"; return SUCCESS;
     case LAUNCH_FAILED: *out = "CUDA_ERROR_LAUNCH_FAILED"; return SUCCESS;
     default: *out = NULL; return INVALID_VALUE;
   }
@@ -293,6 +358,7 @@ int standin_error_text(int status, const char** out) {
     case INVALID_IMAGE: *out = "device kernel image is invalid"; return SUCCESS;
     case INVALID_CONTEXT: *out = "invalid device context"; return SUCCESS;
     case NOT_FOUND: *out = "named symbol not found"; return SUCCESS;
+    case NO_BINARY: *out = "no kernel image is available for execution on the device"; return SUCCESS;
     case LAUNCH_FAILED: *out = "unspecified launch failure"; return SUCCESS;
     default: *out = NULL; return INVALID_VALUE;
   }
@@ -305,6 +371,11 @@ struct attribute {
   char padding[4];
   uint32_t value[16];
 };
+// Whether extents are those that a kernel requires, if it does.
+static int is_required(const uint32_t* required, const uint32_t* extents) {
+  return !required[0] || memcmp(required, extents, 3 * sizeof *extents) == 0;
+}
+
 struct config {
   struct extent grid, block;
   uint32_t shared;
@@ -387,8 +458,7 @@ int cuLibraryUnload(struct library* library) {
   ENTER("cuLibraryUnload")
   REQUIRE(!deinitialised, DEINITIALIZED)
   REQUIRE(is_library(library), INVALID_HANDLE)
-  for (int i = 0; i < MOST; i++) kernels[i].alive &= kernels[i].library != library;
-  library->alive = 0;
+  unload(library);
   note("\n");
   LEAVE
 }
@@ -405,12 +475,9 @@ int cuKernelGetParamInfo(struct kernel* kernel, uint64_t index, uint64_t* offset
   ENTER("cuKernelGetParamInfo")
   REQUIRE(is_kernel(kernel), INVALID_HANDLE)
   REQUIRE(!capturing, CAPTURED)
-  *offset = 0;
-  for (uint64_t i = 0; i <= index; i++) {
-    REQUIRE(kernel->params[i], INVALID_VALUE)
-    *size = kernel->params[i];
-    if (i < index) *offset += *size;
-  }
+  REQUIRE(index < MOST_PARAMS && kernel->facts.sizes[index], INVALID_VALUE)
+  *offset = kernel->facts.offsets[index];
+  *size = kernel->facts.sizes[index];
   note("(%d)\n", (int)index);
   LEAVE
 }
@@ -423,7 +490,7 @@ int cuKernelSetAttribute(int attribute, int value, struct kernel* kernel, int de
   if (attribute == 8) {
     int most;
     attribute_of(97, device - 10, &most);
-    REQUIRE(value >= 0 && value + (int)kernel->static_shared <= most, INVALID_VALUE)
+    REQUIRE(value >= 0 && value + (int)kernel->facts.static_shared <= most, INVALID_VALUE)
     kernel->shared[device - 10] = value;
   } else {
     kernel->non_portable[device - 10] = value;
@@ -441,7 +508,9 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
   REQUIRE(!special || depth, INVALID_CONTEXT)
   const int device = special ? stack[depth - 1]->device : (int)((uintptr_t)config->stream & 1);
   REQUIRE(contexts[device].retained, INVALID_CONTEXT)
-  const int allowed = kernel->shared[device] ? kernel->shared[device] : (48 << 10) - (int)kernel->static_shared;
+  REQUIRE(!kernel->library->cubin || cubin_runs_on(kernel->library->cubin, (uint32_t)capability[device]), NO_BINARY)
+  REQUIRE(is_required(kernel->facts.required_block, &config->block.x), INVALID_VALUE)
+  const int allowed = kernel->shared[device] ? kernel->shared[device] : (48 << 10) - (int)kernel->facts.static_shared;
   REQUIRE((int)config->shared <= allowed, INVALID_VALUE)
   note("(grid %u %u %u, block %u %u %u, shared %u, device %d", config->grid.x, config->grid.y, config->grid.z, config->block.x, config->block.y,
        config->block.z, config->shared, device);
@@ -462,6 +531,7 @@ int cuLaunchKernelEx(const struct config* config, struct kernel* kernel, void** 
         note(" = %u %u %u", value[0], value[1], value[2]);
         REQUIRE(value[0] && value[1] && value[2], INVALID_VALUE)
         REQUIRE(capability[device] >= 90, NOT_SUPPORTED)
+        REQUIRE(attribute->id != 4 || is_required(kernel->facts.required_cluster, value), INVALID_VALUE)
         REQUIRE(config->grid.x % value[0] == 0 && config->grid.y % value[1] == 0 && config->grid.z % value[2] == 0, INVALID_VALUE)
         REQUIRE(value[0] * value[1] * value[2] <= (kernel->non_portable[device] ? 16 : 8), INVALID_VALUE)
         break;
@@ -606,8 +676,7 @@ int hipModuleLoadData(struct library** module, const char* image) {
 int hipModuleUnload(struct library* module) {
   ENTER("hipModuleUnload")
   REQUIRE(is_library(module), INVALID_HANDLE)
-  for (int i = 0; i < MOST; i++) kernels[i].alive &= kernels[i].library != module;
-  module->alive = 0;
+  unload(module);
   note("\n");
   LEAVE
 }

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   TfcObject signature, kernel, wrong;
   expect(tfc_signature("saxpy(a: float32, x: Tensor([n], float32), y: Tensor([n], float32))", NULL, &signature) == 0,
          "signature");
-  expect(tfc_kernel_symbol("saxpy_kernel", NULL, NULL, &kernel) == 0, "kernel");
+  expect(tfc_kernel_symbol("saxpy_kernel", NULL, NULL, NULL, &kernel) == 0, "kernel");
 
   TfcBytes json;
   expect(tfc_kernel_prototype(signature, kernel, &json) == 0, "prototype");

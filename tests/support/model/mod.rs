@@ -41,8 +41,8 @@ pub struct Accepted {
     pub words: Vec<Option<Noted>>,
     /// The first scalar parameter as a result: type index, payload.
     pub first_scalar: Option<(i32, u64)>,
-    /// The tensor that the wrapper returns, as text, where a kernel writes nothing to it.
-    pub tensor: Option<String>,
+    /// The tensors that the wrapper returns, as text, where a kernel writes nothing to them.
+    pub tensors: Option<String>,
 }
 
 /// What happens to a call, whichever form its tensors have; `None` where it breaks what is taken on trust.
@@ -200,7 +200,7 @@ impl<'a> Model<'a> {
         }
         self.decide_deferred()?;
         self.constraints()?;
-        accepted.tensor = self.returned_tensor()?;
+        accepted.tensors = self.returned_tensors()?;
         // streams first
         environment.sort_by_key(|(param, _)| param.ty != ParamType::EnvStream);
         for (param, place) in environment {
@@ -221,7 +221,7 @@ impl<'a> Model<'a> {
             };
             self.words[place] = Some(Noted::Word(word));
         }
-        if let Some(ParamType::Tensor(tensor)) = self.signature.ret() {
+        for tensor in self.signature.returned_tensors() {
             // of a tensor without elements it may be NULL; who allocates says the offset from a handle
             let words = if tensor.device.kind().is_some_and(is_opaque) { 2 } else { 1 };
             self.words.extend(vec![None; words]);

@@ -2,7 +2,7 @@
 
 use tvm_ffi_codegen::runtime::abi::{DLDataType, DLDevice, DLDeviceType};
 use tvm_ffi_codegen::spec::{Constraint, DType, DeviceId};
-use tvm_ffi_codegen::{Device, Dim, ParamType};
+use tvm_ffi_codegen::{Device, Dim, ParamType, TensorType};
 
 use super::{Checked, Model, listed};
 use crate::support::element;
@@ -37,18 +37,33 @@ impl Model<'_> {
         refuse(&names.into_iter().filter_map(value).collect::<Vec<_>>().join(", "))
     }
 
-    /// The tensor that the wrapper allocates, as text, if the runtime can do so.
-    pub(super) fn returned_tensor(&mut self) -> Checked<Option<String>> {
+    /// The tensors that the wrapper allocates, as text, if the runtime can do so.
+    pub(super) fn returned_tensors(&mut self) -> Checked<Option<String>> {
         let signature = self.signature;
-        let Some(ParamType::Tensor(ty)) = signature.ret() else { return Ok(None) };
-        let mut shape = Vec::new();
-        for (d, dim) in ty.shape.dims().unwrap_or_default().iter().enumerate() {
-            shape.push(self.returned_size(d, dim)?);
+        let is_tuple = matches!(signature.ret(), Some(ParamType::Tuple(_)));
+        let mut shapes = Vec::new();
+        for (i, ty) in signature.returned_tensors().into_iter().enumerate() {
+            let path = if is_tuple { format!("result[{i}]") } else { "result".to_owned() };
+            let mut shape = Vec::new();
+            for (d, dim) in ty.shape.dims().unwrap_or_default().iter().enumerate() {
+                shape.push(self.returned_size(&format!("{path}.shape[{d}]"), dim)?);
+            }
+            shapes.push((format!("{path}.shape"), ty, shape));
         }
         let product = |product: i64, size: &i64| product.checked_mul(*size);
-        if shape.iter().rev().try_fold(1i64, product).is_none() {
-            return self.refuse("ValueError", "result.shape", "sizes whose product fits in 64 bits", "an overflow");
+        // the last of them first
+        for (path, _, shape) in shapes.iter().rev() {
+            if shape.iter().rev().try_fold(1i64, product).is_none() {
+                return self.refuse("ValueError", path, "sizes whose product fits in 64 bits", "an overflow");
+            }
         }
+        let texts: Option<Vec<_>> = shapes.iter().map(|(_, ty, shape)| self.returned_tensor(ty, shape)).collect();
+        let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return Ok(None) };
+        Ok(Some(if is_tuple { format!("Array[{}]", texts.join(", ")) } else { texts.concat() }))
+    }
+
+    /// A tensor that the wrapper allocates, as text, if the runtime can do so.
+    fn returned_tensor(&self, ty: &TensorType, shape: &[i64]) -> Option<String> {
         let device = match ty.device {
             Device::Kind(kind, DeviceId::Fixed(id)) => Some(DLDevice::new(kind, id)),
             Device::Kind(kind, DeviceId::Any) => Some(DLDevice::new(kind, 0)),
@@ -57,21 +72,20 @@ impl Model<'_> {
             // said by another argument
             _ => None,
         };
-        let (Some(device), DType::Exact(dtype)) = (device, &ty.dtype) else { return Ok(None) };
+        let (Some(device), DType::Exact(dtype)) = (device, &ty.dtype) else { return None };
         // no other device has memory here, and the CPU not any amount
         if device.device_type != DLDeviceType::CPU || shape.iter().product::<i64>() > MOST_ELEMENTS as i64 {
-            return Ok(None);
+            return None;
         }
         let what = format!("Tensor({shape:?}, {}, {})", dtype_name(*dtype), device_name(device));
-        Ok(Some(format!("{what}{}", zeros(*dtype, &shape))))
+        Some(format!("{what}{}", zeros(*dtype, shape)))
     }
 
-    fn returned_size(&self, d: usize, dim: &Dim) -> Checked<i64> {
-        let what = format!("result.shape[{d}]");
+    fn returned_size(&self, what: &str, dim: &Dim) -> Checked<i64> {
         let unknown = self.unknown(dim);
         if !unknown.is_empty() {
             let got = format!("no value of {}", listed(&unknown));
-            return self.refuse("ValueError", &what, "a size of at least 0", &got);
+            return self.refuse("ValueError", what, "a size of at least 0", &got);
         }
         let values = self.values(dim);
         match self.eval(dim) {
@@ -82,9 +96,9 @@ impl Model<'_> {
                     _ => Some(format!("{dim}, {values}")),
                 };
                 let got = format!("{size} ({})", why.unwrap_or_default());
-                self.refuse("ValueError", &what, "a size of at least 0", &got)
+                self.refuse("ValueError", what, "a size of at least 0", &got)
             }
-            None => self.refuse("ValueError", &what, &format!("{dim} in 64 bits ({values})"), "none"),
+            None => self.refuse("ValueError", what, &format!("{dim} in 64 bits ({values})"), "none"),
         }
     }
 }

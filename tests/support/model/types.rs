@@ -8,8 +8,8 @@ use super::{At, Checked, Model, Stop};
 use crate::support::args::type_index;
 use crate::support::kernels::Noted;
 use crate::support::layout::{is_int, says_given};
-use crate::support::show;
 use crate::support::value::{Thing, Value};
+use crate::support::{half, show};
 
 /// What stands behind what was expected.
 const NOT_CONVERTED: &str = " (elements are not converted)";
@@ -164,7 +164,7 @@ impl<'a> Model<'a> {
         let (own, others): (i32, &[i32]) = match ty {
             Bool => (2, &[1]),
             Handle => (4, &[0]),
-            Float32 | Float64 => (3, &[1, 2]),
+            Float16 | BFloat16 | Float32 | Float64 => (3, &[1, 2]),
             _ => (1, &[2]),
         };
         if others.contains(&index) {
@@ -181,6 +181,11 @@ impl<'a> Model<'a> {
             Float32 => {
                 let v = if index == 3 { f64::from_bits(payload) as f32 } else { integer as f32 };
                 (v.to_bits().into(), (3, f64::from(v).to_bits()))
+            }
+            Float16 | BFloat16 => {
+                let v = if index == 3 { f64::from_bits(payload) } else { integer as f64 };
+                let bits = half::nearest(ty, v);
+                (bits.into(), (3, half::value(ty, bits).to_bits()))
             }
             _ if (limits.0..=limits.1).contains(&integer) => (payload, (1, payload)),
             _ => {

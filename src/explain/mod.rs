@@ -1,5 +1,11 @@
-//! The stages of a signature's way to machine code as text: a header for its kernel, the sequence of its launch, the IR, a backend's own IR, the assembly. For
-//! people, not programs.
+//! The stages of a signature's way to machine code as text: a header for its kernel, the sequence of its launch, the IR, a backend's own IR, the assembly; and
+//! all of them side by side, also as a page in HTML. For people, not programs.
+//!
+//! The files stand on one another: `arguments` ← `side_by_side` ← `page`.
+
+mod arguments;
+mod page;
+mod side_by_side;
 
 use std::fmt;
 use std::iter;
@@ -10,6 +16,8 @@ use crate::ir;
 use crate::lower::{self, Kernel, LowerError, RuntimeHelpers};
 use crate::names::{self, UnknownName};
 use crate::spec::Signature;
+
+pub use side_by_side::{Column, Line, Panel, SideBySide, side_by_side};
 
 /// A stage on the way from a signature to machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,11 +36,14 @@ pub enum Stage {
     Llvm,
     /// The machine code as text.
     Asm,
+    /// All of them [side by side](side_by_side()), as [a page](SideBySide::to_html). Every backend has one, and it is a stage of none.
+    Html,
 }
 
 impl Stage {
-    /// Every stage of every backend.
-    pub const ALL: &'static [Stage] = &[Stage::Header, Stage::Launch, Stage::Ir, Stage::Clif, Stage::Llvm, Stage::Asm];
+    /// Every stage of every backend, and the texts that are the same for all of them.
+    pub const ALL: &'static [Stage] =
+        &[Stage::Header, Stage::Launch, Stage::Ir, Stage::Clif, Stage::Llvm, Stage::Asm, Stage::Html];
 
     /// The stage's name on command lines.
     pub const fn name(self) -> &'static str {
@@ -43,6 +54,7 @@ impl Stage {
             Stage::Clif => "clif",
             Stage::Llvm => "llvm",
             Stage::Asm => "asm",
+            Stage::Html => "html",
         }
     }
 
@@ -58,7 +70,7 @@ impl Stage {
     /// The backend's text that the stage is, where it is a backend's.
     fn listing(self) -> Option<Listing> {
         match self {
-            Stage::Header | Stage::Launch | Stage::Ir => None,
+            Stage::Header | Stage::Launch | Stage::Ir | Stage::Html => None,
             Stage::Clif => Some(Listing::Clif),
             Stage::Llvm => Some(Listing::Llvm),
             Stage::Asm => Some(Listing::Asm),
@@ -124,6 +136,9 @@ pub fn explain(
     if stage == Stage::Launch {
         let no_launch = || ExplainError::NoLaunch { function: signature.name().to_owned() };
         return kernel.launch_sequence(signature)?.ok_or_else(no_launch);
+    }
+    if stage == Stage::Html {
+        return Ok(side_by_side(signature, kernel, backend, level)?.to_html());
     }
     let module = lower::lower(signature, kernel, RuntimeHelpers::Import)?;
     let Some(listing) = stage.listing() else { return Ok(module.to_string()) };

@@ -1,0 +1,241 @@
+"""A function as frameworks see it: its parameters, which of its tensors are written, and the sizes of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+
+from ._symbols import Numbers, Symbols, names
+from .functions import of_module
+from .signature import Signature, as_signature
+
+#: The default of a parameter that has none.
+REQUIRED: Any = object()
+
+_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+@dataclass(frozen=True)
+class OperatorParameter:
+    """A parameter that callers pass."""
+
+    #: The name.
+    name: str
+    #: The type, as ``Signature.structure`` has it.
+    type: dict[str, Any]
+    #: The default as in metadata, or :data:`REQUIRED`.
+    default: Any
+    #: What the function does with the parameter's tensors: ``in``, ``out`` or ``inout``.
+    access: str
+
+    @property
+    def is_written(self) -> bool:
+        return self.access != "in"
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The type, without the ``Optional`` around it."""
+        return self.type["of"][0] if self.type["kind"] == "optional" else self.type
+
+
+def group(type: Mapping[str, Any]) -> str:
+    """The kind of a type, where the scalars are ``int``, ``float``, ``bool`` and ``handle``."""
+    if type["kind"] != "scalar":
+        return type["kind"]
+    name = type["name"]
+    return "int" if name in _INTEGERS else "float" if name in _FLOATS else name
+
+
+class Operator:
+    """A function with its signature, of which a framework's operator is made."""
+
+    def __init__(
+        self, function: tvm_ffi.Function, signature: Signature, outputs: Iterable[str] | None, inouts: Iterable[str] | None
+    ) -> None:
+        self.function = function
+        self.signature = signature
+        self.name = signature.name
+        structure = signature.structure
+        self.result: dict[str, Any] | None = structure["result"]
+        self.where: list[list] = structure["where"]
+        if self.result is not None and self.result["kind"] == "none":
+            self.result = None
+        parts = signature._parts()["parameters"]
+        access = _access(signature, structure["parameters"], parts, outputs, inouts)
+        self.parameters = [
+            OperatorParameter(of["name"], of["type"], part.get("default", REQUIRED), access[of["name"]])
+            for of, part in zip(structure["parameters"], parts)
+        ]
+
+    @staticmethod
+    def of(
+        source: tvm_ffi.Function | tvm_ffi.Module,
+        name: str,
+        signature: Signature | str | None,
+        outputs: Iterable[str] | None,
+        inouts: Iterable[str] | None,
+    ) -> Operator:
+        """The operator of a function, or of a module's function of a name, whose signature is in the module's metadata."""
+        if isinstance(source, tvm_ffi.Module):
+            if signature is None:
+                signature = of_module(source, name).signature
+            source = source.get_function(name)
+        if signature is None:
+            raise ValueError(f"a function doesn't tell its signature: give that of `{name}`, or the module of the function")
+        return Operator(source, as_signature(signature), outputs, inouts)
+
+    @property
+    def outputs(self) -> list[OperatorParameter]:
+        """The parameters whose tensors the function writes and doesn't read."""
+        return [of for of in self.parameters if of.access == "out"]
+
+    @property
+    def written(self) -> list[OperatorParameter]:
+        """The parameters whose tensors the function writes."""
+        return [of for of in self.parameters if of.is_written]
+
+    def why_outputs_are_open(self) -> str | None:
+        """Why the inputs don't tell what the outputs' tensors are; None where they do."""
+        known = {name for of in self.parameters if of.access != "out" for name in _names_of(of.type)}
+        known |= {of.name for of in self.parameters if group(of.type) == "int"}
+        for of in self.outputs:
+            if of.type["kind"] != "tensor":
+                return f"`{of.name}` is no plain tensor"
+            unknown = sorted(_names_of(of.type) - known)
+            if of.type["shape"] is None:
+                return f"the rank of `{of.name}` is open"
+            if of.type["dtype"] == "any":
+                return f"the dtype of `{of.name}` is open"
+            if unknown:
+                return f"no input has `{unknown[0]}`, a size of `{of.name}`"
+        return None
+
+    def symbols(
+        self,
+        numbers: Numbers,
+        values: Mapping[str, Any],
+        strides_of: Callable[[Any], Sequence[Any]] | None = None,
+    ) -> Symbols:
+        """The symbols of a call, of the values of parameters by their names; outputs may be left out.
+
+        Without ``strides_of`` tensors are compact.
+        """
+        integers = {of.name: values[of.name] for of in self.parameters if group(of.type) == "int" and of.name in values}
+        symbols = Symbols(numbers, integers)
+        for of in self.parameters:
+            if of.name in values:
+                _match(symbols, of.type, values[of.name], of.name, strides_of, may_defer=True)
+        symbols.settle()
+        symbols.constrain(self.where)
+        return symbols
+
+    def sizes(self, symbols: Symbols, type: Mapping[str, Any], path: str) -> list[Any]:
+        """The sizes of a tensor that is made for a call."""
+        sizes = [symbols.compute(dim) for dim in type["shape"]]
+        if None in sizes:
+            raise ValueError(f"the arguments of `{self.name}` don't determine the sizes of `{path}`")
+        return sizes
+
+    def place(self, values: Mapping[str, Any], device: Any) -> Any:
+        """The argument whose tensor is on a tensor type's device; None where no argument is."""
+        for of in self.parameters:
+            value = values.get(of.name)
+            if of.plain["kind"] == "tensor" and value is not None and of.plain["device"] == device:
+                return value
+        return None
+
+
+def _access(
+    signature: Signature,
+    parameters: list[dict[str, Any]],
+    parts: list[dict[str, Any]],
+    outputs: Iterable[str] | None,
+    inouts: Iterable[str] | None,
+) -> dict[str, str]:
+    """What the function does with each parameter, as stated, or as the signature's marks say."""
+    have_tensors = [of["name"] for of in parameters if _has_tensor(of["type"])]
+    access = {of["name"]: "in" for of in parameters}
+    if outputs is None and inouts is None:
+        marks = {of["name"]: of["access"] for of in parts if "access" in of}
+        if not marks and have_tensors:
+            raise ValueError(
+                f"nothing says which tensors `{signature.name}` writes: mark them in the signature (`out=True`, `inout=True`), "
+                "or give `outputs` and `inouts`, which may be empty"
+            )
+        return {**access, **marks}
+    for stated, value in ((outputs, "out"), (inouts, "inout")):
+        if isinstance(stated, str):
+            raise TypeError(f"expected a list of names, got {stated!r}")
+        for name in stated or ():
+            if name not in have_tensors:
+                raise ValueError(f"`{name}` is no tensor of `{signature.name}`; its tensors are {', '.join(have_tensors) or 'none'}")
+            if access[name] != "in":
+                raise ValueError(f"`{name}` is named twice among the tensors that are written")
+            access[name] = value
+    return access
+
+
+def _has_tensor(type: Mapping[str, Any]) -> bool:
+    return type["kind"] == "tensor" or any(_has_tensor(inner) for inner in type.get("of", ()))
+
+
+def _names_of(type: Mapping[str, Any]) -> set[str]:
+    """The names in the dimensions of a type."""
+    strides = type.get("strides")
+    dims = [*(type.get("shape") or ()), *(strides if isinstance(strides, list) else ())]
+    return {name for dim in dims for name in names(dim)}.union(*(_names_of(inner) for inner in type.get("of", ())))
+
+
+def _match(
+    symbols: Symbols,
+    type: Mapping[str, Any],
+    value: Any,
+    path: str,
+    strides_of: Callable[[Any], Sequence[Any]] | None,
+    may_defer: bool,
+) -> None:
+    """Matches the sizes and strides of a value."""
+    kind = type["kind"]
+    if kind == "optional":
+        if value is not None:
+            _match(symbols, type["of"][0], value, path, strides_of, may_defer)
+    elif kind == "tuple":
+        for number, (inner, item) in enumerate(zip(type["of"], value)):
+            _match(symbols, inner, item, f"{path}[{number}]", strides_of, may_defer)
+    elif kind in ("array", "list"):
+        for number, item in enumerate(value):
+            _match(symbols, type["of"][0], item, f"{path}[{number}]", strides_of, may_defer=False)
+    elif kind in ("tensor", "shape") and type["shape"] is not None:
+        sizes = value.shape if kind == "tensor" else value
+        if len(sizes) != len(type["shape"]):
+            raise ValueError(f"expected {len(type['shape'])} dimensions for `{path}`, got {len(sizes)}")
+        entry = f"{path}.shape" if kind == "tensor" else path
+        for number, (dim, size) in enumerate(zip(type["shape"], sizes)):
+            symbols.match(dim, size, f"{entry}[{number}]", may_defer=may_defer)
+        if kind == "tensor" and isinstance(type["strides"], list):
+            strides = _compact(sizes) if strides_of is None else strides_of(value)
+            for number, (dim, stride) in enumerate(zip(type["strides"], strides)):
+                _match_stride(symbols, dim, sizes, stride, f"{path}.strides[{number}]", number, may_defer)
+
+
+def _match_stride(
+    symbols: Symbols, dim: Any, sizes: Sequence[Any], stride: Any, path: str, number: int, may_defer: bool
+) -> None:
+    # a dimension of a single element may have any stride, which a symbol alone takes all the same (C10.18)
+    is_excused = sizes[number] == 1 or any(size == 0 for size in sizes)
+    is_first = isinstance(dim, str) and dim not in symbols.values
+    if is_first or not is_excused:
+        symbols.match(dim, stride, path, is_stride=True, may_defer=may_defer)
+
+
+def _compact(sizes: Sequence[Any]) -> list[Any]:
+    """The strides of a compact tensor."""
+    strides, stride = [], 1
+    for size in reversed(sizes):
+        strides.append(stride)
+        stride *= size
+    return strides[::-1]

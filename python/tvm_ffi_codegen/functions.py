@@ -1,0 +1,67 @@
+"""The functions of a library, as its metadata tells them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import tvm_ffi
+
+from .library import Library
+from .look import inspect
+from .signature import Signature
+
+#: What has functions: a library's path or bytes, a library on its way, or a loaded module.
+HasFunctions = Union[str, "os.PathLike[str]", bytes, Library, tvm_ffi.Module]
+
+
+@dataclass(frozen=True)
+class FunctionInfo:
+    """A function of a library."""
+
+    #: The name.
+    name: str
+    #: The signature.
+    signature: Signature
+    #: The documentation.
+    doc: str | None
+    #: All that the library tells: ``type_schema``, ``signature``, ``parameters``, and ``launches`` of a function that has some.
+    metadata: dict[str, Any] = field(compare=False, repr=False)
+
+
+def functions(library: HasFunctions, names: Iterable[str] | None = None) -> list[FunctionInfo]:
+    """The functions of a library with their signatures and documentation, sorted by name, or in the order of ``names``.
+
+    Of a path or bytes, of any system, nothing is run; a :class:`Library` is compiled. Functions without a signature, which are not of this package, are left
+    out unless they are named. A loaded module doesn't tell which functions it has, so that it needs ``names``.
+    """
+    if isinstance(library, tvm_ffi.Module):
+        if names is None:
+            raise ValueError("a loaded module doesn't tell which functions it has: give their names, or the library's path")
+        return [of_module(library, name) for name in names]
+    binary = library.object() if isinstance(library, Library) else library
+    known = {
+        of["name"]: FunctionInfo(of["name"], Signature(of["signature"]), of["doc"], of["metadata"])
+        for of in inspect(binary)["functions"]
+        if of["metadata"] is not None and of["signature"] is not None
+    }
+    missing = [name for name in names or () if name not in known]
+    if missing:
+        raise ValueError(f"the library has no metadata of `{missing[0]}`")
+    return [known[name] for name in sorted(known)] if names is None else [known[name] for name in names]
+
+
+def of_module(module: tvm_ffi.Module, name: str) -> FunctionInfo:
+    """A function of a loaded module."""
+    metadata = module.get_function_metadata(name)
+    if metadata is None:
+        raise AttributeError(f"the module has no metadata of a function `{name}`")
+    if isinstance(metadata, str):
+        metadata = json.loads(metadata)
+    if "signature" not in metadata or "parameters" not in metadata:
+        raise ValueError(f"the metadata of `{name}` doesn't name its parameters: it is no function of tvm-ffi-codegen")
+    doc = module.get_function_doc(name)
+    return FunctionInfo(name, Signature(metadata["signature"]), None if doc is None else str(doc), metadata)

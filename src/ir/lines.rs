@@ -1,0 +1,55 @@
+//! The lines of a module's listing as source locations: whatever a backend tells of locations is then told of the listing.
+
+use std::fmt::{self, Write};
+
+use super::inst::FuncRef;
+use super::module::{Module, SourceLocation};
+use super::print::{Listing, Place};
+
+/// The file of the locations, as backends call it.
+const FILE: &str = "listing";
+
+impl Module {
+    /// The listing, as `Display` writes it, and a copy of the module in which the source location of each instruction and of each block's end is its
+    /// line in that listing, counted from 1. The locations that the module has are not in the copy.
+    pub fn located_in_listing(&self) -> (String, Module) {
+        let mut listing = NumberedListing { text: String::new(), line: 1, shown: Vec::new() };
+        // writing to a String doesn't fail
+        let _ = self.write_listing(&mut listing);
+        let mut located = self.clone();
+        located.clear_locations();
+        for (func, place, line) in listing.shown {
+            let function = located.functions[func].name.clone();
+            let location = located.location(SourceLocation { file: FILE.to_owned(), line, function });
+            let Some(body) = &mut located.functions[func].body else { continue };
+            match place {
+                Place::Inst(inst) => body.locations[inst] = location.into(),
+                Place::End(block) => body.end_locations[block] = location.into(),
+            }
+        }
+        (listing.text, located)
+    }
+}
+
+/// A listing that counts its lines.
+struct NumberedListing {
+    text: String,
+    /// The number of the line that is being written.
+    line: u32,
+    /// The line that shows each place.
+    shown: Vec<(FuncRef, Place, u32)>,
+}
+
+impl Write for NumberedListing {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.line += text.bytes().filter(|byte| *byte == b'\n').count() as u32;
+        self.text.push_str(text);
+        Ok(())
+    }
+}
+
+impl Listing for NumberedListing {
+    fn shows(&mut self, func: FuncRef, place: Place) {
+        self.shown.push((func, place, self.line));
+    }
+}

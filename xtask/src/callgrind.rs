@@ -1,0 +1,25 @@
+//! Instructions of one call, counted by callgrind.
+
+use std::fs;
+
+use crate::command::{Cmd, Tests, cmd};
+use crate::run::Failure;
+
+/// The calls in the two runs whose difference counts.
+const CALLS: [u64; 2] = [1000, 2000];
+
+/// The instructions of one call of the function that a program has under a name: `driver WHICH CALLS` makes so many calls. `environment` is what the program
+/// wants besides.
+pub fn per_call(driver: &str, which: &str, environment: impl Fn(Cmd) -> Cmd) -> Result<f64, Failure> {
+    let count = |calls: u64| {
+        let log = format!("{driver}.log");
+        let (to_log, calls) = (format!("--log-file={log}"), calls.to_string());
+        let words = ["--tool=callgrind", "--callgrind-out-file=/dev/null", &to_log, driver, which, &calls];
+        environment(cmd("valgrind", &words)).run()?;
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let number = text.lines().find_map(|line| line.split("Collected :").nth(1)?.trim().parse::<u64>().ok());
+        number.ok_or_else(|| Failure { what: format!("callgrind counted nothing:\n{text}"), tests: Tests::default() })
+    };
+    let [few, many] = CALLS;
+    Ok((count(many)? - count(few)?) as f64 / (many - few) as f64)
+}
