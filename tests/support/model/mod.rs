@@ -149,7 +149,7 @@ impl<'a> Model<'a> {
             Some(number) => self.signature.passed().nth(number),
             None => self.signature.params().iter().find(|param| param.name == what),
         };
-        self.shown_with(param, what.starts_with("result."))
+        self.shown_with(param, what.starts_with("result.") || what.starts_with("result["))
     }
 
     /// The same with the subject: a parameter, or the result.
