@@ -163,15 +163,17 @@ impl BodyLowerer<'_> {
         let into = launch::Into { module, pool: self.pool, drivers: self.drivers, launches };
         let prepared = launch::prepare(into, spec, signature, &called);
         let [kind, number] = device_parts(&mut self.b, device);
-        let stream = launch::stream(&mut self.b, kind, number);
         let own = params::params(self.signature, Convention::Flat, KernelReturn::Status);
         let flat = params::params(signature, Convention::Flat, KernelReturn::Status);
         let params: Option<Vec<(&KernelParam, Value)>> =
             flat.iter().map(|param| Some((param, self.flat_value(&own, named, param)?))).collect();
         let params = params.ok_or_else(|| "a parameter of the kernel".to_owned())?;
-        let inputs = launch::Inputs { params, device, number, stream, device_ids: Vec::new() };
-        let code = launch::emit(&mut self.b, self.pool, &prepared, &inputs)?;
-        self.exit_unless_zero(code);
+        let inputs = launch::Inputs { params, device, kind: Some(kind), number, device_ids: Vec::new() };
+        let failure = launch::emit(&mut self.b, self.pool, &prepared, &inputs)?;
+        let here = self.b.current();
+        self.b.switch_to(failure.block);
+        self.exit(failure.code);
+        self.b.switch_to(here);
         Ok(())
     }
 

@@ -59,7 +59,7 @@ impl std::fmt::Display for MostShared {
 pub(super) struct DeviceKernel {
     /// The kernel's handle for each device, 0 before the first use.
     pub cells: DataRef,
-    /// `int64_t first_use(int32_t device)`, an outcome.
+    /// `int64_t first_use(int32_t device, void** handle)`: writes the kernel's handle; an outcome.
     pub first_use: FuncRef,
     /// Tells kernels of a module apart.
     number: u32,
@@ -69,7 +69,8 @@ impl DeviceKernel {
     pub(super) fn declare(module: &mut Module, number: u32) -> Self {
         let cells = module.add_state(format!("__tvm_ffi_codegen_kernel_{number}"), 8 * MOST_DEVICES as usize, 8);
         let name = format!("__tvm_ffi_codegen_first_use_{number}");
-        let first_use = module.declare(name, FuncSig::new([Type::I32], Some(Type::I64)), Linkage::Local);
+        let sig = FuncSig::new([Type::I32, Type::Ptr], Some(Type::I64));
+        let first_use = module.declare(name, sig, Linkage::Local);
         module.functions[first_use].cold = true;
         DeviceKernel { cells, first_use, number }
     }
@@ -192,7 +193,7 @@ impl FirstUse<'_> {
             })
             .collect();
         let mut builder = FunctionBuilder::new(module, first_use);
-        let device = builder.param(0);
+        let [device, handle] = [0, 1].map(|i| builder.param(i));
         let mut outside = Steps::new(&mut builder);
         if let Some(outcome) = outside.b.call(self.device, &[device]) {
             outside.require_outcome(outcome);
@@ -204,6 +205,8 @@ impl FirstUse<'_> {
             outside.b.branch(mine, claimed, done, Hint::None);
         }
         outside.b.switch_to(done);
+        let kernel = outside.b.load_acquire(cell);
+        outside.b.store(kernel, handle, 0, MemFlags::ALIGNED);
         outside.finish(|_| {});
         builder.switch_to(claimed);
         let mut steps = Steps::new(&mut builder);
@@ -226,6 +229,7 @@ impl FirstUse<'_> {
         }
         self.set_attributes(&mut steps, record, kernel);
         end_claim(steps.b, cell, kernel);
+        steps.b.store(kernel, handle, 0, MemFlags::ALIGNED);
         steps.finish(|b| {
             let null = b.ptr_const(0);
             end_claim(b, cell, null);

@@ -30,7 +30,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::constants::ConstantPool;
-use crate::ir::{DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value};
+use crate::ir::{
+    Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+};
 
 pub(super) use api::{Api, CPU, CUDA, Call, HIP};
 use driver::Driver;
@@ -245,45 +247,56 @@ pub(super) struct Texts {
 }
 
 impl Launchable {
-    /// The kernel's handle on a device, an `I32`. Where the first use fails, the code of its error goes to the block `exit`.
+    /// The kernel's handle on a device, an `I32`, and a value that is at hand. Where the first use fails, the code of its error goes to the block `exit`. The
+    /// value is read again behind a first use by `reload`, so that no register has to keep it for that.
     pub(super) fn handle(
         &self,
         b: &mut FunctionBuilder<'_>,
         device: Value,
+        (kept, reload): (Value, impl FnOnce(&mut FunctionBuilder<'_>) -> Value),
         texts: Texts,
-        exit: crate::ir::Block,
-    ) -> Value {
-        let (look, empty, ready, done) = (b.block(), b.cold_block(), b.block(), b.cold_block());
+        exit: Block,
+    ) -> [Value; 2] {
+        let (look, empty, ready) = (b.block(), b.cold_block(), b.block());
         let handle = b.block_param(ready, Type::Ptr);
+        let ty = b.type_of(kept);
+        let value = b.block_param(ready, ty);
         let in_range = b.icmp_imm(IntCC::ULt, device, MOST_DEVICES);
         b.branch(in_range, look, empty, Hint::Likely);
         b.switch_to(look);
         let cell = driver::row(b, self.kernel.cells, device, 8);
-        let value = b.load_acquire(cell);
-        let filled = b.icmp_imm(IntCC::UGt, value, driver::CLAIMED as i64);
-        b.branch_with(filled, (ready, &[value]), (empty, &[]), Hint::Likely);
+        let known = b.load_acquire(cell);
+        let filled = b.icmp_imm(IntCC::UGt, known, driver::CLAIMED as i64);
+        b.branch_with(filled, (ready, &[known, kept]), (empty, &[]), Hint::Likely);
         b.switch_to(empty);
-        let zero = b.i64(0);
-        let outcome = b.call(self.kernel.first_use, &[device]).unwrap_or(zero);
-        let failed = b.cold_block();
+        let known = self.first_use(b, device, texts, exit);
+        let again = reload(b);
+        b.jump(ready, &[known, again]);
+        b.switch_to(ready);
+        [handle, value]
+    }
+
+    /// Does the first use of the kernel on a device, an `I32`, if it isn't done; gives the kernel's handle. Where it fails, the code of its error goes to the
+    /// block `exit`.
+    pub(super) fn first_use(&self, b: &mut FunctionBuilder<'_>, device: Value, texts: Texts, exit: Block) -> Value {
+        let slot = b.slot(8, 8);
+        let (place, zero) = (b.stack_addr(slot), b.i64(0));
+        let outcome = b.call(self.kernel.first_use, &[device, place]).unwrap_or(zero);
+        let (done, failed) = (b.cold_block(), b.cold_block());
         let fine = b.icmp_imm(IntCC::Eq, outcome, 0);
         b.branch(fine, done, failed, Hint::Likely);
         b.switch_to(failed);
         let null = b.ptr_const(0);
         self.fail(b, texts, [outcome, null, device], exit);
         b.switch_to(done);
-        let cell = driver::row(b, self.kernel.cells, device, 8);
-        let value = b.load_acquire(cell);
-        b.jump(ready, &[value]);
-        b.switch_to(ready);
-        handle
+        let place = b.stack_addr(slot);
+        b.load(Type::Ptr, place, 0, MemFlags::ALIGNED)
     }
 
-    /// Launches the kernel, and goes on to `exit` with the code: 0, or that of the error.
-    pub(super) fn launch(&self, b: &mut FunctionBuilder<'_>, handle: Value, start: &Start, exit: crate::ir::Block) {
+    /// Launches the kernel, and goes on to `done`, or to `exit` with the code of the error.
+    pub(super) fn launch(&self, b: &mut FunctionBuilder<'_>, handle: Value, start: &Start, done: Block, exit: Block) {
         let failed = b.cold_block();
         let outcome = b.block_param(failed, Type::I64);
-        let fine = b.iconst(Type::I32, 0);
         if self.driver.api.has_contexts {
             // A kernel runs in the context of its stream, whichever is the thread's. The streams that are numbers and not addresses are those of the
             // current context.
@@ -294,7 +307,7 @@ impl Launchable {
             let null = b.ptr_const(0);
             let status = self.driver.call(b, Call::Launch, &[start.config, handle, start.params, null]);
             let launched = b.icmp_imm(IntCC::Eq, status, 0);
-            b.branch_with(launched, (exit, &[fine]), (refused, &[]), Hint::Likely);
+            b.branch(launched, done, refused, Hint::Likely);
             b.switch_to(refused);
             let outcome = Failed::Call(Call::Launch).with(b, status);
             b.jump(failed, &[outcome]);
@@ -304,7 +317,7 @@ impl Launchable {
         let args = [start.config, handle, start.params, start.device];
         let started = b.call(self.start, &args).unwrap_or(zero);
         let launched = b.icmp_imm(IntCC::Eq, started, 0);
-        b.branch_with(launched, (exit, &[fine]), (failed, &[started]), Hint::Likely);
+        b.branch_with(launched, (done, &[]), (failed, &[started]), Hint::Likely);
         b.switch_to(failed);
         self.fail(b, start.texts, [outcome, start.config, start.device], exit);
     }
@@ -323,7 +336,7 @@ impl Launchable {
         args: &[Value],
         texts: Texts,
         device: Value,
-        exit: crate::ir::Block,
+        exit: Block,
     ) {
         let zero = b.i64(0);
         let outcome = b.call(encoder, &[args, &[device]].concat()).unwrap_or(zero);
@@ -336,7 +349,7 @@ impl Launchable {
         b.switch_to(next);
     }
 
-    fn fail(&self, b: &mut FunctionBuilder<'_>, texts: Texts, args: [Value; 3], exit: crate::ir::Block) {
+    fn fail(&self, b: &mut FunctionBuilder<'_>, texts: Texts, args: [Value; 3], exit: Block) {
         let none = b.iconst(Type::I32, -1);
         let texts = [texts.caller, texts.images].map(|at| b.data_addr(texts.pool, at));
         let code = b.call(self.report, &[&texts[..], &args].concat()).unwrap_or(none);

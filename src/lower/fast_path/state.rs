@@ -64,6 +64,8 @@ pub(in crate::lower) struct SeenDevice {
     pub slot: Option<usize>,
     /// Its stream may be asked for.
     pub has_stream: bool,
+    /// The tensor may be absent.
+    pub is_optional: bool,
     /// The `DLDevice` as one `I64`; 0 where the tensor is absent.
     pub device: Value,
 }
@@ -89,9 +91,14 @@ impl SeenDevices {
         candidates.sort_by_key(|seen| seen.order);
         let mut device = otherwise;
         for candidate in candidates.into_iter().rev() {
-            // a device is never all zero bits, as kinds of devices count from 1
-            let present = b.icmp_imm(IntCC::Ne, candidate.device, 0);
-            device = b.select(present, candidate.device, device);
+            device = match candidate.is_optional {
+                true => {
+                    // a device is never all zero bits, as kinds of devices count from 1
+                    let present = b.icmp_imm(IntCC::Ne, candidate.device, 0);
+                    b.select(present, candidate.device, device)
+                }
+                false => candidate.device,
+            };
         }
         device
     }

@@ -164,7 +164,7 @@ impl<'a> Tensor<'a> {
         if let Some(order) = plan.tensors.iter().position(|known| ptr::eq(*known, self.ty)) {
             let slot = (id == SharedId::OfSlot).then_some(slot);
             let has_stream = self.ty.device.kind() != Some(DLDeviceType::CPU);
-            devices.all.push(SeenDevice { order, slot, has_stream, device });
+            devices.all.push(SeenDevice { order, slot, has_stream, is_optional: false, device });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::emitter::{Emitter, Inputs, Prepared, PreparedCode};
+use super::emitter::{Emitter, Exits, Inputs, Prepared, PreparedCode};
 use super::spec::{Check, LaunchSpec};
 use crate::ir::{Block, FunctionBuilder, Type, Value};
 use crate::lower::convention::c_type::CType;
@@ -98,8 +98,9 @@ pub(in crate::lower) fn arguments(
 ) -> Result<Arguments, String> {
     let failed = b.cold_block();
     let code = b.block_param(failed, Type::I32);
-    let (blocks, owned) = (Vec::new(), Vec::new());
-    let mut emitter = Emitter { b, pool, prepared, inputs, exit: failed, blocks, owned, missing: None };
+    // the code goes on behind the values
+    let done = b.current();
+    let mut emitter = Emitter::new(b, pool, prepared, inputs, Exits { done, failed });
     let args = prepared.launch.stated_args().unwrap_or_default();
     let values = args.iter().filter_map(|arg| emitter.value(arg)).collect();
     emitter.missing.map_or(Ok(Arguments { values, failed, code }), Err)

@@ -2,18 +2,11 @@
 
 use super::super::device_api::{attribute, config};
 use super::emitter::Emitter;
-use crate::ir::{ConvertOp, MemFlags, Type, Value};
+use crate::ir::{ConvertOp, MemFlags, StackSlot, Type, Value};
 
 impl Emitter<'_, '_> {
-    /// Writes a launch's configuration into the frame; gives its address.
-    pub(super) fn config(
-        &mut self,
-        grid: &[Value],
-        block: &[Value],
-        cluster: &[Value],
-        preferred: &[Value],
-        shared: &[Value],
-    ) -> Value {
+    /// Writes a launch's configuration into the frame, but for the stream; gives its place.
+    pub(super) fn config(&mut self, [grid, block, cluster, preferred, shared]: [&[Value]; 5]) -> StackSlot {
         let slot = self.b.slot(config::SIZE, 8);
         let address = self.b.stack_addr(slot);
         for (extents, at) in [(grid, config::GRID), (block, config::BLOCK)] {
@@ -21,7 +14,6 @@ impl Emitter<'_, '_> {
         }
         let bytes = self.in_32_bits(shared[0]);
         self.b.store(bytes, address, config::SHARED, MemFlags::ALIGNED);
-        self.b.store(self.inputs.stream, address, config::STREAM, MemFlags::ALIGNED);
         let (attributes, count) = match self.prepared.code.on_device() {
             Some(code) if code.has_contexts => self.attributes(cluster, preferred),
             _ => (self.b.ptr_const(0), 0),
@@ -29,7 +21,13 @@ impl Emitter<'_, '_> {
         self.b.store(attributes, address, config::ATTRIBUTES, MemFlags::ALIGNED);
         let count = self.b.iconst(Type::I32, count);
         self.b.store(count, address, config::COUNT, MemFlags::ALIGNED);
-        address
+        slot
+    }
+
+    /// Writes the stream into a launch's configuration.
+    pub(super) fn set_stream(&mut self, config: StackSlot, stream: Value) {
+        let address = self.b.stack_addr(config);
+        self.b.store(stream, address, config::STREAM, MemFlags::ALIGNED);
     }
 
     /// A checked extent, of which the upper half is 0.

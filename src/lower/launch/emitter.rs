@@ -61,12 +61,21 @@ pub(in crate::lower) struct Inputs<'a> {
     pub params: Vec<(&'a KernelParam, Value)>,
     /// The `DLDevice` of the tensors, as one `I64`.
     pub device: Value,
+    /// The first half of it: the kind, an `I32`; `None` for a device without streams.
+    pub kind: Option<Value>,
     /// The second half of it: the number, an `I32`.
     pub number: Value,
-    /// The stream.
-    pub stream: Value,
     /// The numbers of tensors' devices, each an `I32`, by the names of the tensors.
     pub device_ids: Vec<(String, Value)>,
+}
+
+/// The blocks behind a launch.
+#[derive(Clone, Copy)]
+pub(super) struct Exits {
+    /// Where the code goes on.
+    pub done: Block,
+    /// Where an error goes, whose code the block takes.
+    pub failed: Block,
 }
 
 /// A launch under construction.
@@ -75,8 +84,7 @@ pub(super) struct Emitter<'e, 'm> {
     pub(super) pool: &'e mut Pool,
     pub(super) prepared: &'e Prepared<'e>,
     pub(super) inputs: &'e Inputs<'e>,
-    /// The block behind the launch, which takes its code.
-    pub(super) exit: Block,
+    pub(super) exits: Exits,
     /// The extents of the grid, once they are computed.
     pub(super) blocks: Vec<Value>,
     /// Objects that are given up behind the launch.
@@ -85,7 +93,17 @@ pub(super) struct Emitter<'e, 'm> {
     pub(super) missing: Option<String>,
 }
 
-impl Emitter<'_, '_> {
+impl<'e, 'm> Emitter<'e, 'm> {
+    pub(super) fn new(
+        b: &'e mut FunctionBuilder<'m>,
+        pool: &'e mut Pool,
+        prepared: &'e Prepared<'e>,
+        inputs: &'e Inputs<'e>,
+        exits: Exits,
+    ) -> Self {
+        Emitter { b, pool, prepared, inputs, exits, blocks: Vec::new(), owned: Vec::new(), missing: None }
+    }
+
     /// Goes on where a condition holds; else raises a `ValueError` about a value, an `I64`: the text before it and the text behind it.
     pub(super) fn require(
         &mut self,
@@ -119,7 +137,7 @@ impl Emitter<'_, '_> {
         let report = helpers::report(self.b.module());
         let none = self.b.iconst(Type::I32, -1);
         let code = self.b.call(report, &[table, template, context]).unwrap_or(none);
-        self.b.jump(self.exit, &[code]);
+        self.b.jump(self.exits.failed, &[code]);
     }
 
     /// A parameter of the signature that convention `flat` passes as one value.

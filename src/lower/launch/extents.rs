@@ -133,14 +133,13 @@ impl Emitter<'_, '_> {
 
     /// Leaves where an extent of a grid is 0.
     pub(super) fn leave_if_empty(&mut self, grid: &[Value]) {
-        let fine = self.b.iconst(Type::I32, 0);
         for extent in grid {
             if self.b.as_int_const(*extent).is_some_and(|extent| extent != 0) {
                 continue;
             }
             let next = self.b.block();
             let empty = self.b.icmp_imm(IntCC::Eq, *extent, 0);
-            self.b.branch_with(empty, (self.exit, &[fine]), (next, &[]), Hint::Unlikely);
+            self.b.branch_with(empty, (self.exits.done, &[]), (next, &[]), Hint::Unlikely);
             self.b.switch_to(next);
         }
     }

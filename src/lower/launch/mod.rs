@@ -19,18 +19,18 @@ use std::sync::Arc;
 use super::abi::fields::pair;
 use super::capi;
 use super::device_api::{
-    Api, CPU, Drivers, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts,
+    Api, CPU, Drivers, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts, config,
 };
 use super::launch_description::LaunchDescription;
 use super::protocol::{Piece, helpers};
 use super::unit::Pool;
-use crate::ir::{FunctionBuilder, Hint, IntCC, Module, Type, Value};
+use crate::ir::{Block, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
 use crate::spec::{LaunchArg, Signature};
 
 use blocks::Blocks;
 pub(super) use blocks::{BlockFunction, prototype as block_prototype};
 pub(super) use called::{Arguments, arguments, is_written, prepare as prepare_call};
-use emitter::{DeviceCode, Emitter, PreparedCode};
+use emitter::{DeviceCode, Emitter, Exits, PreparedCode};
 pub(super) use emitter::{Inputs, Prepared};
 pub(super) use sequence::Sequence;
 pub(super) use spec::LaunchSpec;
@@ -130,7 +130,7 @@ pub(super) fn emit_first_uses(
     b.jump(exit, &[refused]);
     b.switch_to(right);
     for (kernel, texts) in &uses.kernels {
-        kernel.handle(b, number, *texts, exit);
+        kernel.first_use(b, number, *texts, exit);
     }
     let fine = b.iconst(Type::I32, 0);
     b.jump(exit, &[fine]);
@@ -150,35 +150,38 @@ impl std::fmt::Display for ImageRule {
     }
 }
 
-/// Emits a launch; gives its code, an `I32`: 0, or that of the error. Fails where a value isn't there, which it names.
+/// The end of a launch that has failed.
+pub(super) struct Failure {
+    /// The block that the caller goes on in. It has no end yet.
+    pub block: Block,
+    /// The code of the error, in that block.
+    pub code: Value,
+}
+
+/// Emits a launch, after which the code goes on where it has succeeded. Fails where a value isn't there, which it names.
 pub(super) fn emit(
     b: &mut FunctionBuilder<'_>,
     pool: &mut Pool,
     prepared: &Prepared<'_>,
     inputs: &Inputs<'_>,
-) -> Result<Value, String> {
-    let exit = b.block();
-    let code = b.block_param(exit, Type::I32);
-    let (blocks, owned) = (Vec::new(), Vec::new());
-    let mut emitter = Emitter { b, pool, prepared, inputs, exit, blocks, owned, missing: None };
+) -> Result<Failure, String> {
+    let exits = Exits { done: b.block(), failed: b.cold_block() };
+    let code = b.block_param(exits.failed, Type::I32);
+    let mut emitter = Emitter::new(b, pool, prepared, inputs, exits);
     emitter.run();
     let Emitter { owned, missing, .. } = emitter;
-    b.switch_to(exit);
+    b.switch_to(exits.failed);
     scratch::release(b, &owned);
-    missing.map_or(Ok(code), Err)
+    let block = b.current();
+    b.switch_to(exits.done);
+    scratch::release(b, &owned);
+    missing.map_or(Ok(Failure { block, code }), Err)
 }
 
 /// The CPU, the two halves of a `DLDevice` as one `I64`.
 pub(super) fn cpu(b: &mut FunctionBuilder<'_>) -> Value {
     let order = b.module().endianness;
     b.i64(pair(order, CPU.device.0 as u32, 0))
-}
-
-/// The stream of the environment for a device: its kind and number.
-pub(super) fn stream(b: &mut FunctionBuilder<'_>, kind: Value, number: Value) -> Value {
-    let get = capi::import(b.module(), capi::ENV_GET_STREAM);
-    let null = b.ptr_const(0);
-    b.call(get, &[kind, number]).unwrap_or(null)
 }
 
 impl Emitter<'_, '_> {
@@ -199,32 +202,58 @@ impl Emitter<'_, '_> {
         self.limit("preferred_cluster", &preferred, launch.preferred_cluster_extents(), 1, &MOST_BLOCKS);
         let shared = self.extents("shared", std::slice::from_ref(launch.shared_bytes()));
         self.limit("shared", &shared, std::slice::from_ref(launch.shared_bytes()), 0, &[i64::from(i32::MAX)]);
-        let device = self.inputs.number;
         match self.prepared.code {
-            PreparedCode::Device(DeviceCode { launchable, texts, .. }) => {
-                let handle = launchable.handle(self.b, device, texts, self.exit);
-                if let (Some(bytes), None) = (shared.first(), self.b.as_int_const(shared[0])) {
-                    let most = launchable.most_shared(self.b, device);
-                    self.refuse_unless_at_most(*bytes, most);
-                }
-                // a tensor map needs the driver
-                let params = self.params();
-                let config = self.config(&grid, &block, &cluster, &preferred, &shared);
-                let start = Start { config, params, stream: self.inputs.stream, device, texts };
-                launchable.launch(self.b, handle, &start, self.exit);
-            }
+            PreparedCode::Device(code) => self.launch_on_device(code, [&grid, &block, &cluster, &preferred, &shared]),
             PreparedCode::Blocks(blocks) => {
                 let params = self.params();
-                let config = self.config(&grid, &block, &cluster, &preferred, &shared);
+                let config = self.config([&grid, &block, &cluster, &preferred, &shared]);
+                let null = self.b.ptr_const(0);
+                self.set_stream(config, null);
+                let (config, params) = (self.b.stack_addr(config), self.b.stack_addr(params));
                 blocks.launch(self.b, config, params);
-                let fine = self.b.iconst(Type::I32, 0);
-                self.b.jump(self.exit, &[fine]);
+                self.b.jump(self.exits.done, &[]);
             }
             // there is nothing to launch, and `arguments` makes its values
-            PreparedCode::Called => {
-                let fine = self.b.iconst(Type::I32, 0);
-                self.b.jump(self.exit, &[fine]);
-            }
+            PreparedCode::Called => self.b.jump(self.exits.done, &[]),
         }
+    }
+
+    /// Launches a kernel of a device. All that is known by then is written into the frame before the environment is asked for the stream, so that hardly a
+    /// value has to outlive that call.
+    fn launch_on_device(&mut self, code: DeviceCode, extents: [&[Value]; 5]) {
+        let DeviceCode { launchable, texts, .. } = code;
+        let device = self.inputs.number;
+        let early = (!self.needs_driver()).then(|| self.params());
+        let config = self.config(extents);
+        let stream = self.stream();
+        self.set_stream(config, stream);
+        let reload = |b: &mut FunctionBuilder<'_>| {
+            let config = b.stack_addr(config);
+            b.load(Type::Ptr, config, config::STREAM, MemFlags::ALIGNED)
+        };
+        let [handle, stream] = launchable.handle(self.b, device, (stream, reload), texts, self.exits.failed);
+        let [.., shared] = extents;
+        if let (Some(bytes), None) = (shared.first(), self.b.as_int_const(shared[0])) {
+            let most = launchable.most_shared(self.b, device);
+            self.refuse_unless_at_most(*bytes, most);
+        }
+        let params = early.unwrap_or_else(|| self.params());
+        let (config, params) = (self.b.stack_addr(config), self.b.stack_addr(params));
+        let start = Start { config, params, stream, device, texts };
+        launchable.launch(self.b, handle, &start, self.exits.done, self.exits.failed);
+    }
+
+    /// Whether parameters are made by the driver or the allocator, after the first use of the device.
+    fn needs_driver(&self) -> bool {
+        let args = self.prepared.launch.stated_args().unwrap_or_default();
+        args.iter().any(|arg| matches!(arg, LaunchArg::TensorMap(_) | LaunchArg::Scratch { .. }))
+    }
+
+    /// The stream of the environment for the device.
+    fn stream(&mut self) -> Value {
+        let null = self.b.ptr_const(0);
+        let Some(kind) = self.inputs.kind else { return null };
+        let get = capi::import(self.b.module(), capi::ENV_GET_STREAM);
+        self.b.call(get, &[kind, self.inputs.number]).unwrap_or(null)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::emitter::Emitter;
 use super::extents::widen;
-use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, IntCC, MemFlags, StackSlot, Type, Value};
 use crate::lower::convention::c_type::{CType, abi_param};
 use crate::lower::half;
 use crate::lower::protocol::Piece;
@@ -34,8 +34,8 @@ enum Place {
 }
 
 impl Emitter<'_, '_> {
-    /// Writes the parameters into the frame; gives the address of their addresses.
-    pub(super) fn params(&mut self) -> Value {
+    /// Writes the parameters into the frame; gives the place of their addresses.
+    pub(super) fn params(&mut self) -> StackSlot {
         let launch = self.prepared.launch;
         let (mut stores, mut size) = (Stores::new(), 0_u32);
         let mut place = |laid: Laid| {
@@ -65,16 +65,17 @@ impl Emitter<'_, '_> {
         for (at, value) in stores {
             self.b.store(value, block, at as i32, MemFlags::ALIGNED);
         }
-        let pointers = self.b.slot(8 * places.len().max(1) as u32, 8);
-        let pointers = self.b.stack_addr(pointers);
+        let slot = self.b.slot(8 * places.len().max(1) as u32, 8);
+        let pointers = self.b.stack_addr(slot);
         for (i, place) in (0..).zip(places) {
             let address = match place {
+                Place::Offset(0) => block,
                 Place::Offset(at) => self.b.ptr_add_imm(block, i64::from(at)),
                 Place::Address(address) => address,
             };
             self.b.store(address, pointers, 8 * i, MemFlags::ALIGNED);
         }
-        pointers
+        slot
     }
 
     /// The value of a parameter that is one.

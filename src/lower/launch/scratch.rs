@@ -64,7 +64,7 @@ impl Emitter<'_, '_> {
         if let Some(code) = b.call(allocate, &[prototype, owner]) {
             let next = b.block();
             let fine = b.icmp_imm(IntCC::Eq, code, 0);
-            b.branch_with(fine, (next, &[]), (self.exit, &[code]), Hint::Likely);
+            b.branch_with(fine, (next, &[]), (self.exits.failed, &[code]), Hint::Likely);
             b.switch_to(next);
         }
         let object = b.load(Type::Ptr, owner, 0, MemFlags::ALIGNED);

@@ -103,7 +103,7 @@ impl Emitter<'_, '_> {
                 .map(|number| self.b.iconst(Type::I32, number));
         let args = [descriptor, data_type, rank, data, dims, strides, boxes, steps, interleave, swizzle, l2, fill];
         let device = self.inputs.number;
-        code.launchable.encode_tensor_map(self.b, encoder, &args, code.texts, device, self.exit);
+        code.launchable.encode_tensor_map(self.b, encoder, &args, code.texts, device, self.exits.failed);
         descriptor
     }
 

@@ -45,7 +45,40 @@ pub(super) fn device_id(cx: &mut Context<'_, '_, '_>, name: &str) -> Value {
     number
 }
 
-/// Calls a native kernel by its target; gives its C result.
+/// Launches a kernel, after which the code goes on where the launch has succeeded; gives the end of one that has failed.
+pub(super) fn launch(
+    cx: &mut Context<'_, '_, '_>,
+    pool: &mut Pool,
+    kernel: &Kernel,
+    prepared: &launch::Prepared<'_>,
+    args: &[Value],
+) -> Option<launch::Failure> {
+    let c = &mut cx.checks;
+    let params = params::params(cx.plan.signature, kernel.stated_convention(), KernelReturn::Status);
+    let (device, kind, number) = match prepared.is_on_cpu() {
+        true => (launch::cpu(c.b), None, c.b.iconst(Type::I32, 0)),
+        false => {
+            let none = c.b.i64(0);
+            let device = cx.devices.first(c.b, none, |seen| seen.has_stream);
+            let [kind, number] = device_parts(c.b, device);
+            (device, Some(kind), number)
+        }
+    };
+    let params = params.iter().zip(args.iter().copied()).collect();
+    let asked = kernel.launch_spec().into_iter().flat_map(|spec| spec.tensors_with_device_id());
+    let device_ids = asked.map(|name| (name.to_owned(), device_id(cx, name))).collect();
+    let c = &mut cx.checks;
+    let inputs = launch::Inputs { params, device, kind, number, device_ids };
+    match launch::emit(c.b, pool, prepared, &inputs) {
+        Ok(failure) => Some(failure),
+        Err(missing) => {
+            c.missing(missing, Type::I32);
+            None
+        }
+    }
+}
+
+/// Calls a native kernel by its target, or does the first uses of kernels; gives its C result.
 pub(super) fn native(
     cx: &mut Context<'_, '_, '_>,
     pool: &mut Pool,
@@ -53,38 +86,13 @@ pub(super) fn native(
     on_device: Option<&OnDevice<'_>>,
     args: &[Value],
 ) -> Option<Value> {
-    let signature = cx.plan.signature;
-    let sig = kernel.func_sig(signature);
+    let sig = kernel.func_sig(cx.plan.signature);
     let c = &mut cx.checks;
+    if let Some(OnDevice::FirstUses(uses)) = on_device {
+        let parts = device_parts(c.b, *args.first()?);
+        return Some(launch::emit_first_uses(c.b, pool, uses, parts));
+    }
     match kernel.target()? {
-        Target::Launch(_) | Target::FirstUses(_) => match on_device? {
-            OnDevice::Launch(prepared) => {
-                let params = params::params(signature, kernel.stated_convention(), KernelReturn::Status);
-                let (device, number, stream) = match prepared.is_on_cpu() {
-                    true => (launch::cpu(c.b), c.b.iconst(Type::I32, 0), c.b.ptr_const(0)),
-                    false => {
-                        let none = c.b.i64(0);
-                        let device = cx.devices.first(c.b, none, |seen| seen.has_stream);
-                        let [kind, number] = device_parts(c.b, device);
-                        (device, number, launch::stream(c.b, kind, number))
-                    }
-                };
-                let params = params.iter().zip(args.iter().copied()).collect();
-                let spec = kernel.launch_spec();
-                let asked = spec.into_iter().flat_map(|spec| spec.tensors_with_device_id());
-                let device_ids = asked.map(|name| (name.to_owned(), device_id(cx, name))).collect();
-                let c = &mut cx.checks;
-                let inputs = launch::Inputs { params, device, number, stream, device_ids };
-                match launch::emit(c.b, pool, prepared, &inputs) {
-                    Ok(code) => Some(code),
-                    Err(missing) => Some(c.missing(missing, Type::I32)),
-                }
-            }
-            OnDevice::FirstUses(uses) => {
-                let parts = device_parts(c.b, *args.first()?);
-                Some(launch::emit_first_uses(c.b, pool, uses, parts))
-            }
-        },
         Target::Symbol(name) => {
             let callee = c.b.module().import(name, sig);
             c.b.call(callee, args)
@@ -94,6 +102,7 @@ pub(super) fn native(
             let callee = c.b.ptr_const(*address);
             c.b.call_indirect(sig, callee, args)
         }
+        Target::Launch(_) | Target::FirstUses(_) => None,
     }
 }
 

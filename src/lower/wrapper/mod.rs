@@ -20,7 +20,7 @@ use super::error::LowerError;
 use super::fast_path::{self, Checks, Context, Dims, SeenDevices};
 use super::ffi_call;
 use super::kernel::{Kernel, KernelCode};
-use super::launch::Prepared;
+use super::launch::{Failure, Prepared};
 use super::plan::Plan;
 use super::protocol::helpers;
 use super::unit::{Pool, Unit};
@@ -31,7 +31,7 @@ use call::OnDevice;
 use env_state::States;
 use originals::Originals;
 use places::PlaceTable;
-use result::{BoundScratch, Failure, Owned, Packer};
+use result::{BoundScratch, Owned, Packer, Status};
 use slow_path::{Prologue, Route, SlowPath};
 
 /// Lowers a wrapper into the unit, and the closures that its body makes.
@@ -262,13 +262,17 @@ fn call_native(
     if let Some(stated) = stated {
         args = stated::arguments(cx, pool, (kernel, stated), &args, &owned);
     }
+    if let Some(OnDevice::Launch(prepared)) = on_device {
+        let failure = call::launch(cx, pool, kernel, prepared, &args);
+        return launched(cx, pool, failure, owned);
+    }
     let result = call::native(cx, pool, kernel, on_device, &args);
     let c = &mut cx.checks;
     match (returns, result) {
         (KernelReturn::Status, Some(status)) => {
-            // the error of a launch's code is raised
-            let failure = Failure { kernel: Some(kernel).filter(|kernel| !kernel.is_on_device()), status };
-            result::unless_failed(c, pool, signature, failure, &owned);
+            // the error of a first use's code is raised
+            let status = Status { kernel: Some(kernel).filter(|kernel| !kernel.is_on_device()), code: status };
+            result::unless_failed(c, pool, signature, status, &owned);
             match beside {
                 Some((ty, slot)) => {
                     let value = c.b.load(ty, slot, 0, MemFlags::ALIGNED);
@@ -280,6 +284,18 @@ fn call_native(
         (KernelReturn::Value, Some(value)) => result::value(c, signature, value),
         _ => result::success(c, owned.allocated),
     }
+}
+
+/// Returns what a launch's kernel fills, or the code of the launch's error, which is raised.
+fn launched(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, failure: Option<Failure>, owned: Owned<'_>) {
+    let c = &mut cx.checks;
+    if let Some(Failure { block, code }) = failure {
+        let here = c.b.current();
+        c.b.switch_to(block);
+        result::leave(c, code, &owned);
+        c.b.switch_to(here);
+    }
+    result::written(c, pool, cx.plan.signature, owned);
 }
 
 /// A body, and the caller's own arguments if it takes them.
@@ -324,7 +340,7 @@ fn call_body(
     match (&owned.allocated, &owned.written) {
         (None, None) => c.b.ret(Some(code)),
         _ => {
-            result::unless_failed(c, pool, signature, Failure { kernel: None, status: code }, &owned);
+            result::unless_failed(c, pool, signature, Status { kernel: None, code }, &owned);
             result::written(c, pool, signature, owned);
         }
     }

@@ -281,9 +281,9 @@ pub(super) fn plain_slot(c: &mut Checks<'_, '_>, ty: Type) -> (Type, Value) {
 }
 
 /// A status, and the native kernel that it is from; a body raises the errors of its codes itself.
-pub(super) struct Failure<'a> {
+pub(super) struct Status<'a> {
     pub kernel: Option<&'a Kernel>,
-    pub status: Value,
+    pub code: Value,
 }
 
 /// Goes on where a status is 0. Otherwise everything that is owned is released, and the [code](status::code) returned.
@@ -291,10 +291,10 @@ pub(super) fn unless_failed(
     c: &mut Checks<'_, '_>,
     pool: &mut Pool,
     signature: &Signature,
-    failure: Failure<'_>,
+    status: Status<'_>,
     owned: &Owned<'_>,
 ) {
-    let Failure { kernel, status } = failure;
+    let Status { kernel, code: status } = status;
     let (ok, failed) = (c.b.block(), c.b.cold_block());
     let fine = c.b.icmp_imm(IntCC::Eq, status, 0);
     c.b.branch(fine, ok, failed, Hint::Likely);

@@ -40,11 +40,11 @@ pub(super) fn arguments(
     let asked = kernel.stated_args().into_iter().flat_map(|args| args.tensors_with_device_id());
     let device_ids = asked.map(|name| (name.to_owned(), device_id(cx, name))).collect();
     let c = &mut cx.checks;
-    let (device, number, stream) = (c.b.i64(0), c.b.iconst(Type::I32, 0), c.b.ptr_const(0));
+    let (device, number) = (c.b.i64(0), c.b.iconst(Type::I32, 0));
     let params: Vec<_> = params.iter().zip(flat.iter().copied()).collect();
     let written: Vec<Value> =
         params.iter().filter(|(param, _)| launch::is_written(param)).map(|(_, value)| *value).collect();
-    let inputs = launch::Inputs { params, device, number, stream, device_ids };
+    let inputs = launch::Inputs { params, device, kind: None, number, device_ids };
     match launch::arguments(c.b, pool, prepared, &inputs) {
         Ok(launch::Arguments { mut values, failed, code }) => {
             let here = c.b.current();
