@@ -16,8 +16,10 @@ use support::{
 use tvm_ffi_codegen::backend::OptLevel;
 use tvm_ffi_codegen::backend::cranelift::{ByLoops, Compiler, IsaOptions, Options, host_isa};
 use tvm_ffi_codegen::engine::LoadOptions;
+use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::lower::{BIND_SYMBOL, REPORT_SYMBOL, RuntimeHelpers, lower};
-use tvm_ffi_codegen::{Backend, Engine, Kernel, ParamType, ir};
+use tvm_ffi_codegen::spec::LaunchedSignature;
+use tvm_ffi_codegen::{Backend, Engine, Kernel, ParamType, Signature, ir};
 
 /// What other generators take for the same signature with an empty body, in milliseconds. Measured elsewhere on a
 /// comparable machine (2 cores of an AMD EPYC, Debian 12), not in this run.
@@ -44,6 +46,7 @@ fn main() -> Result<()> {
         growth(&mut criterion, &samples, shared)?;
     }
     native_code(&mut criterion, &samples)?;
+    launches(&mut criterion, &samples)?;
     criterion.final_summary();
     if !support::is_smoke() {
         table(&samples);
@@ -117,6 +120,37 @@ fn native_code(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
             };
             compile()?;
             samples.each(criterion, &form_name(backend, form), compile);
+        }
+    }
+    Ok(())
+}
+
+/// A wrapper of a native kernel, and one that launches a kernel of the same signature.
+const LAUNCHES: [&str; 2] = ["address", "launch"];
+
+fn launch_name(backend: Backend, kind: &str) -> String {
+    format!("{backend}/on a device/{kind}")
+}
+
+/// The whole for a launch, beside a native kernel of the same signature.
+fn launches(criterion: &mut Criterion, samples: &Samples) -> Result<()> {
+    const ADD: &str = r#"add(x: Tensor([n], float32, device="cuda"), y: Tensor([n], float32, device="cuda"), z: Tensor([n], float32, device="cuda"))
+                         @ launch add grid=ceil_div(n, 128) block=128"#;
+    const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
+        .visible .entry add(.param .u64 x, .param .u64 y, .param .u64 z, .param .u64 n) { ret; }\n";
+    let LaunchedSignature { signature, launch } = ADD.parse()?;
+    let text = signature.to_string();
+    let kernels = [native_kernel(), Kernel::launch(launch, [Image::from_bytes(PTX.as_bytes())?])];
+    for &backend in Backend::ALL {
+        let engine = Engine::builder().backend(backend).build()?;
+        for (kind, kernel) in LAUNCHES.iter().zip(&kernels) {
+            let compile = || -> Result<_> {
+                let signature: Signature = text.parse()?;
+                // SAFETY: nobody calls it.
+                Ok(unsafe { engine.compile(&signature, kernel)? })
+            };
+            compile()?;
+            samples.each(criterion, &launch_name(backend, kind), compile);
         }
     }
     Ok(())
@@ -212,6 +246,18 @@ fn table(samples: &Samples) {
             if let Some(whole) = samples.median(&form_name(backend, form)) {
                 println!("{backend}, {form}: {:.0} beside {:.0}", (whole - own) / 1e3, own / 1e3);
             }
+        }
+    }
+    println!("\nthree tensors on a device, microseconds:");
+    for &backend in Backend::ALL {
+        let [plain, launch] = LAUNCHES.map(|kind| samples.median(&launch_name(backend, kind)));
+        if let (Some(plain), Some(launch)) = (plain, launch) {
+            println!(
+                "{backend}: {:.0} for a launch, {:.0} for a native kernel: {:.2} times",
+                launch / 1e3,
+                plain / 1e3,
+                launch / plain
+            );
         }
     }
     println!("\nthe same for each of several tensors of four dimensions, with a native kernel\n");
