@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tvm_ffi_codegen::engine::SymbolResolver;
-use tvm_ffi_codegen::lower::{BIND_SYMBOL, Convention, REPORT_SYMBOL, RuntimeHelpers, TAKE_RESULT_SYMBOL, lower};
+use tvm_ffi_codegen::lower::{
+    BIND_SYMBOL, Convention, LAUNCH_SYMBOLS, REPORT_SYMBOL, RuntimeHelpers, TAKE_RESULT_SYMBOL, lower,
+};
 use tvm_ffi_codegen::spec::{Launch, Part, Place as SourcePlace};
 use tvm_ffi_codegen::{Kernel, KernelReturn, Signature, embed};
 
@@ -53,7 +55,8 @@ fn run_file(path: &Path, bless: bool) -> (Vec<String>, usize) {
 #[test]
 fn modules_import_what_embed_says() {
     // the helpers are for modules that don't define them
-    let helpers = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL];
+    let of_launches = LAUNCH_SYMBOLS.into_iter().flatten();
+    let helpers: Vec<_> = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL].into_iter().chain(of_launches).collect();
     let names: BTreeSet<&str> = embed::runtime_symbols().map(|(name, _)| name).collect();
     assert!(helpers.iter().all(|name| names.contains(name)));
     // launches are no fixtures, and take these on Windows

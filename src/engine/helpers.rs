@@ -1,10 +1,11 @@
 //! Runtime helpers in this process: compiled when a wrapper first needs them, and shared by all engines.
 //!
-//! Wrappers import three helpers ([`BIND_SYMBOL`], [`REPORT_SYMBOL`] and [`TAKE_RESULT_SYMBOL`]). To compile them takes longer than to compile a
+//! Wrappers import three helpers ([`BIND_SYMBOL`](crate::lower::BIND_SYMBOL), [`REPORT_SYMBOL`](crate::lower::REPORT_SYMBOL) and
+//! [`TAKE_RESULT_SYMBOL`](crate::lower::TAKE_RESULT_SYMBOL)), and launches [two more](crate::lower::LAUNCH_SYMBOLS). To compile them takes longer than to compile a
 //! wrapper, and most processes never leave the fast path. So a wrapper whose fast path needs no helper gets the addresses of *stubs*:
 //! functions of this file that compile the helpers when they are first called, and then call those. A wrapper that calls a helper in every
 //! call gets the address of the helper itself, which is compiled with it. Code that was lowered elsewhere ([`Jit::load`], modules of callers)
-//! gets stubs of all three helpers, with every capability.
+//! gets stubs of all helpers, with every capability.
 //!
 //! Helpers have the [capabilities](Capabilities) that the wrappers so far ask for. Each compiled set is in a *slot*, for good: the process has so
 //! few of them that the memory they take is bounded. Where a wrapper asks for more than any set of its runtime has, the next set
@@ -23,9 +24,7 @@ use super::error::EngineError;
 use super::jit::{Jit, LoadOptions};
 use crate::backend::Backend;
 use crate::ir::{HOST_ENDIANNESS, Module};
-use crate::lower::{
-    BIND_SYMBOL, C_FUNCTIONS, Capabilities, HelperSet, Importer, REPORT_SYMBOL, TAKE_RESULT_SYMBOL, helpers_module,
-};
+use crate::lower::{C_FUNCTIONS, Capabilities, HelperSet, Importer, helpers_module};
 use tvm_ffi_runtime::capi;
 
 /// The symbols of the runtime's functions that helpers call.
@@ -159,7 +158,14 @@ impl Helpers {
     pub(super) fn link(&self, jit: &Jit, module: &Module, needs: Needs) -> Result<Linked, EngineError> {
         let imports = |symbol: &&str| module.function_named(symbol).is_some();
         let mut linked = Linked::default();
-        for (unit, at_once) in [(HelperSet::Bind, needs.always_binds), (HelperSet::TakeResult, true)] {
+        // launches need theirs at a first use
+        let sets = [
+            (HelperSet::Bind, needs.always_binds),
+            (HelperSet::TakeResult, true),
+            (HelperSet::Cuda, false),
+            (HelperSet::Hip, false),
+        ];
+        for (unit, at_once) in sets {
             if !unit.symbols().iter().any(imports) {
                 continue;
             }
@@ -184,7 +190,7 @@ impl Helpers {
     /// The addresses of the engine's own helpers.
     #[cold]
     fn link_own(&self, jit: &Jit) -> Result<Linked, EngineError> {
-        let symbols = [BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL];
+        let symbols: Vec<_> = HelperSet::ALL.into_iter().flat_map(HelperSet::symbols).copied().collect();
         let mut own = lock(&self.own);
         let code = match &*own {
             Some(code) => code,
@@ -194,7 +200,7 @@ impl Helpers {
             )?)?),
         };
         let address = |name| Ok((name, code.function(name).ok_or_else(|| undefined(name))?));
-        let symbols = symbols.map(address).into_iter().collect::<Result<_, EngineError>>()?;
+        let symbols = symbols.into_iter().map(address).collect::<Result<_, EngineError>>()?;
         Ok(Linked { symbols, keep_alive: vec![code.clone()] })
     }
 }
@@ -249,7 +255,8 @@ impl Slot {
 }
 
 /// The slot of a set that has the capabilities; compiled, if there is such a one. None where the process has no slot left.
-fn slot_for(runtime: &Runtime, unit: HelperSet, capabilities: Capabilities) -> Option<usize> {
+fn slot_for(runtime: &Runtime, unit: HelperSet, asked: Capabilities) -> Option<usize> {
+    let capabilities = if unit.has_capabilities() { asked } else { Capabilities::default() };
     let mut sets = lock(&SETS_OF_PROCESS);
     let ours = |set: &Set| set.unit == unit && set.runtime == *runtime;
     let covers = |set: &Set| ours(set) && set.capabilities.covers(capabilities);
@@ -348,12 +355,21 @@ type Bind = unsafe extern "C" fn(*const c_void, u32, *const c_void, i64, *mut c_
 type Report = unsafe extern "C" fn(*const c_void, u32, *const c_void) -> i32;
 /// `int32_t take_result(const void* table, uint32_t result, TVMFFIAny* from, TVMFFIAny* to)`
 type TakeResult = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *mut c_void) -> i32;
+/// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void** handle)`
+type FirstUse = unsafe extern "C" fn(*const c_void, u32, *mut c_void, *const c_void, i32, *mut c_void) -> i64;
+/// `int32_t report(const char* caller, const char* images, int64_t outcome, const CUlaunchConfig* config, int32_t device)`
+type LaunchReport = unsafe extern "C" fn(*const c_char, *const c_char, i64, *const c_void, i32) -> i32;
+
+/// The outcome of a first use that there are no helpers for. Its error is raised.
+const RAISED: i64 = -1;
 
 /// The stubs of a slot. A 32-bit number comes in a register of 64 bits, whose upper half is anything: wrappers don't extend it.
 struct Stubs {
     bind: unsafe extern "C" fn(*const c_void, u64, *const c_void, i64, *mut c_void) -> i32,
     report: unsafe extern "C" fn(*const c_void, u64, *const c_void) -> i32,
     take_result: unsafe extern "C" fn(*const c_void, u64, *mut c_void, *mut c_void) -> i32,
+    first_use: unsafe extern "C" fn(*const c_void, u64, *mut c_void, *const c_void, u64, *mut c_void) -> i64,
+    launch_report: unsafe extern "C" fn(*const c_char, *const c_char, i64, *const c_void, u64) -> i32,
 }
 
 impl Stubs {
@@ -362,6 +378,7 @@ impl Stubs {
         match unit {
             HelperSet::Bind => [self.bind as *const u8, self.report as *const u8],
             HelperSet::TakeResult => [self.take_result as *const u8, std::ptr::null()],
+            HelperSet::Cuda | HelperSet::Hip => [self.first_use as *const u8, self.launch_report as *const u8],
         }
     }
 }
@@ -401,10 +418,50 @@ unsafe extern "C" fn take_result<const SLOT: usize>(
     unsafe { std::mem::transmute::<*const u8, TakeResult>(take_result)(table, result as u32, from, to) }
 }
 
+unsafe extern "C" fn first_use<const SLOT: usize>(
+    table: *const c_void,
+    kernel: u64,
+    state: *mut c_void,
+    images: *const c_void,
+    device: u64,
+    handle: *mut c_void,
+) -> i64 {
+    let Some([first_use, _]) = helpers(SLOT) else { return RAISED };
+    // SAFETY: that is the prototype of the first helper of launches, which is never unloaded; the arguments are the wrapper's for it.
+    unsafe {
+        let first_use = std::mem::transmute::<*const u8, FirstUse>(first_use);
+        first_use(table, kernel as u32, state, images, device as i32, handle)
+    }
+}
+
+unsafe extern "C" fn launch_report<const SLOT: usize>(
+    caller: *const c_char,
+    images: *const c_char,
+    outcome: i64,
+    config: *const c_void,
+    device: u64,
+) -> i32 {
+    if outcome == RAISED {
+        return -1;
+    }
+    let Some([_, report]) = helpers(SLOT) else { return -1 };
+    // SAFETY: as in `first_use`, of the second helper.
+    unsafe {
+        let report = std::mem::transmute::<*const u8, LaunchReport>(report);
+        report(caller, images, outcome, config, device as i32)
+    }
+}
+
 macro_rules! stubs {
     ($($slot:literal)*) => {
         static STUBS: [Stubs; SLOTS] =
-            [$(Stubs { bind: bind::<$slot>, report: report::<$slot>, take_result: take_result::<$slot> }),*];
+            [$(Stubs {
+                bind: bind::<$slot>,
+                report: report::<$slot>,
+                take_result: take_result::<$slot>,
+                first_use: first_use::<$slot>,
+                launch_report: launch_report::<$slot>,
+            }),*];
     };
 }
 

@@ -72,12 +72,17 @@ impl Module {
         if !self.data.is_empty() {
             gap(f)?;
             for (data, Data { name, bytes, align, kind, addresses }) in &self.data {
-                let kind = match kind {
+                let shown = match kind {
                     DataKind::Constant => "",
                     DataKind::Variable => " variable",
                     DataKind::State => " state",
                 };
-                write!(f, "{data}{kind} {name:?} align {align} = \"{}\"", bytes.escape_ascii())?;
+                write!(f, "{data}{shown} {name:?} align {align}")?;
+                match kind {
+                    // zeros
+                    DataKind::State => write!(f, ", {} bytes", bytes.len())?,
+                    _ => write!(f, " = \"{}\"", bytes.escape_ascii())?,
+                }
                 for &(offset, func) in addresses {
                     write!(f, ", {offset}: @{}", Name(self, func))?;
                 }

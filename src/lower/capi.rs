@@ -81,7 +81,7 @@ functions! {
         "int TVMFFIFunctionSetGlobal(const TVMFFIByteArray* name, TVMFFIObjectHandle f, int allow_override)";
     GET_TYPE_INFO = Helper "TVMFFIGetTypeInfo" [I32] => Some(Ptr),
         "const TVMFFITypeInfo* TVMFFIGetTypeInfo(int32_t type_index)";
-    HANDLE_INIT_ONCE = Wrapper "TVMFFIHandleInitOnce" [Ptr, Ptr] => Some(I32),
+    HANDLE_INIT_ONCE = Helper "TVMFFIHandleInitOnce" [Ptr, Ptr] => Some(I32),
         "int TVMFFIHandleInitOnce(void** handle_addr, int (*init_func)(void** result))";
     OBJECT_DEC_REF = Helper "TVMFFIObjectDecRef" [Ptr] => Some(I32),
         "int TVMFFIObjectDecRef(TVMFFIObjectHandle obj)";

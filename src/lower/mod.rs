@@ -58,6 +58,8 @@ pub use capi::{C_FUNCTIONS, CFunction, Importer};
 pub use convention::c_type::CType;
 pub use convention::param::{KernelParam, ParamPart, ParamSource};
 pub use convention::{Convention, KernelReturn};
+#[cfg(feature = "_engine")]
+pub(crate) use device_api::is_state_of_launches;
 pub use error::{BodyMistake, LowerError};
 #[cfg(feature = "_engine")]
 pub(crate) use identity::NoIdentity;
@@ -73,5 +75,5 @@ pub(crate) use native::{NativeCode, is_archive};
 pub use protocol::Capabilities;
 #[cfg(feature = "_engine")]
 pub(crate) use protocol::helpers::HelperSet;
-pub use protocol::helpers::{BIND_SYMBOL, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
+pub use protocol::helpers::{BIND_SYMBOL, LAUNCH_SYMBOLS, REPORT_SYMBOL, TAKE_RESULT_SYMBOL};
 pub use prototype::{c_header, c_prototype, flat_signature};

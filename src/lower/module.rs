@@ -20,7 +20,7 @@ use tvm_ffi_runtime::abi::symbol;
 #[non_exhaustive]
 pub enum RuntimeHelpers {
     /// Imported as [`BIND_SYMBOL`](super::BIND_SYMBOL), [`TAKE_RESULT_SYMBOL`](super::TAKE_RESULT_SYMBOL) and
-    /// [`REPORT_SYMBOL`](super::REPORT_SYMBOL): one copy serves many modules, as in a JIT.
+    /// [`REPORT_SYMBOL`](super::REPORT_SYMBOL), and those of launches as [`LAUNCH_SYMBOLS`](super::LAUNCH_SYMBOLS): one copy serves many modules, as in a JIT.
     #[default]
     Import,
     /// Defined in the module itself once it is complete, as far as its wrappers use them, and unseen outside: for objects and modules that
@@ -43,7 +43,14 @@ impl Lowering {
 
     /// An empty module for a target of this byte order (`Triple::endianness` tells it).
     pub fn for_endianness(helpers: RuntimeHelpers, endianness: Endianness) -> Self {
-        Lowering { unit: Unit::new(endianness), helpers }
+        let mut unit = Unit::new(endianness);
+        unit.drivers.imports_helpers = helpers == RuntimeHelpers::Import;
+        Lowering { unit, helpers }
+    }
+
+    /// Lets the module define the helpers of launches itself, whatever it does with the others. Without this call it is as with these.
+    pub fn define_launch_helpers(&mut self) {
+        self.unit.drivers.imports_helpers = false;
     }
 
     /// States whether the target is Windows, which has other functions for loading the drivers of devices. Without this call it is what this machine is.
@@ -101,6 +108,7 @@ impl Lowering {
         // code before may call it already
         let imported = self.unit.module.function_named(symbol).map(|(func, _)| func);
         let (declared, calls) = (self.unit.module.functions.len(), self.unit.symbol_calls.len());
+        let launches = self.unit.drivers.mark();
         self.unit.launches.clear();
         let mut result = lower(&mut self.unit);
         if !self.unit.pool.constants.is_in_reach() {
@@ -109,7 +117,7 @@ impl Lowering {
         }
         if result.is_err() {
             // functions are only ever appended, so that this takes back what the wrapper declared
-            self.unit.truncate(declared);
+            self.unit.truncate(declared, &launches);
             self.unit.symbol_calls.truncate(calls);
             if let Some(func) = imported {
                 let decl = &mut self.unit.module.functions[func];

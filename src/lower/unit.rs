@@ -1,7 +1,7 @@
 //! The module under construction, with its constant pool: what wrappers, bodies and the binder are lowered into.
 
 use super::constants::ConstantPool;
-use super::device_api::Drivers;
+use super::device_api::{Drivers, Mark};
 use super::launch_description::LaunchDescription;
 use super::once::Handles;
 use super::symbol_call::SymbolCall;
@@ -65,11 +65,11 @@ impl Unit {
         }
     }
 
-    /// Takes back the functions after the first `count`, and all that is known of them.
-    pub(super) fn truncate(&mut self, count: usize) {
+    /// Takes back the functions after the first `count`, and all that is known of them; `launches` was taken when there were so many.
+    pub(super) fn truncate(&mut self, count: usize, launches: &Mark) {
         self.module.truncate_functions(count);
         self.handles.truncate(count);
-        self.drivers.truncate(count);
+        self.drivers.truncate(launches);
     }
 
     /// The module, complete.

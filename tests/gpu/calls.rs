@@ -6,7 +6,7 @@ use tvm_ffi_codegen::{DLDeviceType, Kernel, dim};
 
 use super::devices::{cuda, elements, on};
 use super::engines;
-use super::launches::{ADD, add, call3, compile, sums, vectors};
+use super::launches::{ADD, add, add_alone, call3, compile, compile_alone, sums, vectors};
 use super::standin::{Driver, bundle, fatbin, ptx};
 use crate::support::sig;
 
@@ -139,7 +139,7 @@ fn parameters_of_compressed_images_are_compared_at_the_first_use() {
         // an older driver doesn't tell, and launches
         driver.reset();
         driver.version(12030);
-        let function = compile(&engine, ADD, launch(), image());
+        let function = compile_alone(&engine, ADD, launch(), image());
         call3(&function, &tensors).unwrap();
         assert_eq!(driver.calls_of("cuKernelGetParamInfo("), [""; 0]);
         driver.version(12080);
@@ -188,7 +188,7 @@ fn every_call_of_the_driver_may_fail() {
     for engine in engines() {
         let tensors = vectors(cuda(0), 5);
         driver.reset();
-        call3(&add(&engine), &tensors).unwrap();
+        call3(&add_alone(&engine), &tensors).unwrap();
         // the release at the end is nobody's to report
         let calls = driver.log().lines().filter(|line| !line.contains("Release") && !line.contains("Unload")).count();
         assert!(calls > 25, "{}", driver.log());
@@ -196,7 +196,7 @@ fn every_call_of_the_driver_may_fail() {
         let optional = driver.log().lines().position(|line| line.contains("(cuKernelGetParamInfo,")).unwrap() + 1;
         for number in (1..=calls as i32).filter(|number| *number != optional as i32) {
             driver.reset();
-            let function = add(&engine);
+            let function = add_alone(&engine);
             driver.fail(number, 2);
             let error = call3(&function, &tensors).unwrap_err();
             let failed = driver.log().lines().last().unwrap().to_owned();
@@ -307,7 +307,7 @@ fn an_old_driver_is_told_which_version_is_needed() {
     for engine in engines() {
         driver.reset();
         driver.version(11080);
-        let error = call3(&add(&engine), &vectors(cuda(0), 1)).unwrap_err();
+        let error = call3(&add_alone(&engine), &vectors(cuda(0), 1)).unwrap_err();
         assert!(
             error.ends_with("the CUDA driver is too old, as it has no `cuLibraryLoadData`; it has to be one of version 12.0 or later"),
             "{error}"

@@ -21,6 +21,7 @@ use tvm_ffi_runtime::code_map::{CodeFunction, CodeLine, KnownCode, name_code};
 use super::error::EngineError;
 use crate::backend::Lines;
 use crate::ir::{DataKind, LocationRef, Module, SourceLocation};
+use crate::lower::is_state_of_launches;
 
 pub(super) use frames::Frames;
 
@@ -75,11 +76,11 @@ impl Debugging {
 
     /// Who is to be told of a module.
     pub(super) fn of(self, module: &Module) -> Wanted {
-        let has_state = || module.data.values().any(|data| data.kind == DataKind::State);
+        let calls_out = || module.data.values().any(|data| data.kind == DataKind::State && !is_state_of_launches(data));
         let located = !module.locations.is_empty();
         let info = self.info.unwrap_or(located);
         // code that calls out, which needs state, may be in the middle of a stack that somebody looks at
-        Wanted { info, frames: info || (self.info.is_none() && has_state()), perf: self.perf }
+        Wanted { info, frames: info || (self.info.is_none() && calls_out()), perf: self.perf }
     }
 }
 

@@ -4,6 +4,7 @@ use super::helper::{Binder, LocalHelpers};
 use super::{check, dims, eval, report, results, run};
 use crate::ir::{DataRef, FuncRef, FunctionBuilder, Linkage, Module};
 use crate::lower::constants::ConstantPool;
+use crate::lower::device_api;
 use crate::lower::protocol::Capabilities;
 #[cfg(feature = "_engine")]
 use crate::lower::protocol::helpers::HelperSet;
@@ -46,7 +47,7 @@ fn define_bind(module: &mut Module, linkage: Linkage, data: DataRef, pool: &mut 
 }
 
 /// A module that exports runtime helpers, for JITs that share a copy: the helpers with these symbols, which are [`BIND_SYMBOL`],
-/// [`TAKE_RESULT_SYMBOL`] and [`REPORT_SYMBOL`], and the helpers that these call. `endianness` is the target's.
+/// [`TAKE_RESULT_SYMBOL`], [`REPORT_SYMBOL`] and [`LAUNCH_SYMBOLS`](helpers::LAUNCH_SYMBOLS), and the helpers that these call. `endianness` is the target's.
 pub fn helpers_module(symbols: &[&str], capabilities: Capabilities, endianness: Endianness) -> Module {
     let mut module = Module::for_endianness(endianness);
     let data = module.add_data("__tvm_ffi_codegen_support", Vec::new(), 4);
@@ -57,7 +58,11 @@ pub fn helpers_module(symbols: &[&str], capabilities: Capabilities, endianness: 
             BIND_SYMBOL => helpers::bind(&mut module),
             TAKE_RESULT_SYMBOL => helpers::take_result(&mut module),
             REPORT_SYMBOL => helpers::report(&mut module),
-            _ => continue,
+            // those of an API are made together
+            symbol => {
+                device_api::export_helpers(&mut module, symbol, &mut pool, data);
+                continue;
+            }
         };
     }
     define(&mut module, Linkage::Export, data, &mut pool);

@@ -2,6 +2,7 @@
 
 use crate::ir::Type::{self, I32, I64, Ptr};
 use crate::ir::{AbiParam, FuncSig};
+use crate::lower::protocol::helpers::{CUDA_HELPERS, HIP_HELPERS, LaunchHelpers};
 use tvm_ffi_runtime::abi::DLDeviceType;
 
 /// A device API, by which kernels are loaded and launched.
@@ -26,6 +27,8 @@ pub(in crate::lower) struct Api {
     /// The kernel's attribute for its most dynamic shared memory, and that for clusters of more than 8 blocks.
     pub most_shared: Option<u32>,
     pub non_portable_cluster: Option<u32>,
+    /// The symbols of the helpers that wrappers call.
+    pub helpers: LaunchHelpers,
     /// One loaded image serves all devices, and kernels run in the context of their stream. Otherwise an image is loaded for each device, which is the
     /// thread's current one then.
     pub has_contexts: bool,
@@ -86,10 +89,26 @@ const fn optional(name: &'static str, version: u32, params: &'static [Type]) -> 
     Function { optional: true, ..function(name, version, params) }
 }
 
+impl Attributes {
+    /// How many they are.
+    pub(super) const COUNT: usize = 7;
+
+    /// Their numbers, in the order in which a device's record has the values.
+    pub(super) fn in_order(&self) -> [u32; Self::COUNT] {
+        let ([major, minor], [threads, x, y, z]) = (self.capability, self.block);
+        [major, minor, threads, x, y, z, self.shared]
+    }
+}
+
 impl Api {
+    /// The APIs that launches go to by a driver.
+    pub(super) fn all() -> [&'static Api; 2] {
+        [&CUDA, &HIP]
+    }
+
     /// The API of a kind of device.
     pub(in crate::lower) fn of(device: DLDeviceType) -> Option<&'static Api> {
-        [&CUDA, &HIP].into_iter().find(|api| api.device == device)
+        Self::all().into_iter().find(|api| api.device == device)
     }
 
     /// The name of a function, empty where the API has no such function.
@@ -122,6 +141,7 @@ pub(in crate::lower) static CPU: Api = Api {
     attributes: Attributes { capability: [0; 2], block: [0; 4], shared: 0 },
     most_shared: None,
     non_portable_cluster: None,
+    helpers: LaunchHelpers { first_use: "", report: "" },
     has_contexts: false,
 };
 
@@ -156,6 +176,7 @@ pub(in crate::lower) static CUDA: Api = Api {
     attributes: Attributes { capability: [75, 76], block: [1, 2, 3, 4], shared: 97 },
     most_shared: Some(8),
     non_portable_cluster: Some(14),
+    helpers: CUDA_HELPERS,
     has_contexts: true,
 };
 
@@ -191,5 +212,6 @@ pub(in crate::lower) static HIP: Api = Api {
     attributes: Attributes { capability: [23, 61], block: [56, 26, 27, 28], shared: 74 },
     most_shared: None,
     non_portable_cluster: None,
+    helpers: HIP_HELPERS,
     has_contexts: false,
 };

@@ -1,16 +1,17 @@
 //! Calls in the context of a device (CUDA) or with a device current (HIP), which leave the thread's as it was.
 
 use super::api::Call;
-use super::driver::{Driver, record};
+use super::driver::Driver;
+use super::state::{record, record_of};
 use super::steps::Steps;
 use crate::ir::{FunctionBuilder, Hint, IntCC, MemFlags, Type, Value};
 
 impl Steps<'_, '_> {
-    /// Calls a function of the driver for a device that is in use, by `emit`, which gives the status.
+    /// Calls a function of the driver for a device that is in use, by `emit`, which gives the status. `state` is that of the module that launches.
     pub(super) fn call_on(
         &mut self,
         driver: &Driver,
-        device: Value,
+        (state, device): (Value, Value),
         call: Call,
         emit: impl Fn(&mut FunctionBuilder<'_>) -> Value,
     ) {
@@ -18,7 +19,7 @@ impl Steps<'_, '_> {
         self.call(driver, Call::Current, &[place]);
         let (wanted, ty) = match driver.api.has_contexts {
             true => {
-                let record = driver.record(self.b, device);
+                let record = record_of(self.b, state, device);
                 (self.b.load(Type::Ptr, record, record::CONTEXT, MemFlags::ALIGNED), Type::Ptr)
             }
             false => (device, Type::I32),

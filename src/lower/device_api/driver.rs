@@ -1,13 +1,14 @@
 //! The driver behind an API: found at the first use, by the names of its library and functions, and kept for as long as the library is loaded.
 
 use super::api::{Api, Call};
-use super::layout::MOST_DEVICES;
 use super::outcome::{self, Failed};
 use super::system::System;
 use crate::ir::{
-    AbiParam, BinaryOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+    AbiParam, BinaryOp, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module,
+    Type, Value,
 };
 use crate::lower::capi;
+use crate::lower::protocol::Encode;
 
 /// The driver of an API in a module.
 #[derive(Clone, Copy, Debug)]
@@ -19,36 +20,28 @@ pub(super) struct Driver {
     cell: DataRef,
     /// The addresses of the functions.
     functions: DataRef,
-    /// The names of the functions, [`NAME`] bytes for each.
-    pub names: DataRef,
-    /// The [records](record) of the devices.
-    pub devices: DataRef,
+    /// The [rows](row) of the functions.
+    rows: DataRef,
     /// `int32_t open(void** result)`: the initialiser of the cell.
     open: FuncRef,
     /// `int32_t claim(void** cell)`: 1 where the caller has to do the work that the cell stands for, 0 once it is done.
     pub claim: FuncRef,
 }
 
-/// The knowledge of a device.
-pub(super) mod record {
-    pub(in crate::lower::device_api) const SIZE: i64 = 64;
-    // At 0 is the cell, which is 0, 1 while it is claimed, else its own address.
-    /// The primary context.
-    pub(in crate::lower::device_api) const CONTEXT: i32 = 8;
-    /// The device, as the driver numbers it.
-    pub(in crate::lower::device_api) const DEVICE: i32 = 16;
-    /// Ten times the major compute capability, and the minor one.
-    pub(in crate::lower::device_api) const CAPABILITY: i32 = 20;
-    /// The most threads of a block, and the most in x, y and z.
-    pub(in crate::lower::device_api) const BLOCK: i32 = 24;
-    /// The most shared memory of a block.
-    pub(in crate::lower::device_api) const SHARED: i32 = 40;
+/// A function as the module has it in its data: the name, a C string.
+mod row {
+    pub(super) const SIZE: i64 = 56;
+    /// The least version, a C string: `12.0`.
+    pub(super) const VERSION: i64 = 40;
+    /// The same as a number, and whether a driver has to have the function.
+    pub(super) const NUMBER: i32 = 48;
+    pub(super) const NEED: i32 = 52;
+    /// The API has no such function.
+    pub(super) const NO: i64 = 0;
+    pub(super) const NEEDED: i64 = 1;
+    pub(super) const OPTIONAL: i64 = 2;
 }
 
-/// Bytes of a function's name and least version, with their NULs.
-pub(super) const NAME: i64 = 48;
-/// The offset of the least version's text in those bytes.
-pub(super) const VERSION: i64 = 40;
 /// A cell whose work a thread is doing.
 pub(super) const CLAIMED: u64 = 1;
 
@@ -57,21 +50,31 @@ impl Driver {
         let name = |what: &str| format!("__tvm_ffi_codegen_{}_{what}", api.name);
         let cell = module.add_state(name("driver"), 8, 8);
         let functions = module.add_state(name("functions"), 8 * api.functions.len(), 8);
-        let mut names = vec![0; NAME as usize * api.functions.len()];
-        for (row, function) in names.chunks_mut(NAME as usize).zip(api.functions) {
-            row[..function.name.len()].copy_from_slice(function.name.as_bytes());
+        let mut rows = vec![0; row::SIZE as usize * api.functions.len()];
+        for (row, function) in rows.chunks_mut(row::SIZE as usize).zip(api.functions) {
+            let mut put = |at: usize, bytes: &[u8]| row[at..][..bytes.len()].copy_from_slice(bytes);
+            put(0, function.name.as_bytes());
             let version = format!("{}.{}", function.version / 1000, function.version % 1000 / 10);
-            row[VERSION as usize..][..version.len()].copy_from_slice(version.as_bytes());
+            put(row::VERSION as usize, version.as_bytes());
+            let need = match (function.name.is_empty(), function.optional) {
+                (true, _) => row::NO,
+                (false, true) => row::OPTIONAL,
+                (false, false) => row::NEEDED,
+            };
+            for (at, number) in [(row::NUMBER, function.version), (row::NEED, need as u32)] {
+                let mut bytes = Vec::new();
+                number.write(module.endianness, &mut bytes);
+                put(at as usize, &bytes);
+            }
         }
-        let names = module.add_data(name("names"), names, 1);
-        let devices = module.add_state(name("devices"), (MOST_DEVICES * record::SIZE) as usize, 8);
+        let rows = module.add_data(name("rows"), rows, 4);
         let library = module.add_data(name("library"), c_string(system.library(api)), 1);
         let get = api.get_proc_address.map(|get| module.add_data(name("get"), c_string(get), 1));
         let sig = FuncSig { ret: Some(AbiParam::signed(Type::I32)), ..FuncSig::new([Type::Ptr], None) };
         let open = module.declare(name("open"), sig, Linkage::Local);
         module.functions[open].cold = true;
         let claim = claim(module, system);
-        let driver = Driver { api, system, cell, functions, names, devices, open, claim };
+        let driver = Driver { api, system, cell, functions, rows, open, claim };
         driver.define_open(module, library, get);
         driver
     }
@@ -80,8 +83,7 @@ impl Driver {
     pub(super) fn call(&self, b: &mut FunctionBuilder<'_>, call: Call, args: &[Value]) -> Value {
         let function = self.api.function(call);
         let sig = b.signature(function.signature());
-        let address = b.data_addr(self.functions, 8 * call as u32);
-        let callee = b.load(Type::Ptr, address, 0, MemFlags::ALIGNED);
+        let callee = self.address(b, call);
         match b.call_indirect(sig, callee, args) {
             Some(status) => status,
             None => b.iconst(Type::I32, 0),
@@ -97,21 +99,26 @@ impl Driver {
 
     /// Whether the driver, which is open, has a function that drivers may do without; a `Bool`.
     pub(super) fn has(&self, b: &mut FunctionBuilder<'_>, call: Call) -> Value {
-        let address = b.data_addr(self.functions, 8 * call as u32);
-        let callee = b.load(Type::Ptr, address, 0, MemFlags::ALIGNED);
+        let callee = self.address(b, call);
         b.icmp_imm(IntCC::Ne, callee, 0)
     }
 
-    /// The record of a device, whose number an `I32` is.
-    pub(super) fn record(&self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
-        row(b, self.devices, device, record::SIZE)
+    /// The address of a function of the driver, which is open.
+    pub(super) fn address(&self, b: &mut FunctionBuilder<'_>, call: Call) -> Value {
+        let place = b.data_addr(self.functions, 8 * call as u32);
+        b.load(Type::Ptr, place, 0, MemFlags::ALIGNED)
     }
 
-    /// Whether the driver is open, a `Bool`.
-    pub(super) fn is_open(&self, b: &mut FunctionBuilder<'_>) -> Value {
-        let cell = b.data_addr(self.cell, 0);
-        let filled = b.load_acquire(cell);
-        b.icmp_imm(IntCC::Ne, filled, 0)
+    /// The name of a function, a C string, and the text of its least version. Its place in the table an `I64` is.
+    pub(super) fn name_and_version(&self, b: &mut FunctionBuilder<'_>, place: Value) -> [Value; 2] {
+        let name = self.row(b, place);
+        [name, b.ptr_add_imm(name, row::VERSION)]
+    }
+
+    fn row(&self, b: &mut FunctionBuilder<'_>, place: Value) -> Value {
+        let offset = b.binary_imm(BinaryOp::Mul, place, row::SIZE);
+        let rows = b.data_addr(self.rows, 0);
+        b.ptr_add(rows, offset)
     }
 
     /// The code of [`Self::open`]. Nothing is closed again: a driver has threads of its own, whose code may not go.
@@ -132,40 +139,50 @@ impl Driver {
             require_non_null(b, getter, failed, none);
             getter
         });
-        for (number, function) in (0..).zip(self.api.functions).filter(|(_, function)| !function.name.is_empty()) {
-            let name = b.data_addr(self.names, number * NAME as u32);
-            let place = b.data_addr(self.functions, 8 * number);
-            let number = b.iconst(Type::I32, i64::from(number));
-            let none = Failed::Function.with(b, number);
-            match getter {
-                Some(getter) => {
-                    let params = [Type::Ptr, Type::Ptr, Type::I32, Type::I64, Type::Ptr];
-                    let sig = b.signature(FuncSig::c(params, Some(Type::I32)));
-                    let (version, flags) = (b.iconst(Type::I32, i64::from(function.version)), b.i64(0));
-                    let status = b.call_indirect(sig, getter, &[name, place, version, flags, null]).unwrap_or(zero);
-                    let fine = b.icmp_imm(IntCC::Eq, status, 0);
-                    let (next, without) = (b.block(), b.cold_block());
-                    b.branch(fine, next, without, Hint::Likely);
-                    b.switch_to(without);
-                    match function.optional {
-                        true => {
-                            b.store(null, place, 0, MemFlags::ALIGNED);
-                            b.jump(next, &[]);
-                        }
-                        false => b.jump(failed, &[none]),
-                    }
-                    b.switch_to(next);
-                }
-                None => {
-                    let address = self.system.find(b, library, name);
-                    b.store(address, place, 0, MemFlags::ALIGNED);
-                }
-            }
-            if !function.optional {
+        let (next, look, find, after, done) = (b.block(), b.block(), b.block(), b.block(), b.block());
+        let number = b.block_param(next, Type::I64);
+        let first = b.i64(0);
+        b.jump(next, &[first]);
+        b.switch_to(next);
+        let more = b.icmp_imm(IntCC::ULt, number, self.api.functions.len() as i64);
+        b.branch(more, look, done, Hint::Likely);
+        b.switch_to(look);
+        let row = self.row(b, number);
+        let need = b.load(Type::I32, row, row::NEED, MemFlags::ALIGNED);
+        let none = b.icmp_imm(IntCC::Eq, need, row::NO);
+        b.branch(none, after, find, Hint::None);
+        b.switch_to(find);
+        let functions = b.data_addr(self.functions, 0);
+        let place = b.element(functions, number, Type::I64);
+        match getter {
+            Some(getter) => {
+                let params = [Type::Ptr, Type::Ptr, Type::I32, Type::I64, Type::Ptr];
+                let sig = b.signature(FuncSig::c(params, Some(Type::I32)));
+                let (version, flags) = (b.load(Type::I32, row, row::NUMBER, MemFlags::ALIGNED), b.i64(0));
+                let status = b.call_indirect(sig, getter, &[row, place, version, flags, null]).unwrap_or(zero);
+                let fine = b.icmp_imm(IntCC::Eq, status, 0);
                 let address = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
-                require_non_null(b, address, failed, none);
+                let address = b.select(fine, address, null);
+                b.store(address, place, 0, MemFlags::ALIGNED);
+            }
+            None => {
+                let address = self.system.find(b, library, row);
+                b.store(address, place, 0, MemFlags::ALIGNED);
             }
         }
+        let address = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
+        let missing = b.cold_block();
+        let there = b.icmp_imm(IntCC::Ne, address, 0);
+        b.branch(there, after, missing, Hint::Likely);
+        b.switch_to(missing);
+        let optional = b.icmp_imm(IntCC::Eq, need, row::OPTIONAL);
+        let short = b.convert(ConvertOp::Truncate, Type::I32, number);
+        let outcome_of_function = Failed::Function.with(b, short);
+        b.branch_with(optional, (after, &[]), (failed, &[outcome_of_function]), Hint::None);
+        b.switch_to(after);
+        let following = b.binary_imm(BinaryOp::Add, number, 1);
+        b.jump(next, &[following]);
+        b.switch_to(done);
         let status = self.call(b, Call::Init, &[zero]);
         let outcome_of_init = Failed::Call(Call::Init).with(b, status);
         let (next, fine) = (b.block(), b.icmp_imm(IntCC::Eq, status, 0));
@@ -191,14 +208,6 @@ fn require_non_null(b: &mut FunctionBuilder<'_>, pointer: Value, failed: crate::
     let (next, there) = (b.block(), b.icmp_imm(IntCC::Ne, pointer, 0));
     b.branch_with(there, (next, &[]), (failed, &[outcome]), Hint::Likely);
     b.switch_to(next);
-}
-
-/// The address of a row of state, whose number an `I32` is.
-pub(super) fn row(b: &mut FunctionBuilder<'_>, rows: DataRef, number: Value, bytes: i64) -> Value {
-    let number = b.convert(crate::ir::ConvertOp::ZExt, Type::I64, number);
-    let offset = b.binary_imm(BinaryOp::Mul, number, bytes);
-    let rows = b.data_addr(rows, 0);
-    b.ptr_add(rows, offset)
 }
 
 /// The function that lets one thread do the work that a cell stands for, while others wait. `TVMFFIHandleInitOnce` can't: its initialisers take no

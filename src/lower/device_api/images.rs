@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::api::{Api, Call};
-use super::driver::{Driver, end_claim, row};
+use super::driver::{CLAIMED, Driver, end_claim};
 use super::layout::MOST_DEVICES;
-use super::outcome::Failed;
+use super::state::{record, record_of, row};
 use super::steps::Steps;
 use crate::ir::{
-    BinaryOp, Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+    BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
 };
+use crate::lower::protocol::launch_table::{IMAGE_ALIGN, ImageRecord, LaunchTable};
+use crate::lower::protocol::{DescriptorField, Encode, field};
 
 /// An image of a kernel, and the devices that it is for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,149 +46,153 @@ pub(in crate::lower) fn by_preference(images: &[DeviceImage]) -> Vec<&DeviceImag
 }
 
 impl ImageRule {
-    /// Whether an image is for a device, whose compute capability an `I32` is; `None` where it always is.
-    fn holds(self, b: &mut FunctionBuilder<'_>, capability: Value) -> Option<Value> {
+    /// The compute capabilities that an image is for: the least, and the one behind the last.
+    pub(super) fn capabilities(self) -> [u32; 2] {
         match self {
-            ImageRule::Any => None,
-            ImageRule::Exact(number) => Some(b.icmp_imm(IntCC::Eq, capability, i64::from(number))),
-            ImageRule::Least(number) => Some(b.icmp_imm(IntCC::SGe, capability, i64::from(number))),
-            ImageRule::Family(number) => {
-                let least = b.icmp_imm(IntCC::SGe, capability, i64::from(number));
-                let below = b.icmp_imm(IntCC::SLt, capability, i64::from(number / 10 * 10 + 10));
-                Some(b.binary(BinaryOp::And, least, below))
-            }
+            ImageRule::Any => [0, ALL],
+            ImageRule::Exact(number) => [number, number + 1],
+            ImageRule::Least(number) => [number, ALL],
+            ImageRule::Family(number) => [number, number / 10 * 10 + 10],
         }
     }
 }
 
-/// An image in a module.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Loaded {
-    pub api: &'static Api,
-    /// The handles of the loaded image: one cell, or one for each device.
-    cells: DataRef,
-    /// `int64_t load(int32_t device)`, an outcome.
-    pub load: FuncRef,
+/// Behind all compute capabilities.
+const ALL: u32 = i32::MAX as u32;
+
+/// The number of cells of an image.
+pub(super) fn cells(api: &Api) -> u32 {
+    if api.has_contexts { 1 } else { MOST_DEVICES as u32 }
 }
 
-impl Loaded {
-    pub(super) fn new(module: &mut Module, driver: &Driver, image: &[u8], number: u32) -> Self {
-        // a parser of PTX wants a NUL behind it, and one behind other images does no harm
-        let mut bytes = image.to_vec();
-        bytes.push(0);
-        let data = module.add_data(format!("__tvm_ffi_codegen_image_{number}"), bytes, 64);
-        let count = if driver.api.has_contexts { 1 } else { MOST_DEVICES as usize };
-        let cells = module.add_state(format!("__tvm_ffi_codegen_loaded_{number}"), 8 * count, 8);
-        let name = format!("__tvm_ffi_codegen_load_image_{number}");
-        let load = module.declare(name, FuncSig::new([Type::I32], Some(Type::I64)), Linkage::Local);
-        module.functions[load].cold = true;
-        let loaded = Loaded { api: driver.api, cells, load };
-        let mut b = FunctionBuilder::new(module, load);
-        loaded.define(&mut b, driver, data);
-        b.finish();
-        loaded
-    }
+/// The cell of an image for a device, whose number an `I32` is. `image` is the address of its [`ImageRecord`].
+fn cell(b: &mut FunctionBuilder<'_>, api: &Api, image: Value, state: Value, device: Value) -> Value {
+    let cells = field_of(b, image, field!(ImageRecord, cells));
+    let cells = b.ptr_add(state, cells);
+    if api.has_contexts { cells } else { row(b, cells, device, 8) }
+}
 
-    /// The number of cells.
-    fn count(self) -> i64 {
-        if self.api.has_contexts { 1 } else { MOST_DEVICES }
+/// `int64_t load(const void* image, void* state, const void* images, int32_t device, void** handle)`: loads an image, by its record, unless it is loaded, and
+/// writes its handle; an outcome.
+pub(super) fn load(module: &mut Module, driver: &Driver) -> FuncRef {
+    let name = format!("__tvm_ffi_codegen_{}_load", driver.api.name);
+    let sig = FuncSig::new([Type::Ptr, Type::Ptr, Type::Ptr, Type::I32, Type::Ptr], Some(Type::I64));
+    let func = module.declare(name, sig, Linkage::Local);
+    module.functions[func].cold = true;
+    let mut builder = FunctionBuilder::new(module, func);
+    let b = &mut builder;
+    let [image, state, images, device, handle] = [0, 1, 2, 3, 4].map(|i| b.param(i));
+    let cell = cell(b, driver.api, image, state, device);
+    let (claimed, done) = (b.block(), b.block());
+    if let Some(mine) = b.call(driver.claim, &[cell]) {
+        let mine = b.icmp_imm(IntCC::Ne, mine, 0);
+        b.branch(mine, claimed, done, Hint::None);
     }
-
-    /// The cell for a device, whose number an `I32` is.
-    fn cell(self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
-        if self.api.has_contexts { b.data_addr(self.cells, 0) } else { row(b, self.cells, device, 8) }
+    b.switch_to(done);
+    let (loaded, zero) = (b.load_acquire(cell), b.i64(0));
+    b.store(loaded, handle, 0, MemFlags::ALIGNED);
+    b.ret(Some(zero));
+    b.switch_to(claimed);
+    let mut steps = Steps::new(b);
+    let place = steps.place();
+    let offset = field_of(steps.b, image, field!(ImageRecord, bytes));
+    let offset = steps.b.binary_imm(BinaryOp::Mul, offset, IMAGE_ALIGN as i64);
+    let bytes = steps.b.ptr_add(images, offset);
+    if driver.api.has_contexts {
+        let (null, none) = (steps.b.ptr_const(0), steps.b.iconst(Type::I32, 0));
+        steps.call(driver, Call::Load, &[place, bytes, null, null, none, null, null, none]);
+    } else {
+        // a module belongs to the device that is the thread's
+        let before = steps.place();
+        steps.call(driver, Call::Current, &[before]);
+        let before = steps.b.load(Type::I32, before, 0, MemFlags::ALIGNED);
+        steps.call(driver, Call::Enter, &[device]);
+        let status = driver.call(steps.b, Call::Load, &[place, bytes]);
+        let left = driver.call(steps.b, Call::Leave, &[before]);
+        steps.require_success(Call::Load, status);
+        steps.require_success(Call::Leave, left);
     }
+    let loaded = steps.b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
+    end_claim(steps.b, cell, loaded);
+    steps.b.store(loaded, handle, 0, MemFlags::ALIGNED);
+    steps.finish(|b| {
+        let null = b.ptr_const(0);
+        end_claim(b, cell, null);
+    });
+    builder.finish()
+}
 
-    /// The handle of the image on a device.
-    pub(super) fn handle(self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
-        let cell = self.cell(b, device);
-        b.load_acquire(cell)
-    }
-
-    fn define(self, b: &mut FunctionBuilder<'_>, driver: &Driver, data: DataRef) {
-        let device = b.param(0);
-        let cell = self.cell(b, device);
-        let (claimed, done) = (b.block(), b.block());
-        if let Some(mine) = b.call(driver.claim, &[cell]) {
-            let mine = b.icmp_imm(IntCC::Ne, mine, 0);
-            b.branch(mine, claimed, done, Hint::None);
-        }
-        b.switch_to(done);
-        let zero = b.i64(0);
-        b.ret(Some(zero));
-        b.switch_to(claimed);
-        let mut steps = Steps::new(b);
-        let place = steps.place();
-        let image = steps.b.data_addr(data, 0);
-        if driver.api.has_contexts {
-            let (null, none) = (steps.b.ptr_const(0), steps.b.iconst(Type::I32, 0));
-            steps.call(driver, Call::Load, &[place, image, null, null, none, null, null, none]);
-        } else {
-            // a module belongs to the device that is the thread's
-            let before = steps.place();
-            steps.call(driver, Call::Current, &[before]);
-            let before = steps.b.load(Type::I32, before, 0, MemFlags::ALIGNED);
-            steps.call(driver, Call::Enter, &[device]);
-            let status = driver.call(steps.b, Call::Load, &[place, image]);
-            let left = driver.call(steps.b, Call::Leave, &[before]);
-            steps.require_success(Call::Load, status);
-            steps.require_success(Call::Leave, left);
-        }
-        let handle = steps.b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
-        end_claim(steps.b, cell, handle);
-        steps.finish(|b| {
-            let null = b.ptr_const(0);
-            end_claim(b, cell, null);
-        });
-    }
-
-    /// Unloads whatever was loaded. A driver that has shut down has unloaded it before.
-    pub(super) fn unload(self, b: &mut FunctionBuilder<'_>, driver: &Driver) {
-        for number in 0..self.count() {
-            let cell = b.data_addr(self.cells, 8 * number as u32);
+/// `void unload(const void* table, void* state)`: unloads whatever was loaded, and gives up the contexts of the devices that were used. A driver that has shut
+/// down has unloaded images before.
+pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
+    let name = format!("__tvm_ffi_codegen_{}_unload", driver.api.name);
+    let func = module.declare(name, FuncSig::c([Type::Ptr, Type::Ptr], None), Linkage::Local);
+    module.functions[func].cold = true;
+    let mut builder = FunctionBuilder::new(module, func);
+    let b = &mut builder;
+    let [table, state] = [0, 1].map(|i| b.param(i));
+    let count = field_of(b, table, field!(LaunchTable, images));
+    let first = field_of(b, table, field!(LaunchTable, first_image));
+    let first = b.ptr_add(table, first);
+    for_each(b, count, |b, number| {
+        let offset = b.binary_imm(BinaryOp::Mul, number, ImageRecord::SIZE as i64);
+        let image = b.ptr_add(first, offset);
+        let devices = b.i64(cells(driver.api).into());
+        for_each(b, devices, |b, device| {
+            let device = b.convert(ConvertOp::Truncate, Type::I32, device);
+            let cell = cell(b, driver.api, image, state, device);
             let handle = b.load_acquire(cell);
-            let (there, next) = (b.block(), b.block());
-            let loaded = b.icmp_imm(IntCC::UGt, handle, super::driver::CLAIMED as i64);
-            b.branch(loaded, there, next, Hint::None);
-            b.switch_to(there);
-            // nobody is there to be told of a failure
-            driver.call(b, Call::Unload, &[handle]);
-            b.jump(next, &[]);
-            b.switch_to(next);
-        }
+            when_filled(b, handle, |b| {
+                // nobody is there to be told of a failure
+                driver.call(b, Call::Unload, &[handle]);
+            });
+        });
+    });
+    if driver.api.has_contexts {
+        let devices = b.i64(MOST_DEVICES);
+        for_each(b, devices, |b, device| {
+            let device = b.convert(ConvertOp::Truncate, Type::I32, device);
+            let record = record_of(b, state, device);
+            let used = b.load_acquire(record);
+            when_filled(b, used, |b| {
+                let device = b.load(Type::I32, record, record::DEVICE, MemFlags::ALIGNED);
+                driver.call(b, Call::Release, &[device]);
+            });
+        });
     }
+    b.ret(None);
+    builder.finish()
 }
 
-/// Chooses an image for a device by its compute capability: each image has a block, in which the code that `each` emits goes on to `found`.
-pub(super) fn choose(
-    steps: &mut Steps<'_, '_>,
-    images: &[(ImageRule, Loaded)],
-    capability: Value,
-    mut each: impl FnMut(&mut Steps<'_, '_>, Loaded) -> Value,
-) -> Value {
-    let found: Block = steps.b.block();
-    let handle = steps.b.block_param(found, Type::Ptr);
-    for (rule, loaded) in images {
-        let next = rule.holds(steps.b, capability).map(|holds| {
-            let (here, next) = (steps.b.block(), steps.b.block());
-            steps.b.branch(holds, here, next, Hint::None);
-            steps.b.switch_to(here);
-            next
-        });
-        let value = each(steps, *loaded);
-        steps.b.jump(found, &[value]);
-        match next {
-            Some(next) => steps.b.switch_to(next),
-            None => {
-                steps.b.switch_to(found);
-                return handle;
-            }
-        }
-    }
-    let never = steps.b.bconst(false);
-    steps.require(never, Failed::Image, capability);
-    let null = steps.b.ptr_const(0);
-    steps.b.jump(found, &[null]);
-    steps.b.switch_to(found);
-    handle
+/// Emits code for each of the numbers below `count`, an `I64`.
+fn for_each(b: &mut FunctionBuilder<'_>, count: Value, each: impl FnOnce(&mut FunctionBuilder<'_>, Value)) {
+    let (next, body, done) = (b.block(), b.block(), b.block());
+    let number = b.block_param(next, Type::I64);
+    let zero = b.i64(0);
+    b.jump(next, &[zero]);
+    b.switch_to(next);
+    let more = b.icmp(IntCC::ULt, number, count);
+    b.branch(more, body, done, Hint::Likely);
+    b.switch_to(body);
+    each(b, number);
+    let after = b.binary_imm(BinaryOp::Add, number, 1);
+    b.jump(next, &[after]);
+    b.switch_to(done);
+}
+
+/// Emits code for where a cell, by its contents, is filled.
+fn when_filled(b: &mut FunctionBuilder<'_>, contents: Value, then: impl FnOnce(&mut FunctionBuilder<'_>)) {
+    let (there, next) = (b.block(), b.block());
+    let filled = b.icmp_imm(IntCC::UGt, contents, CLAIMED as i64);
+    b.branch(filled, there, next, Hint::None);
+    b.switch_to(there);
+    then(b);
+    b.jump(next, &[]);
+    b.switch_to(next);
+}
+
+/// A field of a record of the table, an unsigned word, as an `I64`.
+pub(super) fn field_of(b: &mut FunctionBuilder<'_>, record: Value, field: DescriptorField) -> Value {
+    let word = b.load(field.ty, record, field.offset, MemFlags::ALIGNED);
+    b.convert(ConvertOp::ZExt, Type::I64, word)
 }

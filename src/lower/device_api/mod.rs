@@ -5,10 +5,13 @@
 //!
 //! | first use of | what is kept | how often |
 //! | --- | --- | --- |
-//! | the driver | the addresses of its functions | once per library, by `TVMFFIHandleInitOnce` |
+//! | the driver | the addresses of its functions | once for the [helpers](helpers), by `TVMFFIHandleInitOnce` |
 //! | a device | its context and limits | once per library and device |
 //! | an image | what was loaded | once per library (CUDA); for each device (HIP) |
 //! | a kernel | its handle, with its attributes set | once per library and device |
+//!
+//! Only the launch itself is code of a wrapper. All else is in helpers, which know kernels and images by a [table](table) of the module, and keep what they
+//! find in its [state](state). A library has a copy of the helpers; in a process the engine's modules share one.
 //!
 //! Nothing raises an error but `report`, which makes one of an outcome, with the kernel and the launch that it belongs to.
 
@@ -16,72 +19,91 @@ mod api;
 mod context;
 mod driver;
 mod first_use;
+mod helpers;
 mod images;
 mod layout;
 mod outcome;
 mod params;
 mod report;
 mod start;
+mod state;
 mod steps;
 mod system;
+mod table;
 mod tensor_map;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::constants::ConstantPool;
+use super::protocol::launch_table::{IMAGE_ALIGN, ImageRecord};
 use crate::ir::{
-    Block, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,
+    Block, DataRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, SigRef, StackSlot, Type, Value,
 };
 
 pub(super) use api::{Api, CPU, CUDA, Call, HIP};
-use driver::Driver;
 pub(super) use first_use::Shared;
-use first_use::{DeviceKernel, FirstUse};
-use images::Loaded;
+pub(super) use helpers::export as export_helpers;
+use helpers::{Asked, Called, Defined};
 pub(super) use images::{DeviceImage, ImageRule, by_preference};
 use layout::MOST_DEVICES;
 pub(super) use layout::{
     MOST_BLOCKS, MOST_BLOCKS_OF_CLUSTER, MOST_THREADS, MOST_THREADS_OF_BLOCK, PORTABLE_CLUSTER, attribute, config,
 };
 use outcome::Failed;
+#[cfg(feature = "_engine")]
+pub(crate) use state::is_state_of_launches;
 pub(super) use system::System;
+use table::KernelRow;
 
-/// The drivers of a module under construction, and their images.
+/// The launches of a module under construction.
 #[derive(Debug, Default)]
 pub(super) struct Drivers {
     /// The system that the drivers are on.
     pub system: System,
-    /// By the names of their APIs.
-    known: HashMap<&'static str, Known>,
-    /// By the names of their APIs and their bytes.
-    images: HashMap<(&'static str, Arc<[u8]>), Loaded>,
-    /// The images in order.
-    order: Vec<(&'static str, Loaded)>,
-    kernels: HashMap<KernelKey, KnownKernel>,
-    /// The number of kernels and images so far, which have numbers in their names.
-    numbered: u32,
+    /// Whether the module imports the helpers.
+    pub imports_helpers: bool,
+    /// For each API that launches go to.
+    launches: Vec<Launches>,
 }
 
-/// A driver, and the functions that all kernels share.
+/// The launches of a module on the devices of one API.
+#[derive(Debug)]
+struct Launches {
+    api: &'static Api,
+    places: Places,
+    called: Called,
+    /// The helpers, where the module defines them.
+    defined: Option<Defined>,
+    /// A launch has tensor maps.
+    tensor_maps: bool,
+    /// The bytes of the images, each of which is once there.
+    images: Vec<(Arc<[u8]>, ImageRecord)>,
+    /// The bytes of all images, each aligned.
+    image_bytes: usize,
+    kernels: Vec<KnownKernel>,
+    by_key: HashMap<KernelKey, usize>,
+    /// The sizes of the parameters that launches pass, with the number of the kernel, where the images don't tell those of the kernel.
+    params: Vec<(usize, Vec<u32>)>,
+    /// The bytes of the state.
+    state_bytes: u32,
+}
+
+/// The data of a module for one API.
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    driver: Driver,
-    device: FuncRef,
-    report: FuncRef,
+struct Places {
+    table: DataRef,
+    state: DataRef,
+    images: DataRef,
 }
 
-/// A kernel, whose first use is defined once all launches of the module are known.
-#[derive(Clone, Debug)]
+/// A kernel of a module.
+#[derive(Debug)]
 struct KnownKernel {
+    key: KernelKey,
     launchable: Launchable,
-    /// The first use of the kernel's device.
-    device: FuncRef,
-    /// The images, the one that is preferred first.
-    images: Vec<(ImageRule, Loaded)>,
-    /// The sizes of the parameters that launches pass, where the images don't tell those of the kernel. Behind each stands the number of functions that the
-    /// module had by then.
-    params: Vec<(Vec<u32>, usize)>,
+    /// The images by their numbers, the one that is preferred first.
+    images: Vec<(ImageRule, usize)>,
 }
 
 /// The description of a kernel, for the code that launches it.
@@ -94,24 +116,40 @@ pub(super) struct KernelToLaunch<'a> {
     pub non_portable_cluster: bool,
     /// The sizes of the parameters in bytes, where the images don't tell them.
     pub params: Option<Vec<u32>>,
+    /// Whether a parameter is a tensor map.
+    pub tensor_maps: bool,
 }
 
-/// The key of a kernel in a module: API, name, images, shared memory, and the two flags.
-type KernelKey = (&'static str, String, Vec<DeviceImage>, Shared, bool, bool);
+/// The key of a kernel among those of one API.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct KernelKey {
+    entry: String,
+    images: Vec<DeviceImage>,
+    shared: Shared,
+    cooperative: bool,
+    non_portable_cluster: bool,
+}
+
+/// The number of each thing that a module has, by which what comes later is taken back.
+#[derive(Clone, Debug)]
+pub(super) struct Mark(Vec<[usize; 4]>);
 
 /// A kernel of a module, which code launches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launchable {
-    driver: Driver,
-    kernel: DeviceKernel,
-    /// `int64_t start(config, kernel, params, device)`, in the context of the device.
-    start: FuncRef,
-    /// `int32_t report(caller, images, outcome, config, device)`.
-    report: FuncRef,
+    api: &'static Api,
+    places: Places,
+    called: Called,
+    /// The offset of the kernel's record in the table.
+    record: u32,
+    /// The offset of the kernel's cells in the state.
+    cells: u32,
+    /// Whether it is launched by the API's function for cooperative launches, if there is one.
+    cooperative: bool,
 }
 
 impl Drivers {
-    /// Adds a kernel to a module, if it isn't there yet: the code of its first use, and what it needs.
+    /// Adds a kernel to a module, if it isn't there yet.
     pub(super) fn kernel(
         &mut self,
         module: &mut Module,
@@ -120,102 +158,172 @@ impl Drivers {
         kernel: &KernelToLaunch<'_>,
     ) -> Launchable {
         let api = kernel.api;
-        let (images, flags) = (kernel.images.to_vec(), (kernel.cooperative, kernel.non_portable_cluster));
-        let key = (api.name, kernel.entry.to_owned(), images, kernel.shared, flags.0, flags.1);
-        if let Some(known) = self.kernels.get_mut(&key) {
-            known.note_params(kernel, module.functions.len());
-            return known.launchable;
-        }
-        let known = *self.known.entry(api.name).or_insert_with(|| {
-            let driver = Driver::new(module, api, self.system);
-            let device = first_use::device(module, &driver);
-            Known { driver, device, report: report::report(module, &driver, constants, pool) }
+        let known = self.launches.iter().position(|launches| std::ptr::eq(launches.api, api));
+        let at = known.unwrap_or_else(|| {
+            let defined = (!self.imports_helpers)
+                .then(|| Defined::new(module, api, self.system, Linkage::Local, constants, pool));
+            let called = defined.map_or_else(|| Called::import(module, api), |defined| defined.called);
+            self.launches.push(Launches::new(module, api, called, defined));
+            self.launches.len() - 1
         });
-        let driver = known.driver;
-        let mut images = Vec::new();
-        for image in by_preference(kernel.images) {
-            let number = self.number();
-            let loaded = self.images.entry((api.name, image.bytes.clone())).or_insert_with(|| {
-                let loaded = Loaded::new(module, &driver, &image.bytes, number);
-                self.order.push((api.name, loaded));
-                loaded
+        self.launches[at].kernel(kernel)
+    }
+
+    /// The number of each thing so far.
+    pub(super) fn mark(&self) -> Mark {
+        let counts = |launches: &Launches| {
+            let Launches { images, kernels, params, state_bytes, .. } = launches;
+            [images.len(), kernels.len(), params.len(), *state_bytes as usize]
+        };
+        Mark(self.launches.iter().map(counts).collect())
+    }
+
+    /// Forgets what came after a mark.
+    pub(super) fn truncate(&mut self, mark: &Mark) {
+        self.launches.truncate(mark.0.len());
+        for (launches, [images, kernels, params, state_bytes]) in self.launches.iter_mut().zip(&mark.0) {
+            launches.images.truncate(*images);
+            let last = launches.images.last().map(|(bytes, record)| end_of_image(bytes, record));
+            launches.image_bytes = last.unwrap_or_default();
+            launches.kernels.drain(*kernels..).for_each(|kernel| {
+                launches.by_key.remove(&kernel.key);
             });
-            images.push((image.rule, *loaded));
+            launches.params.truncate(*params);
+            launches.state_bytes = *state_bytes as u32;
         }
-        let number = self.number();
-        let start = start::start(module, &driver, kernel.cooperative);
-        let declared = DeviceKernel::declare(module, number);
-        let launchable = Launchable { driver, kernel: declared, start, report: known.report };
-        let mut known = KnownKernel { launchable, device: known.device, images, params: Vec::new() };
-        known.note_params(kernel, module.functions.len());
-        self.kernels.insert(key, known);
-        launchable
     }
 
-    fn number(&mut self) -> u32 {
-        self.numbered += 1;
-        self.numbered
-    }
-
-    /// Forgets what has functions after the first `count`, which are taken back.
-    pub(super) fn truncate(&mut self, count: usize) {
-        let stays = |func: FuncRef| (func.as_u32() as usize) < count;
-        self.known.retain(|_, known| stays(known.report));
-        self.kernels.retain(|_, kernel| stays(kernel.launchable.kernel.first_use) && stays(kernel.launchable.start));
-        self.kernels.values_mut().for_each(|kernel| kernel.params.retain(|(_, functions)| *functions <= count));
-        self.images.retain(|_, loaded| stays(loaded.load));
-        self.order.retain(|(_, loaded)| stays(loaded.load));
-    }
-
-    /// Defines the first uses of kernels, and the destructor that unloads images and gives up contexts, if there are any.
+    /// Writes the tables, and defines the destructors that unload images and give up contexts, if there are any.
     pub(super) fn finish(&self, module: &mut Module) {
-        let mut kernels: Vec<_> = self.kernels.iter().collect();
-        kernels.sort_by_key(|(_, kernel)| kernel.launchable.kernel.first_use);
-        for ((_, entry, _, shared, _, non_portable_cluster), kernel) in kernels {
-            let first_use = FirstUse {
-                driver: &kernel.launchable.driver,
-                device: kernel.device,
-                entry,
-                images: &kernel.images,
-                shared: *shared,
-                non_portable_cluster: *non_portable_cluster,
-                params: kernel.params.iter().map(|(sizes, _)| sizes.as_slice()).collect(),
-            };
-            first_use.define(module, kernel.launchable.kernel);
-        }
-        let mut apis: Vec<_> = self.known.iter().collect();
-        apis.sort_by_key(|(name, _)| **name);
-        for (name, known) in apis {
-            let symbol = format!("__tvm_ffi_codegen_{name}_unload");
-            let func = module.declare(symbol, FuncSig::default(), Linkage::Local);
-            module.functions[func].cold = true;
-            let mut b = FunctionBuilder::new(module, func);
-            let (open, done) = (b.block(), b.block());
-            let is_open = known.driver.is_open(&mut b);
-            b.branch(is_open, open, done, Hint::None);
-            b.switch_to(open);
-            for (_, loaded) in self.order.iter().filter(|(of, _)| of == name) {
-                loaded.unload(&mut b, &known.driver);
-            }
-            first_use::release_devices(&mut b, &known.driver);
-            b.jump(done, &[]);
-            b.switch_to(done);
-            b.ret(None);
-            b.finish();
-            module.destructors.push(func);
-        }
+        self.launches.iter().for_each(|launches| launches.finish(module));
     }
 }
 
-impl KnownKernel {
-    /// Notes the parameters that a launch passes. `functions` is the number of functions that the module has.
-    fn note_params(&mut self, kernel: &KernelToLaunch<'_>, functions: usize) {
-        let params = kernel.params.iter().filter(|_| !kernel.api.function_name(Call::ParamInfo).is_empty());
-        for sizes in params {
-            if !self.params.iter().any(|(known, _)| known == sizes) {
-                self.params.push((sizes.clone(), functions));
-            }
+/// The offset behind an image, aligned.
+fn end_of_image(bytes: &[u8], record: &ImageRecord) -> usize {
+    // a parser of PTX wants a NUL behind it, and one behind other images does no harm
+    (record.bytes as usize * IMAGE_ALIGN + bytes.len() + 1).next_multiple_of(IMAGE_ALIGN)
+}
+
+impl Launches {
+    fn new(module: &mut Module, api: &'static Api, called: Called, defined: Option<Defined>) -> Self {
+        let name = |what: &str| format!("__tvm_ffi_codegen_{}_{what}", api.name);
+        let places = Places {
+            table: module.add_data(name("table"), Vec::new(), 4),
+            state: module.add_state(state::name(api.name), 0, 8),
+            images: module.add_data(name("images"), Vec::new(), IMAGE_ALIGN as u32),
+        };
+        Launches {
+            api,
+            places,
+            called,
+            defined,
+            tensor_maps: false,
+            images: Vec::new(),
+            image_bytes: 0,
+            kernels: Vec::new(),
+            by_key: HashMap::new(),
+            params: Vec::new(),
+            state_bytes: state::FIXED,
         }
+    }
+
+    fn kernel(&mut self, kernel: &KernelToLaunch<'_>) -> Launchable {
+        let key = KernelKey {
+            entry: kernel.entry.to_owned(),
+            images: kernel.images.to_vec(),
+            shared: kernel.shared,
+            cooperative: kernel.cooperative,
+            non_portable_cluster: kernel.non_portable_cluster,
+        };
+        let number = self.by_key.get(&key).copied().unwrap_or_else(|| self.add(key));
+        self.tensor_maps |= kernel.tensor_maps;
+        if let Some(sizes) = &kernel.params
+            && !self.api.function_name(Call::ParamInfo).is_empty()
+            && !self.params.iter().any(|(of, known)| *of == number && known == sizes)
+        {
+            self.params.push((number, sizes.clone()));
+        }
+        self.kernels[number].launchable
+    }
+
+    fn add(&mut self, key: KernelKey) -> usize {
+        let images = by_preference(&key.images).into_iter().map(|image| (image.rule, self.image(&image.bytes)));
+        let images = images.collect();
+        let number = self.kernels.len();
+        let launchable = Launchable {
+            api: self.api,
+            places: self.places,
+            called: self.called,
+            record: table::offset_of_kernel(number),
+            cells: self.cells(MOST_DEVICES as u32),
+            cooperative: key.cooperative,
+        };
+        self.by_key.insert(key.clone(), number);
+        self.kernels.push(KnownKernel { key, launchable, images });
+        number
+    }
+
+    /// The number of an image.
+    fn image(&mut self, bytes: &Arc<[u8]>) -> usize {
+        if let Some(known) = self.images.iter().position(|(known, _)| known == bytes) {
+            return known;
+        }
+        let record =
+            ImageRecord { bytes: (self.image_bytes / IMAGE_ALIGN) as u32, cells: self.cells(images::cells(self.api)) };
+        self.image_bytes = end_of_image(bytes, &record);
+        self.images.push((Arc::clone(bytes), record));
+        self.images.len() - 1
+    }
+
+    /// Room for cells in the state.
+    fn cells(&mut self, count: u32) -> u32 {
+        let at = self.state_bytes;
+        self.state_bytes += 8 * count;
+        at
+    }
+
+    fn finish(&self, module: &mut Module) {
+        let Places { table, state, images } = self.places;
+        let params = |number: usize| self.params.iter().filter(move |(of, _)| *of == number);
+        let rows = self.kernels.iter().enumerate().map(|(number, known)| KernelRow {
+            entry: &known.key.entry,
+            cells: known.launchable.cells,
+            images: &known.images,
+            shared: known.key.shared,
+            non_portable_cluster: known.key.non_portable_cluster,
+            params: params(number).map(|(_, sizes)| sizes.as_slice()).collect(),
+        });
+        let records: Vec<_> = self.images.iter().map(|(_, record)| *record).collect();
+        module.data[table].bytes = table::encode(module.endianness, &rows.collect::<Vec<_>>(), &records);
+        module.data[state].bytes = vec![0; self.state_bytes as usize];
+        let mut all = Vec::with_capacity(self.image_bytes);
+        for (bytes, record) in &self.images {
+            all.extend_from_slice(bytes);
+            all.resize(end_of_image(bytes, record), 0);
+        }
+        module.data[images].bytes = all;
+        if let Some(helpers) = &self.defined {
+            helpers.finish(module, Asked { tensor_maps: self.tensor_maps, params: !self.params.is_empty() });
+        }
+
+        let symbol = format!("__tvm_ffi_codegen_{}_unload_all", self.api.name);
+        let func = module.declare(symbol, FuncSig::default(), Linkage::Local);
+        module.functions[func].cold = true;
+        let mut b = FunctionBuilder::new(module, func);
+        let (used, done) = (b.block(), b.block());
+        let (table, state) = (b.data_addr(table, 0), b.data_addr(state, 0));
+        let unload = b.load(Type::Ptr, state, state::UNLOAD, MemFlags::ALIGNED);
+        let there = b.icmp_imm(IntCC::Ne, unload, 0);
+        b.branch(there, used, done, Hint::None);
+        b.switch_to(used);
+        let sig = b.signature(FuncSig::c([Type::Ptr, Type::Ptr], None));
+        b.call_indirect(sig, unload, &[table, state]);
+        b.jump(done, &[]);
+        b.switch_to(done);
+        b.ret(None);
+        b.finish();
+        module.destructors.push(func);
     }
 }
 
@@ -232,7 +340,6 @@ pub(super) struct Start {
     pub stream: Value,
     /// The number of the device, an `I32`.
     pub device: Value,
-    pub texts: Texts,
 }
 
 /// The texts of a kernel's errors, C strings of the constant pool. Their addresses are taken where an error is raised, off the fast path.
@@ -246,16 +353,32 @@ pub(super) struct Texts {
     pub images: u32,
 }
 
+/// The block that every failure of a launch goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Failures {
+    block: Block,
+    /// The outcome, in that block.
+    outcome: Value,
+    /// Whether the launch itself has failed, a `Bool`.
+    launched: Value,
+}
+
+impl Failures {
+    pub(super) fn new(b: &mut FunctionBuilder<'_>) -> Self {
+        let block = b.cold_block();
+        Failures { block, outcome: b.block_param(block, Type::I64), launched: b.block_param(block, Type::Bool) }
+    }
+}
+
 impl Launchable {
-    /// The kernel's handle on a device, an `I32`, and a value that is at hand. Where the first use fails, the code of its error goes to the block `exit`. The
-    /// value is read again behind a first use by `reload`, so that no register has to keep it for that.
+    /// The kernel's handle on a device, an `I32`, and a value that is at hand. The value is read again behind a first use by `reload`, so that no register has
+    /// to keep it for that.
     pub(super) fn handle(
         &self,
         b: &mut FunctionBuilder<'_>,
         device: Value,
         (kept, reload): (Value, impl FnOnce(&mut FunctionBuilder<'_>) -> Value),
-        texts: Texts,
-        exit: Block,
+        failures: Failures,
     ) -> [Value; 2] {
         let (look, empty, ready) = (b.block(), b.cold_block(), b.block());
         let handle = b.block_param(ready, Type::Ptr);
@@ -264,40 +387,46 @@ impl Launchable {
         let in_range = b.icmp_imm(IntCC::ULt, device, MOST_DEVICES);
         b.branch(in_range, look, empty, Hint::Likely);
         b.switch_to(look);
-        let cell = driver::row(b, self.kernel.cells, device, 8);
+        let cells = b.data_addr(self.places.state, self.cells);
+        let cell = state::row(b, cells, device, 8);
         let known = b.load_acquire(cell);
         let filled = b.icmp_imm(IntCC::UGt, known, driver::CLAIMED as i64);
         b.branch_with(filled, (ready, &[known, kept]), (empty, &[]), Hint::Likely);
         b.switch_to(empty);
-        let known = self.first_use(b, device, texts, exit);
+        let known = self.first_use(b, device, failures);
         let again = reload(b);
         b.jump(ready, &[known, again]);
         b.switch_to(ready);
         [handle, value]
     }
 
-    /// Does the first use of the kernel on a device, an `I32`, if it isn't done; gives the kernel's handle. Where it fails, the code of its error goes to the
-    /// block `exit`.
-    pub(super) fn first_use(&self, b: &mut FunctionBuilder<'_>, device: Value, texts: Texts, exit: Block) -> Value {
+    /// Does the first use of the kernel on a device, an `I32`, if it isn't done; gives the kernel's handle.
+    pub(super) fn first_use(&self, b: &mut FunctionBuilder<'_>, device: Value, failures: Failures) -> Value {
         let slot = b.slot(8, 8);
         let (place, zero) = (b.stack_addr(slot), b.i64(0));
-        let outcome = b.call(self.kernel.first_use, &[device, place]).unwrap_or(zero);
-        let (done, failed) = (b.cold_block(), b.cold_block());
+        let [table, state, images] =
+            [self.places.table, self.places.state, self.places.images].map(|data| b.data_addr(data, 0));
+        let record = b.iconst(Type::I32, self.record.into());
+        let args = [table, record, state, images, device, place];
+        let outcome = b.call(self.called.first_use, &args).unwrap_or(zero);
+        let (done, no) = (b.cold_block(), b.bconst(false));
         let fine = b.icmp_imm(IntCC::Eq, outcome, 0);
-        b.branch(fine, done, failed, Hint::Likely);
-        b.switch_to(failed);
-        let null = b.ptr_const(0);
-        self.fail(b, texts, [outcome, null, device], exit);
+        b.branch_with(fine, (done, &[]), (failures.block, &[outcome, no]), Hint::Likely);
         b.switch_to(done);
         let place = b.stack_addr(slot);
         b.load(Type::Ptr, place, 0, MemFlags::ALIGNED)
     }
 
-    /// Launches the kernel, and goes on to `done`, or to `exit` with the code of the error.
-    pub(super) fn launch(&self, b: &mut FunctionBuilder<'_>, handle: Value, start: &Start, done: Block, exit: Block) {
-        let failed = b.cold_block();
-        let outcome = b.block_param(failed, Type::I64);
-        if self.driver.api.has_contexts {
+    /// Launches the kernel, and goes on to `done`.
+    pub(super) fn launch(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        handle: Value,
+        start: &Start,
+        done: Block,
+        failures: Failures,
+    ) {
+        if self.api.has_contexts {
             // A kernel runs in the context of its stream, whichever is the thread's. The streams that are numbers and not addresses are those of the
             // current context.
             let (direct, in_context, refused) = (b.block(), b.block(), b.cold_block());
@@ -305,61 +434,81 @@ impl Launchable {
             b.branch(streamed, direct, in_context, Hint::None);
             b.switch_to(direct);
             let null = b.ptr_const(0);
-            let status = self.driver.call(b, Call::Launch, &[start.config, handle, start.params, null]);
+            let launch = b.signature(self.api.function(Call::Launch).signature());
+            let args = [start.config, handle, start.params, null];
+            let zero = b.iconst(Type::I32, 0);
+            let status = self.call(b, launch, state::LAUNCH, &args).unwrap_or(zero);
             let launched = b.icmp_imm(IntCC::Eq, status, 0);
             b.branch(launched, done, refused, Hint::Likely);
             b.switch_to(refused);
             let outcome = Failed::Call(Call::Launch).with(b, status);
-            b.jump(failed, &[outcome]);
+            let yes = b.bconst(true);
+            b.jump(failures.block, &[outcome, yes]);
             b.switch_to(in_context);
         }
         let zero = b.i64(0);
-        let args = [start.config, handle, start.params, start.device];
-        let started = b.call(self.start, &args).unwrap_or(zero);
+        let own_function = self.cooperative && !self.api.has_contexts;
+        let at = if own_function { state::START_COOPERATIVE } else { state::START };
+        let (sig, state) = (b.signature(start::signature()), b.data_addr(self.places.state, 0));
+        let args = [start.config, handle, start.params, state, start.device];
+        let started = self.call(b, sig, at, &args).unwrap_or(zero);
         let launched = b.icmp_imm(IntCC::Eq, started, 0);
-        b.branch_with(launched, (done, &[]), (failed, &[started]), Hint::Likely);
-        b.switch_to(failed);
-        self.fail(b, start.texts, [outcome, start.config, start.device], exit);
+        let yes = b.bconst(true);
+        b.branch_with(launched, (done, &[]), (failures.block, &[started, yes]), Hint::Likely);
     }
 
-    /// The function of the kernel's module that encodes tensor maps.
-    pub(super) fn encoder(&self, module: &mut Module) -> FuncRef {
-        tensor_map::encode(module, &self.driver)
+    /// Calls a function that the state has the address of, once the device is in use.
+    fn call(&self, b: &mut FunctionBuilder<'_>, sig: SigRef, at: i32, args: &[Value]) -> Option<Value> {
+        let place = b.data_addr(self.places.state, at as u32);
+        let callee = b.load(Type::Ptr, place, 0, MemFlags::ALIGNED);
+        b.call_indirect(sig, callee, args)
     }
 
-    /// Encodes a tensor map for a device that is in use, by the module's [`encoder`](Self::encoder); `args` are those of `cuTensorMapEncodeTiled`. Where
-    /// that fails, the code of its error goes to the block `exit`.
+    /// Encodes a tensor map for a device that is in use; `args` are those of `cuTensorMapEncodeTiled`.
     pub(super) fn encode_tensor_map(
         &self,
         b: &mut FunctionBuilder<'_>,
-        encoder: FuncRef,
         args: &[Value],
-        texts: Texts,
         device: Value,
-        exit: Block,
+        failures: Failures,
     ) {
         let zero = b.i64(0);
-        let outcome = b.call(encoder, &[args, &[device]].concat()).unwrap_or(zero);
-        let (next, failed) = (b.block(), b.cold_block());
+        let (sig, state) = (b.signature(tensor_map::signature()), b.data_addr(self.places.state, 0));
+        let args = [&[state], args, &[device]].concat();
+        let outcome = self.call(b, sig, state::TENSOR_MAP, &args).unwrap_or(zero);
+        let (next, no) = (b.block(), b.bconst(false));
         let fine = b.icmp_imm(IntCC::Eq, outcome, 0);
-        b.branch(fine, next, failed, Hint::Likely);
-        b.switch_to(failed);
-        let null = b.ptr_const(0);
-        self.fail(b, texts, [outcome, null, device], exit);
+        b.branch_with(fine, (next, &[]), (failures.block, &[outcome, no]), Hint::Likely);
         b.switch_to(next);
     }
 
-    fn fail(&self, b: &mut FunctionBuilder<'_>, texts: Texts, args: [Value; 3], exit: Block) {
+    /// Raises the error of whatever has failed, and goes on to `exit` with its code. `config` is the place of a launch's configuration.
+    pub(super) fn raise(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        failures: Failures,
+        (config, device): (Option<StackSlot>, Value),
+        texts: Texts,
+        exit: Block,
+    ) {
+        b.switch_to(failures.block);
+        let null = b.ptr_const(0);
+        let config = config.map_or(null, |slot| {
+            let address = b.stack_addr(slot);
+            b.select(failures.launched, address, null)
+        });
         let none = b.iconst(Type::I32, -1);
-        let texts = [texts.caller, texts.images].map(|at| b.data_addr(texts.pool, at));
-        let code = b.call(self.report, &[&texts[..], &args].concat()).unwrap_or(none);
+        let [caller, images] = [texts.caller, texts.images].map(|at| b.data_addr(texts.pool, at));
+        let args = [caller, images, failures.outcome, config, device];
+        let code = b.call(self.called.report, &args).unwrap_or(none);
         b.jump(exit, &[code]);
     }
 
     /// The most shared memory of a block on a device that is in use, in bytes, an `I64`.
     pub(super) fn most_shared(&self, b: &mut FunctionBuilder<'_>, device: Value) -> Value {
-        let record = self.driver.record(b, device);
-        let most = b.load(Type::I32, record, driver::record::SHARED, MemFlags::ALIGNED);
+        let state = b.data_addr(self.places.state, 0);
+        let record = state::record_of(b, state, device);
+        let most = b.load(Type::I32, record, state::record::SHARED, MemFlags::ALIGNED);
         b.convert(crate::ir::ConvertOp::SExt, Type::I64, most)
     }
 }

@@ -1,6 +1,7 @@
 //! Outcomes: what first-use work and launches give, an `I64` that is 0 where all went well.
 //!
-//! The upper half says what failed, the lower half is the status or number that belongs to it.
+//! The upper half says what failed, the lower half is the status or number that belongs to it. No outcome is negative: an engine has one of that kind
+//! for itself.
 
 use super::api::Call;
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};

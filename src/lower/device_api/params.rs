@@ -15,11 +15,12 @@ pub(super) const MOST_BYTES: i64 = 0xffff;
 
 /// `int64_t compare(void* kernel, const uint32_t* sizes, int32_t count)`: compares the sizes of a kernel's parameters with these; an outcome. A driver that
 /// doesn't tell sizes has no say.
-pub(super) fn compare(module: &mut Module, driver: &Driver) -> FuncRef {
-    let name = format!("__tvm_ffi_codegen_{}_compare", driver.api.name);
-    if let Some((known, _)) = module.function_named(&name) {
-        return known;
+/// `None` for an API that tells none.
+pub(super) fn compare(module: &mut Module, driver: &Driver) -> Option<FuncRef> {
+    if driver.api.function_name(Call::ParamInfo).is_empty() {
+        return None;
     }
+    let name = format!("__tvm_ffi_codegen_{}_compare", driver.api.name);
     let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64));
     let func = module.declare(name, sig, Linkage::Local);
     module.functions[func].cold = true;
@@ -65,5 +66,5 @@ pub(super) fn compare(module: &mut Module, driver: &Driver) -> FuncRef {
 
     steps.b.switch_to(done);
     steps.finish(|_| {});
-    builder.finish()
+    Some(builder.finish())
 }

@@ -1,15 +1,11 @@
 //! Errors of outcomes.
 
 use super::api::Call;
-use super::driver::{Driver, VERSION};
-use super::first_use::name_of;
+use super::driver::Driver;
 use super::layout::{MOST_DEVICES, attribute, config};
 use super::outcome::{self, Failed};
 use super::params;
-use crate::ir::{
-    BinaryOp, ConvertOp, DataRef, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type,
-    Value,
-};
+use crate::ir::{BinaryOp, ConvertOp, DataRef, FuncRef, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
 use crate::lower::constants::ConstantPool;
 use crate::lower::protocol::{Directive, Piece, helpers};
 
@@ -33,16 +29,8 @@ mod field {
     pub(super) const COUNT: u32 = 15;
 }
 
-/// `int32_t report(const char* caller, const char* images, int64_t outcome, const CUlaunchConfig* config, int32_t device)`: raises the error of an outcome
-/// that isn't 0. `images` tells the devices that there are images for. `config` is NULL where nothing was launched.
-pub(super) fn report(module: &mut Module, driver: &Driver, constants: &mut ConstantPool, pool: DataRef) -> FuncRef {
-    let name = format!("__tvm_ffi_codegen_{}_report", driver.api.name);
-    if let Some((known, _)) = module.function_named(&name) {
-        return known;
-    }
-    let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::I64, Type::Ptr, Type::I32], Some(Type::I32));
-    let func = module.declare(name, sig, Linkage::Local);
-    module.functions[func].cold = true;
+/// Defines [the helper](super::helpers::Called) that raises the error of an outcome.
+pub(super) fn define(module: &mut Module, driver: &Driver, constants: &mut ConstantPool, pool: DataRef, func: FuncRef) {
     let mut b = FunctionBuilder::new(module, func);
     let [caller, images, outcome, config, device] = [0, 1, 2, 3, 4].map(|i| b.param(i));
     let context = b.slot(8 * field::COUNT, 8);
@@ -65,8 +53,7 @@ pub(super) fn report(module: &mut Module, driver: &Driver, constants: &mut Const
         r.raise(&[Piece::Text(&format!(": there is no {shown} driver on this machine: ")), string(field::TEXT)]);
     });
     r.when(kind, Failed::Function, |r| {
-        let name = name_of(r.b, r.driver, number);
-        let version = r.b.ptr_add_imm(name, VERSION);
+        let [name, version] = r.driver.name_and_version(r.b, number);
         r.set(field::FUNCTION, name);
         r.set(field::TEXT, version);
         let old = format!(": the {shown} driver is too old, as it has no `");
@@ -130,7 +117,7 @@ pub(super) fn report(module: &mut Module, driver: &Driver, constants: &mut Const
     // a call of the driver
     let one = r.b.i64(1);
     let place = r.b.binary(BinaryOp::Sub, kind, one);
-    let function = name_of(r.b, driver, place);
+    let [function, _] = driver.name_and_version(r.b, place);
     r.set(field::FUNCTION, function);
     r.error_texts(number);
     let (launched, before) = (r.b.block(), r.b.block());
@@ -188,7 +175,7 @@ pub(super) fn report(module: &mut Module, driver: &Driver, constants: &mut Const
         r.b.switch_to(alone);
     }
     r.raise(&plain);
-    b.finish()
+    b.finish();
 }
 
 fn value(field: u32) -> Piece<'static> {

@@ -6,21 +6,20 @@ use super::layout::config;
 use super::steps::Steps;
 use crate::ir::{FuncRef, FuncSig, FunctionBuilder, Linkage, MemFlags, Module, Type};
 
-/// `int64_t start(const CUlaunchConfig* config, void* kernel, void** params, int32_t device)`: launches a kernel in the context of a device, and leaves
-/// the thread's as it was; an outcome.
+/// `int64_t start(const CUlaunchConfig* config, void* kernel, void** params, void* state, int32_t device)`: the first ones are those of `cuLaunchKernelEx`.
+pub(super) fn signature() -> FuncSig {
+    FuncSig::c([Type::Ptr, Type::Ptr, Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64))
+}
+
+/// The function that launches a kernel in the context of a device, and leaves the thread's as it was; it gives an outcome. `cooperative` is for an API that
+/// has a function of its own for cooperative launches.
 pub(super) fn start(module: &mut Module, driver: &Driver, cooperative: bool) -> FuncRef {
-    // CUDA has an attribute for launches that are cooperative, and HIP a function
-    let own_function = cooperative && !driver.api.has_contexts;
-    let suffix = if own_function { "_cooperative" } else { "" };
+    let suffix = if cooperative { "_cooperative" } else { "" };
     let name = format!("__tvm_ffi_codegen_{}_start{suffix}", driver.api.name);
-    if let Some((known, _)) = module.function_named(&name) {
-        return known;
-    }
-    let sig = FuncSig::c([Type::Ptr, Type::Ptr, Type::Ptr, Type::I32], Some(Type::I64));
-    let func = module.declare(name, sig, Linkage::Local);
+    let func = module.declare(name, signature(), Linkage::Local);
     let mut builder = FunctionBuilder::new(module, func);
-    let [config, kernel, params, device] = [0, 1, 2, 3].map(|i| builder.param(i));
-    let call = if own_function { Call::LaunchCooperative } else { Call::Launch };
+    let [config, kernel, params, state, device] = [0, 1, 2, 3, 4].map(|i| builder.param(i));
+    let call = if cooperative { Call::LaunchCooperative } else { Call::Launch };
     let launch = |b: &mut FunctionBuilder<'_>| match driver.api.has_contexts {
         true => {
             let null = b.ptr_const(0);
@@ -40,7 +39,7 @@ pub(super) fn start(module: &mut Module, driver: &Driver, cooperative: bool) -> 
         }
     };
     let mut steps = Steps::new(&mut builder);
-    steps.call_on(driver, device, call, launch);
+    steps.call_on(driver, (state, device), call, launch);
     steps.finish(|_| {});
     builder.finish()
 }

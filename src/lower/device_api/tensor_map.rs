@@ -11,21 +11,26 @@ const PARAMS: [Type; 12] = {
     [ptr, int, int, ptr, ptr, ptr, ptr, ptr, int, int, int, int]
 };
 
-/// A function with the parameters of `cuTensorMapEncodeTiled` and the number of a device: encodes a tensor map in the context of the device; an outcome.
+/// The prototype of the function that encodes tensor maps: the [state](super::state), the parameters of `cuTensorMapEncodeTiled`, and the number of a device.
+pub(super) fn signature() -> FuncSig {
+    FuncSig::c([Type::Ptr].into_iter().chain(PARAMS).chain([Type::I32]), Some(Type::I64))
+}
+
+/// The function that encodes a tensor map in the context of a device; it gives an outcome. `None` for an API without tensor maps.
 ///
 /// A thread without a context gets `CUDA_ERROR_INVALID_CONTEXT` from the driver, though cuda.h says nothing of contexts.
-pub(super) fn encode(module: &mut Module, driver: &Driver) -> FuncRef {
-    let name = format!("__tvm_ffi_codegen_{}_tensor_map", driver.api.name);
-    if let Some((known, _)) = module.function_named(&name) {
-        return known;
+pub(super) fn encode(module: &mut Module, driver: &Driver) -> Option<FuncRef> {
+    if driver.api.function_name(Call::TensorMap).is_empty() {
+        return None;
     }
-    let sig = FuncSig::c(PARAMS.into_iter().chain([Type::I32]), Some(Type::I64));
-    let func = module.declare(name, sig, Linkage::Local);
+    let name = format!("__tvm_ffi_codegen_{}_tensor_map", driver.api.name);
+    let func = module.declare(name, signature(), Linkage::Local);
     let mut builder = FunctionBuilder::new(module, func);
-    let args: Vec<_> = (0..PARAMS.len()).map(|i| builder.param(i)).collect();
-    let device = builder.param(PARAMS.len());
+    let state = builder.param(0);
+    let args: Vec<_> = (1..=PARAMS.len()).map(|i| builder.param(i)).collect();
+    let device = builder.param(PARAMS.len() + 1);
     let mut steps = Steps::new(&mut builder);
-    steps.call_on(driver, device, Call::TensorMap, |b| driver.call(b, Call::TensorMap, &args));
+    steps.call_on(driver, (state, device), Call::TensorMap, |b| driver.call(b, Call::TensorMap, &args));
     steps.finish(|_| {});
-    builder.finish()
+    Some(builder.finish())
 }

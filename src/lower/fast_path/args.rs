@@ -152,7 +152,7 @@ impl Args<'_, '_, '_, '_> {
             joined.push(c.b.block_param(join, ty));
         }
         for (seen, device) in devices.all[seen..].iter_mut().zip(joined.drain(count..)) {
-            (seen.device, seen.is_optional) = (device, true);
+            (seen.device, seen.is_certain) = (device, false);
         }
         devices.of_slots.truncate(of_slots);
         self.cx.headers.truncate(headers);

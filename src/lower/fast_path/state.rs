@@ -64,8 +64,8 @@ pub(in crate::lower) struct SeenDevice {
     pub slot: Option<usize>,
     /// Its stream may be asked for.
     pub has_stream: bool,
-    /// The tensor may be absent.
-    pub is_optional: bool,
+    /// The device isn't 0: the tensor is there, and on a stated kind of device.
+    pub is_certain: bool,
     /// The `DLDevice` as one `I64`; 0 where the tensor is absent.
     pub device: Value,
 }
@@ -91,13 +91,13 @@ impl SeenDevices {
         candidates.sort_by_key(|seen| seen.order);
         let mut device = otherwise;
         for candidate in candidates.into_iter().rev() {
-            device = match candidate.is_optional {
-                true => {
-                    // a device is never all zero bits, as kinds of devices count from 1
+            device = match candidate.is_certain {
+                true => candidate.device,
+                false => {
+                    // kinds of devices count from 1, so that a device of zero bits is none
                     let present = b.icmp_imm(IntCC::Ne, candidate.device, 0);
                     b.select(present, candidate.device, device)
                 }
-                false => candidate.device,
             };
         }
         device

@@ -164,7 +164,8 @@ impl<'a> Tensor<'a> {
         if let Some(order) = plan.tensors.iter().position(|known| ptr::eq(*known, self.ty)) {
             let slot = (id == SharedId::OfSlot).then_some(slot);
             let has_stream = self.ty.device.kind() != Some(DLDeviceType::CPU);
-            devices.all.push(SeenDevice { order, slot, has_stream, is_optional: false, device });
+            let is_certain = kind.is_some_and(|kind| kind != 0);
+            devices.all.push(SeenDevice { order, slot, has_stream, is_certain, device });
         }
     }
 

@@ -1,11 +1,11 @@
 //! A launch under construction: what it is made of, and the errors that it raises.
 
 use super::super::convention::param::KernelParam;
-use super::super::device_api::{Launchable, Texts};
+use super::super::device_api::{Failures, Launchable, Texts};
 use super::super::protocol::{Directive, Piece, helpers};
 use super::super::unit::Pool;
 use super::blocks::Blocks;
-use crate::ir::{Block, FuncRef, FunctionBuilder, Hint, MemFlags, StackSlot, Type, Value};
+use crate::ir::{Block, FunctionBuilder, Hint, MemFlags, StackSlot, Type, Value};
 use crate::spec::{Dim, Launch, Layout, ParamType, Signature, TensorType, dim};
 
 /// A launch of a module, ready for the code that makes it.
@@ -32,8 +32,6 @@ pub(super) enum PreparedCode {
 #[derive(Clone, Copy)]
 pub(super) struct DeviceCode {
     pub launchable: Launchable,
-    /// The function that encodes tensor maps, where the kernel has one among its parameters.
-    pub encoder: Option<FuncRef>,
     pub has_contexts: bool,
     pub texts: Texts,
 }
@@ -85,6 +83,8 @@ pub(super) struct Emitter<'e, 'm> {
     pub(super) prepared: &'e Prepared<'e>,
     pub(super) inputs: &'e Inputs<'e>,
     pub(super) exits: Exits,
+    /// Where failures of the driver go.
+    pub(super) failures: Option<Failures>,
     /// The extents of the grid, once they are computed.
     pub(super) blocks: Vec<Value>,
     /// Objects that are given up behind the launch.
@@ -101,7 +101,8 @@ impl<'e, 'm> Emitter<'e, 'm> {
         inputs: &'e Inputs<'e>,
         exits: Exits,
     ) -> Self {
-        Emitter { b, pool, prepared, inputs, exits, blocks: Vec::new(), owned: Vec::new(), missing: None }
+        let (blocks, owned) = (Vec::new(), Vec::new());
+        Emitter { b, pool, prepared, inputs, exits, failures: None, blocks, owned, missing: None }
     }
 
     /// Goes on where a condition holds; else raises a `ValueError` about a value, an `I64`: the text before it and the text behind it.

@@ -12,14 +12,15 @@ use crate::spec::{Dim, DimOp};
 /// Code of an expression. Where a step doesn't fit in 64 bits, or a divisor is 0, it goes to `bad`.
 struct ExtentCode<'c, 'e, 'm> {
     emitter: &'c mut Emitter<'e, 'm>,
-    bad: Block,
+    /// Made by the first step that may not fit.
+    bad: Option<Block>,
 }
 
 impl ExtentCode<'_, '_, '_> {
     fn require(&mut self, fits: Value) {
         let b = &mut *self.emitter.b;
-        let next = b.block();
-        b.branch(fits, next, self.bad, Hint::Likely);
+        let (next, bad) = (b.block(), *self.bad.get_or_insert_with(|| b.cold_block()));
+        b.branch(fits, next, bad, Hint::Likely);
         b.switch_to(next);
     }
 }
@@ -94,9 +95,10 @@ impl Emitter<'_, '_> {
         if let Some(value) = dim.eval(&|_| None) {
             return self.b.i64(value);
         }
-        let bad = self.b.cold_block();
-        let value = lower_dim(&mut ExtentCode { emitter: self, bad }, dim);
+        let mut code = ExtentCode { emitter: self, bad: None };
+        let (value, bad) = (lower_dim(&mut code, dim), code.bad);
         let value = value.unwrap_or_else(|| self.b.i64(0));
+        let Some(bad) = bad else { return value };
         let here = self.b.current();
         self.b.switch_to(bad);
         let text = format!(", {what} = {dim} can't be computed in 64 bits{}", self.origins(dim, " with "));

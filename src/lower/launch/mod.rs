@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::abi::fields::pair;
 use super::capi;
 use super::device_api::{
-    Api, CPU, Drivers, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts, config,
+    Api, CPU, Drivers, Failures, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts, config,
 };
 use super::launch_description::LaunchDescription;
 use super::protocol::{Piece, helpers};
@@ -60,11 +60,8 @@ pub(super) fn prepare<'a>(
         }
         None => {
             let (launchable, texts) = add(&mut into, spec, spec.untold_params(signature), &text);
-            let args = spec.launch.stated_args().unwrap_or_default();
-            let maps = args.iter().any(|arg| matches!(arg, LaunchArg::TensorMap(_)));
-            let encoder = maps.then(|| launchable.encoder(into.module));
             let has_contexts = spec.api().has_contexts;
-            (PreparedCode::Device(DeviceCode { launchable, encoder, has_contexts, texts }), texts.caller)
+            (PreparedCode::Device(DeviceCode { launchable, has_contexts, texts }), texts.caller)
         }
     };
     Prepared { launch: &spec.launch, signature, code, caller }
@@ -75,6 +72,7 @@ pub(super) fn prepare<'a>(
 fn add(into: &mut Into<'_>, spec: &LaunchSpec, params: Option<Vec<u32>>, text: &str) -> (Launchable, Texts) {
     let Into { module, pool, drivers, .. } = into;
     let (launch, images) = (&spec.launch, spec.device_images());
+    let args = launch.stated_args().unwrap_or_default();
     let to_launch = KernelToLaunch {
         api: spec.api(),
         entry: launch.entry(),
@@ -83,6 +81,7 @@ fn add(into: &mut Into<'_>, spec: &LaunchSpec, params: Option<Vec<u32>>, text: &
         cooperative: launch.flags().cooperative,
         non_portable_cluster: launch.flags().non_portable_cluster,
         params,
+        tensor_maps: args.iter().any(|arg| matches!(arg, LaunchArg::TensorMap(_))),
     };
     let launchable = drivers.kernel(module, &mut pool.constants, pool.data, &to_launch);
     let targets: Vec<String> = images.iter().map(|image| image.rule.to_string()).collect();
@@ -130,7 +129,11 @@ pub(super) fn emit_first_uses(
     b.jump(exit, &[refused]);
     b.switch_to(right);
     for (kernel, texts) in &uses.kernels {
-        kernel.first_use(b, number, *texts, exit);
+        let failures = Failures::new(b);
+        kernel.first_use(b, number, failures);
+        let here = b.current();
+        kernel.raise(b, failures, (None, number), *texts, exit);
+        b.switch_to(here);
     }
     let fine = b.iconst(Type::I32, 0);
     b.jump(exit, &[fine]);
@@ -223,6 +226,8 @@ impl Emitter<'_, '_> {
     fn launch_on_device(&mut self, code: DeviceCode, extents: [&[Value]; 5]) {
         let DeviceCode { launchable, texts, .. } = code;
         let device = self.inputs.number;
+        let failures = Failures::new(self.b);
+        self.failures = Some(failures);
         let early = (!self.needs_driver()).then(|| self.params());
         let config = self.config(extents);
         let stream = self.stream();
@@ -231,16 +236,18 @@ impl Emitter<'_, '_> {
             let config = b.stack_addr(config);
             b.load(Type::Ptr, config, config::STREAM, MemFlags::ALIGNED)
         };
-        let [handle, stream] = launchable.handle(self.b, device, (stream, reload), texts, self.exits.failed);
+        let [handle, stream] = launchable.handle(self.b, device, (stream, reload), failures);
         let [.., shared] = extents;
         if let (Some(bytes), None) = (shared.first(), self.b.as_int_const(shared[0])) {
             let most = launchable.most_shared(self.b, device);
             self.refuse_unless_at_most(*bytes, most);
         }
         let params = early.unwrap_or_else(|| self.params());
+        let place = config;
         let (config, params) = (self.b.stack_addr(config), self.b.stack_addr(params));
-        let start = Start { config, params, stream, device, texts };
-        launchable.launch(self.b, handle, &start, self.exits.done, self.exits.failed);
+        let start = Start { config, params, stream, device };
+        launchable.launch(self.b, handle, &start, self.exits.done, failures);
+        launchable.raise(self.b, failures, (Some(place), device), texts, self.exits.failed);
     }
 
     /// Whether parameters are made by the driver or the allocator, after the first use of the device.

@@ -18,9 +18,8 @@ impl Emitter<'_, '_> {
             let dtype = tensor.exact_dtype()?;
             Some((tensor.shape.dims()?.to_vec(), dtype, data_type(dtype)?))
         });
-        let encoder = self.prepared.code.on_device().and_then(|code| Some((code, code.encoder?)));
-        let (Some((sizes, dtype, data_type)), Some((_, data)), Some((code, encoder))) =
-            (parts, self.named(name), encoder)
+        let (Some((sizes, dtype, data_type)), Some((_, data)), Some(code), Some(failures)) =
+            (parts, self.named(name), self.prepared.code.on_device(), self.failures)
         else {
             return self.missing_value(format!("the tensor map of {name}"), Type::Ptr);
         };
@@ -103,7 +102,7 @@ impl Emitter<'_, '_> {
                 .map(|number| self.b.iconst(Type::I32, number));
         let args = [descriptor, data_type, rank, data, dims, strides, boxes, steps, interleave, swizzle, l2, fill];
         let device = self.inputs.number;
-        code.launchable.encode_tensor_map(self.b, encoder, &args, code.texts, device, self.exits.failed);
+        code.launchable.encode_tensor_map(self.b, &args, device, failures);
         descriptor
     }
 

@@ -11,6 +11,22 @@ pub const TAKE_RESULT_SYMBOL: &str = "__tvm_ffi_codegen_take_result";
 /// The symbol of the helper that raises an error, where wrappers import it.
 pub const REPORT_SYMBOL: &str = "__tvm_ffi_codegen_report";
 
+/// The symbols of the helpers that launches on the devices of one API call, where wrappers import them.
+#[derive(Debug)]
+pub(in crate::lower) struct LaunchHelpers {
+    pub first_use: &'static str,
+    pub report: &'static str,
+}
+
+pub(in crate::lower) const CUDA_HELPERS: LaunchHelpers =
+    LaunchHelpers { first_use: "__tvm_ffi_codegen_cuda_first_use", report: "__tvm_ffi_codegen_cuda_report" };
+pub(in crate::lower) const HIP_HELPERS: LaunchHelpers =
+    LaunchHelpers { first_use: "__tvm_ffi_codegen_hip_first_use", report: "__tvm_ffi_codegen_hip_report" };
+
+/// The symbols of the helpers of launches, where wrappers import them: for each API the one that does first uses, and the one that raises errors.
+pub const LAUNCH_SYMBOLS: [[&str; 2]; 2] =
+    [[CUDA_HELPERS.first_use, CUDA_HELPERS.report], [HIP_HELPERS.first_use, HIP_HELPERS.report]];
+
 /// Helpers that are compiled together.
 #[cfg(feature = "_engine")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,17 +35,23 @@ pub(crate) enum HelperSet {
     Bind,
     /// `take_result`. A wrapper that imports it calls it in every call.
     TakeResult,
+    /// What is done with the driver of CUDA beside launching kernels.
+    Cuda,
+    /// The same with HIP.
+    Hip,
 }
 
 #[cfg(feature = "_engine")]
 impl HelperSet {
-    pub(crate) const ALL: [HelperSet; 2] = [HelperSet::Bind, HelperSet::TakeResult];
+    pub(crate) const ALL: [HelperSet; 4] = [HelperSet::Bind, HelperSet::TakeResult, HelperSet::Cuda, HelperSet::Hip];
 
     /// The symbols by which wrappers import the set.
     pub(crate) fn symbols(self) -> &'static [&'static str] {
         match self {
             HelperSet::Bind => &[BIND_SYMBOL, REPORT_SYMBOL],
             HelperSet::TakeResult => &[TAKE_RESULT_SYMBOL],
+            HelperSet::Cuda => &LAUNCH_SYMBOLS[0],
+            HelperSet::Hip => &LAUNCH_SYMBOLS[1],
         }
     }
 
@@ -44,11 +66,18 @@ impl HelperSet {
         u128::from_str_radix(bits, 16).ok().map(Capabilities::from_bits)
     }
 
+    /// Whether wrappers may ask for more or less of the set.
+    pub(crate) fn has_capabilities(self) -> bool {
+        matches!(self, HelperSet::Bind | HelperSet::TakeResult)
+    }
+
     /// Tells functions of the sets apart: each set has a `report`.
     fn mark(self) -> &'static str {
         match self {
             HelperSet::Bind => "",
             HelperSet::TakeResult => "r",
+            HelperSet::Cuda => "c",
+            HelperSet::Hip => "h",
         }
     }
 }

@@ -6,6 +6,7 @@ pub(super) mod derive;
 pub(super) mod descriptor;
 pub(super) mod expr_code;
 pub(super) mod helpers;
+pub(super) mod launch_table;
 pub(super) mod layout;
 pub(super) mod state;
 pub(super) mod template;

@@ -1,0 +1,113 @@
+//! The helpers of launches: what is done with a driver beside launching kernels. Wrappers share them, and call two of them by their symbols; the addresses of the
+//! others are in the [state](super::state) once a device is in use.
+
+use super::api::Api;
+use super::driver::Driver;
+use super::images;
+use super::start::start;
+use super::system::System;
+use super::{first_use, params, report, tensor_map};
+use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
+use crate::lower::constants::ConstantPool;
+use crate::lower::protocol::helpers::LaunchHelpers;
+
+/// The two helpers that wrappers call by their symbols, in a module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Called {
+    pub first_use: FuncRef,
+    pub report: FuncRef,
+}
+
+/// Helpers that the state has the addresses of. An API may do without one.
+pub(super) struct InState {
+    pub start: FuncRef,
+    pub start_cooperative: Option<FuncRef>,
+    pub tensor_map: Option<FuncRef>,
+    pub unload: FuncRef,
+}
+
+/// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void** handle)`: does the first use of a kernel,
+/// whose record is at that offset of the table, and writes its handle on the device; an outcome.
+fn first_use_signature() -> FuncSig {
+    let params = [Type::Ptr, Type::I32, Type::Ptr, Type::Ptr, Type::I32, Type::Ptr];
+    FuncSig::new(params, Some(Type::I64))
+}
+
+/// `int32_t report(const char* caller, const char* images, int64_t outcome, const CUlaunchConfig* config, int32_t device)`: raises the error of an outcome
+/// that isn't 0. `images` tells the devices that there are images for. `config` is NULL where nothing was launched.
+fn report_signature() -> FuncSig {
+    FuncSig::new([Type::Ptr, Type::Ptr, Type::I64, Type::Ptr, Type::I32], Some(Type::I32))
+}
+
+impl Called {
+    /// The helpers of an API, imported.
+    pub(super) fn import(module: &mut Module, api: &Api) -> Self {
+        let LaunchHelpers { first_use, report } = api.helpers;
+        let first_use = module.import(first_use, first_use_signature());
+        Called { first_use, report: module.import(report, report_signature()) }
+    }
+}
+
+/// The helpers of an API under construction, in the module that they are defined in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Defined {
+    driver: Driver,
+    pub called: Called,
+}
+
+/// The parts of the helpers that launches ask for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub tensor_maps: bool,
+    /// Parameters are compared with the driver's.
+    pub params: bool,
+}
+
+impl Defined {
+    /// Declares the helpers of an API, and defines the one with message texts. [`finish`](Self::finish) defines the rest.
+    pub(super) fn new(
+        module: &mut Module,
+        api: &'static Api,
+        system: System,
+        linkage: Linkage,
+        constants: &mut ConstantPool,
+        pool: DataRef,
+    ) -> Self {
+        let LaunchHelpers { first_use, report } = api.helpers;
+        let mut declare = |name: &str, sig: FuncSig| {
+            let func = module.declare(name, sig, linkage);
+            module.functions[func].cold = true;
+            func
+        };
+        let called = Called {
+            first_use: declare(first_use, first_use_signature()),
+            report: declare(report, report_signature()),
+        };
+        let driver = Driver::new(module, api, system);
+        report::define(module, &driver, constants, pool, called.report);
+        Defined { driver, called }
+    }
+
+    /// Defines the helpers, as far as launches ask for them.
+    pub(super) fn finish(&self, module: &mut Module, asked: Asked) {
+        let Defined { driver, called } = self;
+        let in_state = InState {
+            start: start(module, driver, false),
+            // CUDA has an attribute for launches that are cooperative, and HIP a function
+            start_cooperative: (!driver.api.has_contexts).then(|| start(module, driver, true)),
+            tensor_map: if asked.tensor_maps { tensor_map::encode(module, driver) } else { None },
+            unload: images::unload(module, driver),
+        };
+        let device = first_use::device(module, driver, &in_state);
+        let compare = if asked.params { params::compare(module, driver) } else { None };
+        first_use::define(module, driver, device, compare, called.first_use);
+    }
+}
+
+/// Defines the helpers of an API in a module that exports them, by the symbol of the first of them; nothing for any other symbol.
+pub(in crate::lower) fn export(module: &mut Module, symbol: &str, constants: &mut ConstantPool, pool: DataRef) {
+    if let Some(api) = Api::all().into_iter().find(|api| api.helpers.first_use == symbol) {
+        let helpers = Defined::new(module, api, System::default(), Linkage::Export, constants, pool);
+        helpers.finish(module, Asked { tensor_maps: true, params: true });
+    }
+}

@@ -1,0 +1,68 @@
+//! The state of a module's launches on the devices of one API, in memory of the module: functions that launches call, a record for each device, and behind
+//! these the cells of images and kernels.
+//!
+//! Until the first use of a device all is zero. The [helpers](super::helpers) write it.
+
+#[cfg(feature = "_engine")]
+use super::api::Api;
+use super::layout::MOST_DEVICES;
+#[cfg(feature = "_engine")]
+use crate::ir::Data;
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};
+
+/// The offset of the driver's function that launches a kernel.
+pub(super) const LAUNCH: i32 = 0;
+/// The offset of the function that launches in the context of a device (`start`), and of the one for cooperative launches.
+pub(super) const START: i32 = 8;
+pub(super) const START_COOPERATIVE: i32 = 16;
+/// The offset of the function that encodes tensor maps (`tensor_map`).
+pub(super) const TENSOR_MAP: i32 = 24;
+/// The offset of `void unload(const void* table, void* state)`. It is there once a device is in use.
+pub(super) const UNLOAD: i32 = 32;
+
+/// The offset of the records.
+const RECORDS: i64 = 64;
+
+/// The knowledge of a device.
+pub(super) mod record {
+    pub(in crate::lower::device_api) const SIZE: i64 = 64;
+    // At 0 is the cell, which is 0, 1 while it is claimed, else its own address.
+    /// The primary context.
+    pub(in crate::lower::device_api) const CONTEXT: i32 = 8;
+    /// The device, as the driver numbers it.
+    pub(in crate::lower::device_api) const DEVICE: i32 = 16;
+    /// Ten times the major compute capability, and the minor one.
+    pub(in crate::lower::device_api) const CAPABILITY: i32 = 20;
+    /// The device's attributes, in the order of [`Attributes::in_order`](super::super::api::Attributes::in_order).
+    pub(in crate::lower::device_api) const ATTRIBUTES: i64 = 24;
+    pub(in crate::lower::device_api) const MAJOR: i32 = 24;
+    pub(in crate::lower::device_api) const MINOR: i32 = 28;
+    pub(in crate::lower::device_api) const SHARED: i32 = 48;
+}
+
+/// The bytes before the cells.
+pub(super) const FIXED: u32 = (RECORDS + MOST_DEVICES * record::SIZE) as u32;
+
+/// The name of the state for an API, whose name is given.
+pub(super) fn name(api: &str) -> String {
+    format!("__tvm_ffi_codegen_{api}_state")
+}
+
+/// Whether data of a module is the state of its launches.
+#[cfg(feature = "_engine")]
+pub(crate) fn is_state_of_launches(data: &Data) -> bool {
+    Api::all().into_iter().any(|api| data.name == name(api.name))
+}
+
+/// The record of a device, whose number an `I32` is, in a state.
+pub(super) fn record_of(b: &mut FunctionBuilder<'_>, state: Value, device: Value) -> Value {
+    let records = b.ptr_add_imm(state, RECORDS);
+    row(b, records, device, record::SIZE)
+}
+
+/// The address of a row, whose number an `I32` is.
+pub(super) fn row(b: &mut FunctionBuilder<'_>, rows: Value, number: Value, bytes: i64) -> Value {
+    let number = b.convert(ConvertOp::ZExt, Type::I64, number);
+    let offset = b.binary_imm(BinaryOp::Mul, number, bytes);
+    b.ptr_add(rows, offset)
+}

@@ -1,0 +1,138 @@
+//! The writer of the [table](crate::lower::protocol::launch_table) of a module's launches.
+
+use super::first_use::{MostShared, Shared};
+use super::images::ImageRule;
+use crate::lower::protocol::Encode;
+use crate::lower::protocol::launch_table::{
+    ImageChoice, ImageRecord, KernelRecord, LaunchTable, ParamSizes, SharedKind,
+};
+use target_lexicon::Endianness;
+
+/// A kernel of a table.
+#[derive(Debug)]
+pub(super) struct KernelRow<'a> {
+    pub entry: &'a str,
+    /// The offset of the cells in the state.
+    pub cells: u32,
+    /// The images by their numbers, the one that is preferred first.
+    pub images: &'a [(ImageRule, usize)],
+    pub shared: Shared,
+    pub non_portable_cluster: bool,
+    /// The sizes of the parameters that launches pass, in bytes, where the driver's are compared with them.
+    pub params: Vec<&'a [u32]>,
+}
+
+/// The offset of a kernel's record, by its number.
+pub(super) fn offset_of_kernel(number: usize) -> u32 {
+    (LaunchTable::SIZE + number * KernelRecord::SIZE) as u32
+}
+
+/// The bytes of a table.
+pub(super) fn encode(order: Endianness, kernels: &[KernelRow<'_>], images: &[ImageRecord]) -> Vec<u8> {
+    let first_image = offset_of_kernel(kernels.len()) as usize;
+    // behind the records of images stands what the records of kernels lead to, words before texts
+    let image_at = |number: usize| (first_image + number * ImageRecord::SIZE) as u32;
+    let behind = image_at(images.len());
+    let mut more = Vec::new();
+    let mut records: Vec<KernelRecord> = Vec::new();
+    for row in kernels {
+        let first_choice = behind + more.len() as u32;
+        for (rule, image) in row.images {
+            let [least, end] = rule.capabilities();
+            ImageChoice { least, end, image: image_at(*image) }.write(order, &mut more);
+        }
+        let first_params = behind + more.len() as u32;
+        let mut first = first_params + (row.params.len() * ParamSizes::SIZE) as u32;
+        for sizes in &row.params {
+            let count = sizes.len() as u32;
+            ParamSizes { count, first }.write(order, &mut more);
+            first += 4 * count;
+        }
+        row.params.iter().copied().flatten().for_each(|size| size.write(order, &mut more));
+        let (shared, shared_bytes) = match row.shared.asked() {
+            None => (SharedKind::None, 0),
+            Some(MostShared::Bytes(bytes)) => (SharedKind::Bytes, bytes as u32),
+            Some(MostShared::AllBut(bytes)) => (SharedKind::AllBut, bytes),
+        };
+        records.push(KernelRecord {
+            entry: 0,
+            cells: row.cells,
+            choices: row.images.len() as u32,
+            first_choice,
+            shared: shared as u32,
+            shared_bytes,
+            non_portable: row.non_portable_cluster.into(),
+            params: row.params.len() as u32,
+            first_params,
+        });
+    }
+    for (record, row) in records.iter_mut().zip(kernels) {
+        record.entry = behind + more.len() as u32;
+        more.extend_from_slice(row.entry.as_bytes());
+        more.push(0);
+    }
+    let mut table = Vec::new();
+    LaunchTable { images: images.len() as u32, first_image: first_image as u32 }.write(order, &mut table);
+    records.iter().for_each(|record| record.write(order, &mut table));
+    images.iter().for_each(|record| record.write(order, &mut table));
+    table.extend(more);
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::protocol::Descriptors;
+
+    #[test]
+    fn records_lead_to_each_other() -> Result<(), String> {
+        let kernels = [
+            KernelRow {
+                entry: "first",
+                cells: 5000,
+                images: &[(ImageRule::Exact(90), 1), (ImageRule::Least(80), 0)],
+                shared: Shared::Fixed(0),
+                non_portable_cluster: false,
+                params: Vec::new(),
+            },
+            KernelRow {
+                entry: "second",
+                cells: 6000,
+                images: &[(ImageRule::Any, 0)],
+                shared: Shared::Differs { fixed: 7 },
+                non_portable_cluster: true,
+                params: vec![&[8, 4], &[1]],
+            },
+        ];
+        let images = [ImageRecord { bytes: 1, cells: 4000 }, ImageRecord { bytes: 2, cells: 4008 }];
+        for order in [Endianness::Little, Endianness::Big] {
+            let bytes = encode(order, &kernels, &images);
+            let table = Descriptors { bytes: &bytes, order };
+            let text = |at: u32| bytes[at as usize..].split(|byte| *byte == 0).next().unwrap_or_default();
+            let word = |at: u32| u32::read(order, &bytes[at as usize..]).unwrap_or(u32::MAX);
+            let head: LaunchTable = table.read(0)?;
+            assert_eq!(head.images, 2);
+            for (number, image) in (0..).zip(&images) {
+                assert_eq!(table.read::<ImageRecord>(head.first_image + number * ImageRecord::SIZE as u32)?, *image);
+            }
+            let first: KernelRecord = table.read(offset_of_kernel(0))?;
+            assert_eq!((text(first.entry), first.cells, first.choices, first.params), (&b"first"[..], 5000, 2, 0));
+            assert_eq!((first.shared, first.non_portable), (SharedKind::None as u32, 0));
+            let choice: ImageChoice = table.read(first.first_choice)?;
+            let image = head.first_image + ImageRecord::SIZE as u32;
+            assert_eq!(choice, ImageChoice { least: 90, end: 91, image });
+            let choice: ImageChoice = table.read(first.first_choice + ImageChoice::SIZE as u32)?;
+            assert_eq!(choice, ImageChoice { least: 80, end: i32::MAX as u32, image: head.first_image });
+            let second: KernelRecord = table.read(offset_of_kernel(1))?;
+            assert_eq!((text(second.entry), second.cells, second.choices), (&b"second"[..], 6000, 1));
+            assert_eq!((second.shared, second.shared_bytes), (SharedKind::AllBut as u32, 7));
+            assert_eq!(second.non_portable, 1);
+            let sizes = |number: u32| -> Result<Vec<u32>, String> {
+                let list: ParamSizes = table.read(second.first_params + number * ParamSizes::SIZE as u32)?;
+                Ok((0..list.count).map(|i| word(list.first + 4 * i)).collect())
+            };
+            assert_eq!((second.params, sizes(0)?, sizes(1)?), (2, vec![8, 4], vec![1]));
+        }
+        Ok(())
+    }
+}
