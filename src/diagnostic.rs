@@ -236,7 +236,7 @@ impl Diagnostic {
     }
 
     fn of_syntax(error: &SyntaxError) -> Self {
-        let mistake = DiagnosedMistake {
+        let mistake = |error: &SyntaxError| DiagnosedMistake {
             message: error.message.clone(),
             path: None,
             span: Some(error.span.clone()),
@@ -245,7 +245,8 @@ impl Diagnostic {
             expected: error.expected().map(str::to_owned),
             got: error.got().map(str::to_owned),
         };
-        Diagnostic { mistakes: vec![mistake], ..Self::plain(DiagnosticKind::Signature, error) }
+        let mistakes = [error].into_iter().chain(error.more()).map(mistake).collect();
+        Diagnostic { mistakes, ..Self::plain(DiagnosticKind::Signature, error) }
     }
 
     /// The mistakes of functions, which are all of an error.

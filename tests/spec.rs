@@ -603,6 +603,52 @@ fn pieces_that_are_none_say_what_was_expected() {
     );
 }
 
+/// Mistakes of grammar come at once: those of a signature and those of its launch, as an error and as a diagnostic.
+#[test]
+fn all_mistakes_of_grammar_come_at_once() {
+    use tvm_ffi_codegen::diagnostic::Diagnostic;
+    use tvm_ffi_codegen::spec::{Launch, LaunchedSignature};
+
+    // line, column, and what stands there
+    type Place = (usize, usize, &'static str);
+    let cases: &[(&str, &[Place])] = &[
+        ("f(x: fp16)", &[(1, 6, "`fp16`")]),
+        ("f(x: fp16,\n  y int8, z: int8)", &[(1, 6, "`fp16`"), (2, 5, "`int8`")]),
+        ("f(x: fp16) -> int8 where n = 1, m > 0, 0 < k < 2", &[(1, 6, "`fp16`"), (1, 28, "`=`"), (1, 46, "`<`")]),
+        (
+            "f(x: fp16)\n  @ launch k\n  grid=+ args=[x y,\n  x, int32()]",
+            &[(1, 6, "`fp16`"), (3, 8, "`+`"), (3, 18, "`y`"), (4, 12, "`)`")],
+        ),
+        // nobody knows where the first parameter ends
+        ("f(x: Tensor([n, float33, y int8)", &[(1, 28, "`int8`")]),
+        ("f(x: Tensor [n], float32, align=16)", &[(1, 13, "`[`")]),
+        ("f(x: @ int8) @ launch k grid=+", &[(1, 6, "`@`")]),
+    ];
+    for (text, want) in cases {
+        let error = match text.contains('@') {
+            true => text.parse::<LaunchedSignature>().unwrap_err(),
+            false => text.parse::<Signature>().unwrap_err(),
+        };
+        let ParseError::Syntax(syntax) = &error else { panic!("{text}: {error}") };
+        let all: Vec<_> = [syntax].into_iter().chain(syntax.more()).collect();
+        let found: Vec<_> = all.iter().map(|one| (one.line, one.column, one.got().unwrap())).collect();
+        assert_eq!(found, *want, "{text}");
+        assert!(syntax.more().iter().all(|one| one.more().is_empty()), "{text}");
+
+        let carets = error.to_string().lines().filter(|line| line.trim() == "^").count();
+        assert_eq!(carets, want.len(), "{error}");
+        let diagnostic = Diagnostic::of(&error);
+        assert_eq!(diagnostic.message, error.to_string());
+        let told: Vec<_> = diagnostic.mistakes.iter().map(|one| (one.line, one.column, one.got.as_deref())).collect();
+        let want: Vec<_> = want.iter().map(|(line, column, got)| (Some(*line), Some(*column), Some(*got))).collect();
+        assert_eq!(told, want, "{text}");
+        let messages = diagnostic.mistakes.iter().map(|one| one.message.as_str());
+        assert!(messages.eq(all.iter().map(|one| one.message.as_str())), "{text}");
+    }
+    let error = "launch k grid=+ block=(1, *) cluster=2".parse::<Launch>().unwrap_err();
+    assert_eq!((error.span.clone(), error.more().len(), error.more()[0].span.clone()), (14..15, 1, 26..27));
+}
+
 #[test]
 fn launches_have_a_text_form() {
     use tvm_ffi_codegen::spec::{FloatBits, Launch, LaunchArg, LaunchedSignature, Swizzle};

@@ -389,6 +389,27 @@ fn errors_are_values_where_json_is_asked_for() {
     assert_eq!(error["kind"], "CodegenError");
 }
 
+/// Each mistake of grammar is one of the error's mistakes, in the line and column of the file.
+#[test]
+fn mistakes_of_grammar_are_listed() {
+    let place = Place::new();
+    place.write("s.txt", "f(x: int8)\n  g(x: fp16, y int8, z: int8)\n");
+    let (code, text) = place.err(&["wrap", "--signatures", "s.txt", "-o", "f.o", "--message-format=json"]);
+    let error: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &error["kind"], &error["line"]), (1, &"SignatureError".into(), &2.into()));
+    let mistakes = error["mistakes"].as_array().unwrap();
+    let found: Vec<_> =
+        mistakes.iter().map(|one| (&one["line"], &one["column"], &one["expected"], &one["got"])).collect();
+    let at = |column: i32, expected: &str, got: &str| [2.into(), column.into(), expected.into(), got.into()];
+    let want: [[Value; 4]; 2] = [at(8, "a type", "`fp16`"), at(16, "`:`", "`int8`")];
+    let want: Vec<_> = want.iter().map(|[line, column, expected, got]| (line, column, expected, got)).collect();
+    assert_eq!(found, want);
+
+    let (_, text) = place.err(&["wrap", "--signatures", "s.txt", "-o", "f.o"]);
+    assert!(text.contains("error: s.txt:2: expected a type, found `fp16`"), "{text}");
+    assert!(text.contains("\nexpected `:`, found `int8`\n"), "{text}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn undefined_symbols_are_listed() {

@@ -82,6 +82,12 @@ def test_mistakes_are_values():
     assert "did you mean `float16`" in mistake.message
 
     with pytest.raises(tfc.SignatureError) as raised:
+        tfc.Signature("f(x: fp16,\n  y int8)")
+    first, second = raised.value.mistakes
+    assert (first.line, first.column, first.got) == (1, 6, "`fp16`")
+    assert (second.line, second.column, second.expected, second.got) == (2, 5, "`:`", "`int8`")
+
+    with pytest.raises(tfc.SignatureError) as raised:
         tfc.Signature("f(x: Tensor([n], float32, align=3),\n  y: Tensor([-1], int8))")
     first, second = raised.value.mistakes
     assert (first.path, first.expected, first.got) == ("x.align", "a power of two", "3")

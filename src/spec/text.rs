@@ -18,15 +18,17 @@ use super::signature::Signature;
 use super::span::{SpanOf, Spans};
 use super::tensor::{Device, TensorType};
 use super::token::{Pos, Token, Tokens};
+use recovery::List;
 
 mod dims;
 mod launch;
+mod recovery;
 mod suggestion;
 #[cfg(test)]
 mod tests;
 mod types;
 
-/// The error of a text that doesn't follow the grammar, with its place.
+/// The error of a text that doesn't follow the grammar, with its place: the first mistake of the text, which has [the others](Self::more).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SyntaxError {
@@ -42,6 +44,8 @@ pub struct SyntaxError {
     pub span: Range<usize>,
     /// What was expected, and what was found.
     pub(super) mismatch: Option<Box<(String, String)>>,
+    /// The mistakes behind this one.
+    pub(super) more: Vec<SyntaxError>,
 }
 
 impl SyntaxError {
@@ -55,14 +59,39 @@ impl SyntaxError {
     pub fn got(&self) -> Option<&str> {
         self.mismatch.as_ref().map(|mismatch| mismatch.1.as_str())
     }
-}
 
-impl fmt::Display for SyntaxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The further mistakes of the text, in its order; they have none themselves. Reading goes on behind a mistake where the next parameter, constraint, item of a launch
+    /// or argument of a kernel certainly begins, so that none of them is a consequence of another. There are at most 31.
+    ///
+    /// ```
+    /// use tvm_ffi_codegen::{ParseError, Signature};
+    ///
+    /// let text = "f(x: fp16, y int8) where n = 1";
+    /// let Err(ParseError::Syntax(error)) = text.parse::<Signature>() else { panic!("no mistake") };
+    /// let more: Vec<_> = error.more().iter().map(|mistake| (mistake.column, mistake.got())).collect();
+    /// assert_eq!((error.column, error.got()), (6, Some("`fp16`")));
+    /// assert_eq!(more, [(14, Some("`int8`")), (28, Some("`=`"))]);
+    /// ```
+    pub fn more(&self) -> &[SyntaxError] {
+        &self.more
+    }
+
+    /// Writes the mistake without those behind it.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // a tab stays one, so that the caret stands where the terminal puts the character
         let before = self.text.chars().take(self.column.saturating_sub(1));
         let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         write!(f, "{}\n  {}\n  {indent}^", self.message, self.text)
+    }
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show(f)?;
+        self.more.iter().try_for_each(|mistake| {
+            f.write_str("\n")?;
+            mistake.show(f)
+        })
     }
 }
 
@@ -72,7 +101,7 @@ impl std::error::Error for SyntaxError {}
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// The text doesn't follow the grammar.
+    /// The text doesn't follow the grammar: all mistakes of this kind are here.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
     /// The text follows the grammar, and the signature has mistakes: all of them are here.
@@ -97,10 +126,11 @@ impl FromStr for Signature {
     /// # Ok::<(), tvm_ffi_codegen::spec::ParseError>(())
     /// ```
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: false, spans: Spans::default() };
-        let (mut signature, expected) = parser.signature()?;
-        parser.end(expected)?;
-        signature.spans = parser.spans;
+        let mut parser = Parser::new(text, Tokens::new(text)?);
+        let read = parser.signature(false);
+        let spans = std::mem::take(&mut parser.spans);
+        let mut signature = parser.finish(read)?;
+        signature.spans = spans;
         Ok(signature.build()?)
     }
 }
@@ -153,7 +183,7 @@ impl FromStr for Device {
         if text == "any" {
             return Ok(Device::Any);
         }
-        let parser = Parser { tokens: Tokens::none(), text, in_result: false, spans: Spans::default() };
+        let parser = Parser::new(text, Tokens::none());
         let (kind, id) = parser.kind_and_id(Pos::START, text)?;
         Ok(Device::Kind(kind, id))
     }
@@ -169,14 +199,29 @@ struct Parser<'a> {
     in_result: bool,
     /// The places of the parts that have been read.
     spans: Spans,
+    /// The mistakes behind which reading went on.
+    mistakes: Vec<SyntaxError>,
+}
+
+/// What a list of parameters has had of that which it may have once, and how many parameters.
+#[derive(Default)]
+struct Seen {
+    star: bool,
+    policy: bool,
+    params: usize,
 }
 
 type Parsed<T> = Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, tokens: Tokens<'a>) -> Self {
+        Parser { tokens, text, in_result: false, spans: Spans::default(), mistakes: Vec::new() }
+    }
+
     /// Reads a piece of a signature that stands alone, to the end of the text.
     fn read<T>(text: &'a str, piece: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: true, spans: Spans::default() };
+        let mut parser = Parser::new(text, Tokens::new(text)?);
+        parser.in_result = true;
         let read = piece(&mut parser)?;
         parser.end("the end")?;
         Ok(read)
@@ -206,58 +251,96 @@ impl<'a> Parser<'a> {
         Ok(read)
     }
 
-    /// A signature, and what may stand behind it.
-    fn signature(&mut self) -> Parsed<(SignatureBuilder, &'static str)> {
+    /// A signature, to the end of the text or to the `@` of its launch.
+    fn signature(&mut self, launched: bool) -> Parsed<SignatureBuilder> {
         let name = self.spanned_alone(Part::Signature, |parser| parser.name("the function's name"))?;
-        let mut signature = Signature::builder(name);
-        let mut policy = None;
+        let mut signature = self.parameters(Signature::builder(name))?;
+        let start = self.tokens.mark();
+        signature = match self.result(signature, launched) {
+            Ok(signature) => signature,
+            Err(mistake) => {
+                self.recover_at_where(mistake, start)?;
+                Signature::builder("")
+            }
+        };
+        if self.eat(Token::Name("where")) {
+            signature = self.constraints(signature, launched)?;
+        }
+        Ok(signature)
+    }
+
+    /// The parameters in their parentheses. With mistakes it is no signature that comes back, as none is built then.
+    fn parameters(&mut self, mut signature: SignatureBuilder) -> Parsed<SignatureBuilder> {
         self.expect(Token::Open)?;
-        let mut count = 0;
-        let mut keyword_only = false;
+        let mut seen = Seen::default();
         while !self.eat(Token::Close) {
-            let pos = self.tokens.peek().0;
-            if self.eat(STAR) {
-                if keyword_only {
-                    return Err(self.error(pos, "`*` is given twice".to_owned()));
+            let start = self.tokens.mark();
+            signature = match self.parameter(signature, &mut seen) {
+                Ok(signature) => signature,
+                Err(mistake) => {
+                    self.recover(mistake, start, List::Parameters)?;
+                    Signature::builder("")
                 }
-                keyword_only = true;
-                signature = signature.keyword_only();
-                self.expect(Token::Comma)?;
-                if self.tokens.peek().1 == Token::Close {
-                    return Err(self.expected("a parameter's name"));
-                }
-                continue;
-            }
-            let open = self.spans.open(Part::Param(count), pos.offset());
-            let expected = if keyword_only { "a parameter's name or `)`" } else { "a parameter's name, `*` or `)`" };
-            let name = self.spanned_alone(Step::Name, |parser| parser.name(expected))?;
-            if name == "dtype_policy" && self.eat(Token::Equals) {
-                if policy.is_some() {
-                    return Err(self.error(pos, "`dtype_policy` is given twice".to_owned()));
-                }
-                policy = Some(self.dtype_policy()?);
-                self.spans.drop_open(open);
-            } else {
-                signature = self.param(signature, name)?;
-                self.spans.close(open, self.tokens.end_of_last());
-                count += 1;
-            }
-            self.separator(Token::Close)?;
+            };
         }
-        if let Some(policy) = policy {
-            signature = signature.dtype_policy(policy);
+        Ok(signature)
+    }
+
+    /// A parameter, `*` or the policy, with the comma behind it.
+    fn parameter(&mut self, mut signature: SignatureBuilder, seen: &mut Seen) -> Parsed<SignatureBuilder> {
+        let pos = self.tokens.peek().0;
+        if self.eat(STAR) {
+            if seen.star {
+                return Err(self.error(pos, "`*` is given twice".to_owned()));
+            }
+            seen.star = true;
+            self.expect(Token::Comma)?;
+            if self.tokens.peek().1 == Token::Close {
+                return Err(self.expected("a parameter's name"));
+            }
+            return Ok(signature.keyword_only());
         }
+        let open = self.spans.open(Part::Param(seen.params), pos.offset());
+        let expected = if seen.star { "a parameter's name or `)`" } else { "a parameter's name, `*` or `)`" };
+        let name = self.spanned_alone(Step::Name, |parser| parser.name(expected))?;
+        if name == "dtype_policy" && self.eat(Token::Equals) {
+            if seen.policy {
+                return Err(self.error(pos, "`dtype_policy` is given twice".to_owned()));
+            }
+            seen.policy = true;
+            signature = signature.dtype_policy(self.dtype_policy()?);
+            self.spans.drop_open(open);
+        } else {
+            signature = self.param(signature, name)?;
+            self.spans.close(open, self.tokens.end_of_last());
+            seen.params += 1;
+        }
+        self.separator(Token::Close)?;
+        Ok(signature)
+    }
+
+    /// The result, where there is one, and what may follow it.
+    fn result(&mut self, mut signature: SignatureBuilder, launched: bool) -> Parsed<SignatureBuilder> {
         let mut expected = "`->`, `where` or the end";
         if self.eat(Token::Arrow) {
             self.in_result = true;
             signature = signature.returns(self.spanned(Part::Result, Self::param_type)?);
             expected = "`where` or the end";
         }
-        if self.eat(Token::Name("where")) {
-            signature = self.constraints(signature)?;
-            expected = "`,` or the end";
+        match self.tokens.peek().1 {
+            Token::Name("where") => Ok(signature),
+            _ => self.end_of_signature(expected, launched).map(|()| signature),
         }
-        Ok((signature, expected))
+    }
+
+    /// The end of the text, where other things could stand; of a signature that has a launch, the place of its `@`.
+    fn end_of_signature(&self, expected: &str, launched: bool) -> Parsed<()> {
+        match self.tokens.peek().1 {
+            Token::At if launched => Ok(()),
+            // a launch that is missing is told by who wants it
+            Token::End => Ok(()),
+            _ => Err(self.expected(if launched { "`@`" } else { expected })),
+        }
     }
 
     /// What follows a parameter's name.

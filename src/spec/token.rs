@@ -35,6 +35,7 @@ impl Pos {
             text: format!("{}{}", &before[start..], rest.trim_end()),
             span: self.0..self.0 + len,
             mismatch: None,
+            more: Vec::new(),
         }
     }
 }
@@ -133,14 +134,24 @@ impl<'a> Tokens<'a> {
         at.ok().and_then(|at| self.tokens.get(at)).map_or(0, |(_, _, len)| *len)
     }
 
-    /// The place of the next token, to go back to.
+    /// The number of the next token, to go to it again.
     pub(super) fn mark(&self) -> usize {
         self.next
     }
 
-    /// Goes back to a token.
-    pub(super) fn go_back(&mut self, mark: usize) {
+    /// Goes to a token by its number.
+    pub(super) fn go_to(&mut self, mark: usize) {
         self.next = mark;
+    }
+
+    /// A token by its number; the end behind the last.
+    pub(super) fn at(&self, number: usize) -> Token<'a> {
+        self.tokens.get(number).map_or(Token::End, |(_, token, _)| *token)
+    }
+
+    /// The number of the token that a byte belongs to, or of the first one behind it.
+    pub(super) fn number_at(&self, byte: usize) -> usize {
+        self.tokens.partition_point(|(pos, _, len)| pos.0 + len <= byte)
     }
 
     /// Goes past the next token.

@@ -1,5 +1,6 @@
 //! Sizes, strides and constraints, read.
 
+use super::recovery::List;
 use super::{Parsed, Parser};
 use crate::spec::builder::SignatureBuilder;
 use crate::spec::check::MAX_DIM_DEPTH;
@@ -11,15 +12,34 @@ pub(super) const OPERAND: &str = "an integer, a name or `(`";
 
 impl Parser<'_> {
     /// What follows `where`.
-    pub(super) fn constraints(&mut self, mut signature: SignatureBuilder) -> Parsed<SignatureBuilder> {
+    pub(super) fn constraints(&mut self, mut signature: SignatureBuilder, launched: bool) -> Parsed<SignatureBuilder> {
         for number in 0.. {
-            let constraint = self.spanned_alone(Part::Constraint(number), Self::constraint)?;
-            signature = signature.constraint(constraint.left, constraint.op, constraint.right);
-            if !self.eat(Token::Comma) {
+            let start = self.tokens.mark();
+            let more = match self.constraint_and_comma(number, launched) {
+                Ok((constraint, more)) => {
+                    signature = signature.constraint(constraint.left, constraint.op, constraint.right);
+                    more
+                }
+                Err(mistake) => {
+                    self.recover(mistake, start, List::Constraints)?;
+                    !matches!(self.tokens.peek().1, Token::At | Token::End)
+                }
+            };
+            if !more {
                 break;
             }
         }
         Ok(signature)
+    }
+
+    /// A constraint, and whether another one follows its comma.
+    fn constraint_and_comma(&mut self, number: usize, launched: bool) -> Parsed<(Constraint, bool)> {
+        let constraint = self.spanned_alone(Part::Constraint(number), Self::constraint)?;
+        if self.eat(Token::Comma) {
+            return Ok((constraint, true));
+        }
+        self.end_of_signature("`,` or the end", launched)?;
+        Ok((constraint, false))
     }
 
     pub(super) fn constraint(&mut self) -> Parsed<Constraint> {

@@ -2,15 +2,24 @@
 
 use std::str::FromStr;
 
+use super::recovery::List;
 use super::{ParseError, Parsed, Parser, SyntaxError, dims};
+use crate::spec::builder::SignatureBuilder;
 use crate::spec::check::MAX_TYPE_DEPTH;
 use crate::spec::dim::{Dim, DimOp};
 use crate::spec::launch::{
     FloatBits, Interleave, L2Promotion, Launch, LaunchArg, LaunchedSignature, Swizzle, TensorMap,
 };
 use crate::spec::scalar::ScalarType;
-use crate::spec::span::Spans;
+use crate::spec::signature::Signature;
 use crate::spec::token::{Token, Tokens};
+
+/// Items that have a value behind `=`.
+pub(super) const VALUES: &[&str] = &["grid", "block", "cluster", "preferred_cluster", "shared", "args", "priority"];
+/// Items that are one word.
+pub(super) const FLAGS: &[&str] = &["cooperative", "programmatic", "non_portable_cluster"];
+/// Words that have parentheses behind them as arguments of a kernel, beside the names of scalars.
+pub(super) const ARG_FORMS: &[&str] = &["param", "cast", "scratch", "struct", "tensor_map"];
 
 const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic`, \
                     `non_portable_cluster` or the end";
@@ -24,7 +33,9 @@ impl FromStr for Launch {
 
     /// Reads the text form: `launch add_kernel grid=ceil_div(n, 1024) block=128`.
     fn from_str(text: &str) -> Result<Self, SyntaxError> {
-        Parser::read(text, Parser::launch)
+        let mut parser = Parser::new(text, Tokens::new(text)?);
+        let read = parser.launch("the end");
+        parser.finish(read)
     }
 }
 
@@ -33,18 +44,34 @@ impl FromStr for LaunchedSignature {
 
     /// Reads the text form: the signature's, `@`, and the launch's.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let mut parser = Parser { tokens: Tokens::new(text)?, text, in_result: false, spans: Spans::default() };
-        let (mut signature, _) = parser.signature()?;
-        signature.spans = std::mem::take(&mut parser.spans);
-        parser.expect(Token::At)?;
-        let launch = parser.launch()?;
-        parser.end(ITEM)?;
+        let mut parser = Parser::new(text, Tokens::new(text)?);
+        let read = parser.launched();
+        let spans = std::mem::take(&mut parser.spans);
+        let (mut signature, launch) = parser.finish(read)?;
+        signature.spans = spans;
         Ok(LaunchedSignature { signature: signature.build()?, launch })
     }
 }
 
-impl Parser<'_> {
-    fn launch(&mut self) -> Parsed<Launch> {
+impl<'a> Parser<'a> {
+    fn launched(&mut self) -> Parsed<(SignatureBuilder, Launch)> {
+        let signature = match self.signature(true) {
+            Ok(signature) => signature,
+            Err(mistake) => {
+                self.recover_at_launch(mistake)?;
+                Signature::builder("")
+            }
+        };
+        if self.mistakes.is_empty() || self.tokens.peek().1 != Token::End {
+            self.expect(Token::At)?;
+            return Ok((signature, self.launch(ITEM)?));
+        }
+        // a sign that is missing may be the mistake that was found
+        Ok((signature, Launch::new("")))
+    }
+
+    /// A launch to the end of the text, where `expected` could stand. With mistakes it is no launch that comes back.
+    fn launch(&mut self, expected: &str) -> Parsed<Launch> {
         if !self.eat(Token::Name("launch")) {
             return Err(self.expected("`launch`"));
         }
@@ -53,27 +80,34 @@ impl Parser<'_> {
             _ => return Err(self.expected("the name of the kernel's entry")),
         };
         self.tokens.next();
-        let mut seen: Vec<&str> = Vec::new();
-        while let (pos, Token::Name(name)) = self.tokens.peek() {
-            if seen.contains(&name) {
-                return Err(self.error(pos, format!("`{name}` is given twice")));
-            }
-            seen.push(name);
-            launch = self.item(name, launch)?;
+        let mut seen = Vec::new();
+        while self.tokens.peek().1 != Token::End {
+            let start = self.tokens.mark();
+            launch = match self.item(launch, &mut seen, expected) {
+                Ok(launch) => launch,
+                Err(mistake) => {
+                    self.recover_at_item(mistake, start)?;
+                    Launch::new("")
+                }
+            };
         }
         Ok(launch)
     }
 
-    fn item(&mut self, name: &str, launch: Launch) -> Parsed<Launch> {
-        let value = match name {
-            "cooperative" | "programmatic" | "non_portable_cluster" => false,
-            "grid" | "block" | "cluster" | "preferred_cluster" | "shared" | "args" | "priority" => true,
-            _ => return Err(self.expected(ITEM)),
-        };
+    fn item(&mut self, launch: Launch, seen: &mut Vec<&'a str>, expected: &str) -> Parsed<Launch> {
+        let (pos, Token::Name(name)) = self.tokens.peek() else { return Err(self.expected(expected)) };
+        if seen.contains(&name) {
+            return Err(self.error(pos, format!("`{name}` is given twice")));
+        }
+        let value = VALUES.contains(&name);
+        if !value && !FLAGS.contains(&name) {
+            return Err(self.expected(ITEM));
+        }
         self.tokens.next();
         if value {
             self.expect(Token::Equals)?;
         }
+        seen.push(name);
         Ok(match name {
             "cooperative" => launch.cooperative(),
             "programmatic" => launch.programmatic(),
@@ -108,7 +142,7 @@ impl Parser<'_> {
                 }
                 return Ok(all);
             }
-            self.tokens.go_back(start);
+            self.tokens.go_to(start);
         }
         Ok(vec![self.dim(dims::OPERAND)?])
     }
@@ -117,8 +151,12 @@ impl Parser<'_> {
         self.expect(Token::OpenList)?;
         let mut args = Vec::new();
         while !self.eat(Token::CloseList) {
-            args.push(self.arg(0)?);
-            self.separator(Token::CloseList)?;
+            let start = self.tokens.mark();
+            let read = self.arg(0).and_then(|arg| self.separator(Token::CloseList).map(|()| arg));
+            match read {
+                Ok(arg) => args.push(arg),
+                Err(mistake) => self.recover(mistake, start, List::Args)?,
+            }
         }
         Ok(args)
     }
@@ -171,7 +209,7 @@ impl Parser<'_> {
                 self.expect(Token::CloseList)?;
                 return Ok(LaunchArg::Stride(tensor.to_owned(), number, ty));
             }
-            self.tokens.go_back(start);
+            self.tokens.go_to(start);
         }
         Ok(LaunchArg::Int(self.dim(dims::OPERAND)?, ty))
     }

@@ -4,7 +4,8 @@
 
 use super::*;
 use crate::spec::{
-    CompareOp, DType, Device, DeviceId, Dim, Layout, MAX_DIM_DEPTH, MAX_TYPE_DEPTH, ScalarType, TensorShape, TensorType,
+    CompareOp, DType, Device, DeviceId, Dim, Launch, LaunchedSignature, Layout, MAX_DIM_DEPTH, MAX_TYPE_DEPTH,
+    ScalarType, TensorShape, TensorType,
 };
 use tvm_ffi_runtime::abi::{DLDataType, DLDevice, DLDeviceType};
 
@@ -348,9 +349,393 @@ fn errors_say_what_was_expected_and_found() {
     ];
     for (text, column, message) in cases {
         let error = syntax(text);
+        assert!(error.more().is_empty(), "{text:?}: {error}");
         assert!(error.message.starts_with(message), "{text:?}: {}", error.message);
         assert_eq!((error.line, error.column), (1, column), "{text:?}: {error}");
     }
+}
+
+/// All mistakes of a text: the bytes of each in angle quotes, behind what is expected there.
+fn all(error: &SyntaxError, text: &str) -> Vec<String> {
+    let shown = |mistake: &SyntaxError| {
+        let what = mistake.expected().unwrap_or(&mistake.message);
+        format!("{} {what}: \u{ab}{}\u{bb}", mistake.span.start, &text[mistake.span.clone()])
+    };
+    [error].into_iter().chain(error.more()).map(shown).collect()
+}
+
+/// The mistakes of a text that is read as a signature with a launch where it has `@`, and as a launch where it begins with one.
+fn found(text: &str) -> Vec<String> {
+    let error = match (text.starts_with("launch"), text.contains('@')) {
+        (true, _) => text.parse::<Launch>().unwrap_err(),
+        (_, true) => match text.parse::<LaunchedSignature>() {
+            Err(ParseError::Syntax(error)) => error,
+            other => panic!("{text:?}: {other:?}"),
+        },
+        _ => syntax(text),
+    };
+    all(&error, text)
+}
+
+const NAME: &str = "a parameter's name, `*` or `)`";
+const ARG: &str =
+    "a parameter's name, a type such as `int32`, `cast`, `null`, `struct`, `scratch`, `tensor_map` or `]`";
+const ITEM: &str = "`grid`, `block`, `cluster`, `preferred_cluster`, `shared`, `args`, `priority`, `cooperative`, `programmatic`, \
+                    `non_portable_cluster` or the end";
+const COMPARISON: &str = "`==`, `!=`, `<`, `<=`, `>` or `>=`";
+
+#[test]
+fn all_mistakes_come_at_once() {
+    let cases: &[(&str, &[&str])] = &[
+        ("f(x: fp16, y: int8, z: i32)", &["5 a type: \u{ab}fp16\u{bb}", "23 a type: \u{ab}i32\u{bb}"]),
+        (
+            "f(x int8, y Tensor([n], f32), z, w: int8)",
+            &["4 `:`: \u{ab}int8\u{bb}", "12 `:`: \u{ab}Tensor\u{bb}", "31 `:`: \u{ab},\u{bb}"],
+        ),
+        // inside of brackets, and behind a comma that is missing
+        (
+            "f(x: Tensor([n +], f32), y: Tensor([n], f32, align=n), z: Map[str], a: int8 b: int8, c: Int(n))",
+            &[
+                "16 an integer, a name or `(`: \u{ab}]\u{bb}",
+                "51 a number of bytes: \u{ab}n\u{bb}",
+                "65 `,`: \u{ab}]\u{bb}",
+                "76 `,` or `)`: \u{ab}b\u{bb}",
+                "92 an integer: \u{ab}n\u{bb}",
+            ],
+        ),
+        (
+            "f(x: int8 = 1 + 1, y: bool = yes)",
+            &[
+                "14 `,` or `)`: \u{ab}+\u{bb}",
+                "29 a number, `True`, `False`, `None` or a text in quotes: \u{ab}yes\u{bb}",
+            ],
+        ),
+        ("f(x=1, y=2, z: i32)", &["3 `:`: \u{ab}=\u{bb}", "15 a type: \u{ab}i32\u{bb}"]),
+        (
+            "f(*, x: i32, *, y: int8, *)",
+            &[
+                "8 a type: \u{ab}i32\u{bb}",
+                "13 `*` is given twice: \u{ab}*\u{bb}",
+                "25 `*` is given twice: \u{ab}*\u{bb}",
+            ],
+        ),
+        (
+            "f(dtype_policy=1, x: i32, dtype_policy=\"sign\")",
+            &[
+                "15 policies in quotes, such as `\"sign+bool\"` (they are sign, bool, fp8, storage; or exact): \u{ab}1\u{bb}",
+                "21 a type: \u{ab}i32\u{bb}",
+                "26 `dtype_policy` is given twice: \u{ab}dtype_policy\u{bb}",
+            ],
+        ),
+        // a mistake behind which a comma could be its own
+        (
+            "f(x: Map str, int8, y: i32, z)",
+            &["9 `[`: \u{ab}str\u{bb}", "23 a type: \u{ab}i32\u{bb}", "29 `:`: \u{ab})\u{bb}"],
+        ),
+        ("f(x: Map<str, int8>, y: i32)", &["8 `[`: \u{ab}<\u{bb}", "24 a type: \u{ab}i32\u{bb}"]),
+        ("f(x: Optional, y: i32)", &["13 `[`: \u{ab},\u{bb}", "18 a type: \u{ab}i32\u{bb}"]),
+        ("f(x: int8,, y: i32,)", &[&format!("10 {NAME}: \u{ab},\u{bb}"), "15 a type: \u{ab}i32\u{bb}"]),
+        // behind the parameters
+        (
+            "f(x: i32) -> Tensr([n], f32) where n = 1, m > 0, 2 k < 1",
+            &[
+                "5 a type: \u{ab}i32\u{bb}",
+                "13 a type: \u{ab}Tensr\u{bb}",
+                &format!("37 {COMPARISON}: \u{ab}=\u{bb}"),
+                &format!("51 {COMPARISON}: \u{ab}k\u{bb}"),
+            ],
+        ),
+        (
+            "f() int8 where 0 < n < 4, m = 1",
+            &[
+                "4 `->`, `where` or the end: \u{ab}int8\u{bb}",
+                "21 `,` or the end: \u{ab}<\u{bb}",
+                &format!("28 {COMPARISON}: \u{ab}=\u{bb}"),
+            ],
+        ),
+        ("f() -> where n = 1", &["7 a type: \u{ab}where\u{bb}", &format!("15 {COMPARISON}: \u{ab}=\u{bb}")]),
+        ("f(x: i32) -> float", &["5 a type: \u{ab}i32\u{bb}", "13 a type: \u{ab}float\u{bb}"]),
+        // launches
+        (
+            "launch k gird=1 blokc=2",
+            &[&format!("9 {ITEM}: \u{ab}gird\u{bb}"), &format!("16 {ITEM}: \u{ab}blokc\u{bb}")],
+        ),
+        ("launch k grid=+ block=(1, 2] cluster=2", &["14 an integer, a name or `(`: \u{ab}+\u{bb}"]),
+        (
+            "launch k grid=+ block=(1, -n) grid=1 cooperative programmatic=1 priority=5000000000",
+            &[
+                "14 an integer, a name or `(`: \u{ab}+\u{bb}",
+                "27 an integer after `-`: \u{ab}n\u{bb}",
+                "30 `grid` is given twice: \u{ab}grid\u{bb}",
+                "61 the end: \u{ab}=\u{bb}",
+                "73 `5000000000` is out of the range of a priority: \u{ab}5000000000\u{bb}",
+            ],
+        ),
+        (
+            "launch k grid=1, cooperative size=1",
+            &["15 the end: \u{ab},\u{bb}", &format!("29 {ITEM}: \u{ab}size\u{bb}")],
+        ),
+        (
+            "launch k args=[x y, int32(), 3 * n, z w, int33(x)] shared=1 grid block=+",
+            &[
+                "17 `,` or `]`: \u{ab}y\u{bb}",
+                "26 an integer, a name or `(`: \u{ab})\u{bb}",
+                &format!("29 {ARG}: \u{ab}3\u{bb}"),
+                "38 `,` or `]`: \u{ab}w\u{bb}",
+                "46 `,` or `]`: \u{ab}(\u{bb}",
+                "65 `=`: \u{ab}block\u{bb}",
+                "71 an integer, a name or `(`: \u{ab}+\u{bb}",
+            ],
+        ),
+        (
+            "launch k args=[struct(size=8), struct(size=4, align=4, 0: int32(*)), n + 1, tensor_map(x)]",
+            &[
+                "28 `,`: \u{ab})\u{bb}",
+                "64 an integer, a name or `(`: \u{ab}*\u{bb}",
+                "71 `,` or `]`: \u{ab}+\u{bb}",
+                "88 `,` and a `box`: \u{ab})\u{bb}",
+            ],
+        ),
+        // both parts
+        (
+            "f(x: i32) where n = 1 @ launch k grid=+ args=[x y]",
+            &[
+                "5 a type: \u{ab}i32\u{bb}",
+                &format!("18 {COMPARISON}: \u{ab}=\u{bb}"),
+                "38 an integer, a name or `(`: \u{ab}+\u{bb}",
+                "48 `,` or `]`: \u{ab}y\u{bb}",
+            ],
+        ),
+        (
+            "f(x: Tensor([n, y: int8) @ launch k grid=+",
+            &["17 `,` or `]`: \u{ab}:\u{bb}", "41 an integer, a name or `(`: \u{ab}+\u{bb}"],
+        ),
+        (
+            "f(x: i32) int8 @ launch k grid=+ args=[(]",
+            &["5 a type: \u{ab}i32\u{bb}", "31 an integer, a name or `(`: \u{ab}+\u{bb}"],
+        ),
+        ("f(x: i32) @ launch", &["5 a type: \u{ab}i32\u{bb}", "18 the name of the kernel's entry: \u{ab}\u{bb}"]),
+    ];
+    for (text, want) in cases {
+        assert_eq!(found(text), *want, "{text}");
+    }
+}
+
+/// What follows a mistake may only look like another one.
+#[test]
+fn a_mistake_has_no_bogus_ones_behind_it() {
+    let texts = [
+        // brackets that are missing, too many, or others
+        "f(x: Tensor([n], f32, y: i32, z)",
+        "f(x: Tensor([n], f32, y: int8) where n % 2 == 0, m",
+        "f(x: Tensor([n, f32), y: i32)",
+        "f(x: Tensor[n], f32), y: i32)",
+        "f(x: Tensor [n], f32, align=16, out=True)",
+        "f(x: Tensor [n], f32, y: int8)",
+        "f(x: Tensr [n], f32, align=16)",
+        "f(x: Tensor, [n], float32)",
+        "f(x: Tensor([n]), f32)",
+        "f(x: Map str, int8)",
+        "f(x: mapp str, int8)",
+        "f(x: Map<str, int8>)",
+        "f(x: dict<k: str, v: int>)",
+        "f(x: map<string, vector<int, 3>>)",
+        "f(x: Tensor<[n], f32, y: i32)",
+        "f(x: Tuple int8, int8)",
+        "f(s: Shape n, 4)",
+        "f(s: Shape [n, 4], y: int8)",
+        "f(x: int8",
+        "f(x: i32",
+        "f(x: i32, y: i32",
+        "f(x: i32] , y: i32)",
+        // commas in place of other signs
+        "f(x:, int8, y: int8)",
+        "f(x, int8, y: int8)",
+        "f(x,: int8)",
+        "f(x: int8 =, 3)",
+        "f(,,)",
+        "f(,)",
+        "f(x y z, )",
+        "f(*)",
+        "f(* x: int8)",
+        "f(x: int64 y: int64)",
+        // behind the parameters
+        "f() -> int8, int8",
+        "f() -> Tensor [n], f32",
+        "f() -> Tensor[n], f32 where n > 0",
+        "f() int8 where n > 0",
+        "f() where n in 1, 2, 3",
+        "f() where n, m > 0",
+        "f() where n == , 2",
+        "f() where n = 1, 2",
+        "f() where n > 0,",
+        "f() where n = 0,",
+        "f() where ceil_div n, 2 == 0",
+        "f() where n > 0 -> Tuple[int8, int8], m",
+        "f() where n > 0 where m > 0",
+        "f() where (n > 0, m = 2",
+        // launches
+        "launch k grid= block=2",
+        "launch k grid block=2",
+        "launch k grid=(1, 2 block=+",
+        "launch k grid=n, m block=2",
+        "launch k grid=[n, m] block=2",
+        "launch k grid=x=1 y=2",
+        "launch k dims x=1 y=2",
+        "launch k size=1 size=2",
+        "launch k grid=2 ** cooperative cooperative",
+        "launch k grid=+ cooperative + 1",
+        "launch k args=x, y, z grid=1",
+        "launch k args=tensor_map(x, box=8) grid=1",
+        "launch k args=[tensor_map x, box=8, swizzle=128, fill=nan]",
+        "launch k args=[tensormap x, box=8]",
+        "launch k args=[struct size=16, align=8, 0: x, 8: int32(m)]",
+        "launch k args=[cast x, int32]",
+        "launch k args=[scratch n, align=4]",
+        "launch k args=[min n, max(m, 2)]",
+        "launch k args=[min n, m + 2]",
+        "launch k args=[ceil_div(n, 2), x]",
+        "launch k args=[x, , 3]",
+        "launch k args=[x, y",
+        "launch k args=[x, y) grid=+",
+        "launch grid=1 block=2",
+        "launch 3 grid=1",
+        "launch = grid=+",
+        // both parts
+        "f(x: @ int8) @ launch k",
+        "f(x: @ int8)",
+        "f(x: i32) @ symbol",
+        "f() where n @ 4 == 0",
+        "f() where , % 16 == 0",
+        "f() -> where int8",
+        "f() -> where Tensor([n], f32, device=d)",
+        "f() where n > 0, launch k grid=1 @",
+        "f() where n > 0, launch k grid=1",
+        "launch k grid grid=1",
+        "launch k args=[x y] z",
+        "f(x: ) int8",
+        "f(x: int8 -> ) int8",
+        "f(x: i32) int8",
+        "f() where n == , 0 m > 0",
+        "f() -> where Array[Any] where n > 0",
+        "f(where: int64) -> int8, where > 0, 1 < where",
+        "f(x: Tensor([n], f32), align=16, out=True)",
+        "f(x: Tensor([n], f32 @ launch k grid=1",
+        "f() where n = 1 @ launch k grid=1",
+        "f() launch k grid=1 @",
+        "f() @ symbol args=[x y]",
+        "f() @ launch k @ launch k grid=+",
+        "f() int8 @ launch k",
+    ];
+    for text in texts {
+        let found = found(text);
+        assert_eq!(found.len(), 1, "{text}: {found:#?}");
+    }
+    // the tokens end where there is none
+    assert_eq!(found("f(x: i32, y: $, z: i32)").len(), 1);
+}
+
+const LAUNCHED: [&str; 2] = [
+    "f(x: Tensor([m, n], float32, strides=[s, 1], device=\"cuda\"), a: float64, k: int32) where n % 4 == 0 \
+     @ launch gemm grid=(ceil_div(n, 128), m // 2 + 1) block=(128, 2) cluster=2 preferred_cluster=(4, 1, 1) shared=4 * n \
+     args=[x, cast(k, int64), int32(n - 1), int64(x.strides[0]), float64(-0.5), float32(inf), null, param(null), \
+     struct(size=16, align=8, 0: x, 8: int32(m), 12: struct(size=4, align=4, 0: uint32(7))), scratch(m * 4, align=128), \
+     tensor_map(x, box=(64, 32), element_strides=(1, 2), interleave=16, swizzle=128, l2_promotion=256, fill=nan)] \
+     priority=-3 cooperative programmatic non_portable_cluster",
+    "f(x: Tensor([n], float32, device=\"cuda\")) -> Tensor([n], float32, device=\"cuda\") @ launch k args=[x, x.device_id]",
+];
+
+/// The tokens of a text, as they stand in it.
+fn words(text: &str) -> Vec<&str> {
+    let mut tokens = Tokens::new(text).unwrap();
+    let mut words = Vec::new();
+    while let (pos, token) = tokens.peek()
+        && token != Token::End
+    {
+        words.push(&text[pos.offset()..][..tokens.len_at(pos)]);
+        tokens.next();
+    }
+    words
+}
+
+/// The number of the bracket that closes the one at `open`.
+fn closing(words: &[&str], open: usize) -> usize {
+    let mut depth = 0;
+    let close = words.iter().skip(open).position(|word| {
+        depth += i32::from(matches!(*word, "(" | "[")) - i32::from(matches!(*word, ")" | "]"));
+        depth == 0
+    });
+    open + close.unwrap()
+}
+
+/// One slip of the hand is at most one mistake: a token that is missing, another one, twice or too many, two in the wrong order, brackets that are missing or others.
+#[test]
+fn a_slip_of_the_hand_is_one_mistake() {
+    const OTHERS: [&str; 19] = [
+        "(", ")", "[", "]", ",", ":", "=", "->", "*", "+", "<", "==", "@", "7", "n", "where", "Tensor", "int8",
+        "\"cpu\"",
+    ];
+    let (mut wrong, mut bogus) = (0, Vec::new());
+    for text in CANONICAL.into_iter().chain(LAUNCHED) {
+        let words = words(text);
+        let mut check = |at: std::ops::Range<usize>, instead: &[&str]| {
+            let text = [&words[..at.start], instead, &words[at.end..]].concat().join(" ");
+            let error = match text.contains("launch ") {
+                true => text.parse::<LaunchedSignature>().err(),
+                false => text.parse::<Signature>().err(),
+            };
+            if let Some(ParseError::Syntax(error)) = error {
+                wrong += 1;
+                if !error.more().is_empty() {
+                    bogus.push(format!("{text}\n{:#?}", all(&error, &text)));
+                }
+            }
+        };
+        for (at, word) in words.iter().enumerate() {
+            check(at..at + 1, &[]);
+            check(at..at, &[word]);
+            for other in OTHERS {
+                check(at..at + 1, &[other]);
+                check(at..at, &[other]);
+            }
+            if let Some(next) = words.get(at + 1) {
+                check(at..at + 2, &[next, word]);
+                check(at..at + 2, &[]);
+            }
+            if matches!(*word, "(" | "[") {
+                let close = closing(&words, at);
+                let inside = &words[at + 1..close];
+                check(at..close + 1, inside);
+                check(at..close + 1, &[]);
+                for (open, close) in [("(", ")"), ("[", "]"), ("<", ">")] {
+                    check(at..at + inside.len() + 2, &[&[open], inside, &[close]].concat());
+                }
+            }
+        }
+    }
+    assert!(bogus.is_empty(), "{} of {wrong}:\n{}", bogus.len(), bogus.join("\n"));
+    assert!(wrong > 10_000, "{wrong}");
+}
+
+/// What is told of a text is bounded, as each mistake has a copy of its line.
+#[test]
+fn mistakes_of_a_text_are_not_endless() {
+    let error = syntax(&format!("f({})", "x: i32, ".repeat(20_000)));
+    assert_eq!(error.more().len(), 31);
+    let launched = format!("f({}) @ launch k grid=+ block=+", "x: i32, ".repeat(40));
+    assert_eq!(found(&launched).len(), 32);
+    let nested = "x: Tuple[(".repeat(20_000);
+    syntax(&format!("f(x: i32, {nested}"));
+}
+
+#[test]
+fn several_mistakes_are_shown_one_behind_the_other() {
+    let error = syntax("f(a: int64,\n\tb int64, c: int8,\n  d e)");
+    let second = "expected `:`, found `e`\n    d e)\n      ^";
+    assert_eq!(error.to_string(), format!("expected `:`, found `int64`\n  \tb int64, c: int8,\n  \t  ^\n{second}"));
+    let [more] = error.more() else { panic!("{error}") };
+    assert_eq!((more.to_string().as_str(), more.line, more.column), (second, 3, 5));
+    assert!(more.more().is_empty());
 }
 
 #[test]
@@ -423,9 +808,11 @@ fn no_text_panics() {
         "$",
         "_",
     ];
-    let mut read = 0;
+    let (mut read, mut several) = (0, 0);
     for round in 0..20_000 {
-        let mut text: Vec<char> = CANONICAL[round % CANONICAL.len()].chars().collect();
+        let texts = CANONICAL.len() + LAUNCHED.len();
+        let is_launched = round % texts >= CANONICAL.len();
+        let mut text: Vec<char> = CANONICAL.into_iter().chain(LAUNCHED).nth(round % texts).unwrap().chars().collect();
         for _ in 0..=random(3) {
             let at = random(text.len() + 1);
             let end = (at + random(8)).min(text.len());
@@ -441,18 +828,27 @@ fn no_text_panics() {
             }
         }
         let text: String = text.into_iter().collect();
-        match text.parse::<Signature>() {
-            Ok(signature) => {
-                read += 1;
-                assert_eq!(signature.to_string().parse(), Ok(signature), "{text}");
+        let error = match is_launched {
+            true => {
+                text.parse::<LaunchedSignature>().map(|both| assert_eq!(both.to_string().parse(), Ok(both), "{text}"))
             }
+            false => text.parse::<Signature>().map(|one| assert_eq!(one.to_string().parse(), Ok(one), "{text}")),
+        };
+        match error {
+            Ok(()) => read += 1,
             Err(ParseError::Syntax(error)) => {
-                assert!((1..=text.split('\n').count()).contains(&error.line), "{text}");
-                assert!((1..=error.text.chars().count() + 1).contains(&error.column), "{text}");
-                assert!(!error.to_string().is_empty());
+                several += usize::from(!error.more().is_empty());
+                let mistakes: Vec<_> = [&error].into_iter().chain(error.more()).collect();
+                for mistake in &mistakes {
+                    assert!((1..=text.split('\n').count()).contains(&mistake.line), "{text}");
+                    assert!((1..=mistake.text.chars().count() + 1).contains(&mistake.column), "{text}");
+                    assert!(text.get(mistake.span.clone()).is_some(), "{text}");
+                    assert!(error.to_string().contains(&mistake.message), "{text}");
+                }
+                assert!(mistakes.is_sorted_by(|one, next| one.span.end <= next.span.start), "{text}");
             }
             Err(ParseError::Mistakes(error)) => assert!(!error.mistakes.is_empty()),
         }
     }
-    assert!(read > 100, "{read}");
+    assert!(read > 100 && several > 100, "{read} {several}");
 }

@@ -2,7 +2,7 @@
 
 use tvm_ffi_runtime::abi::{DLDevice, DLDeviceType};
 
-use super::suggestion::did_you_mean;
+use super::suggestion::{did_you_mean, suggestion};
 use super::{Parsed, Parser, SyntaxError};
 use crate::spec::check::MAX_TYPE_DEPTH;
 use crate::spec::param::ParamType;
@@ -304,6 +304,16 @@ impl Parser<'_> {
         self.tokens.next();
         Ok(align)
     }
+}
+
+/// The bracket that has to follow a type's name, or a name that is most likely a misspelt one.
+pub(super) fn bracket_of(name: &str) -> Option<Token<'static>> {
+    if word(name).is_some() {
+        return None;
+    }
+    let name = suggestion(name, &FORMS.map(|(name, _)| name))?;
+    let (_, rest) = FORMS.into_iter().find(|(form, rest)| *form == name && !rest.is_empty())?;
+    Some(if rest.starts_with('(') { Token::Open } else { Token::OpenList })
 }
 
 fn word(name: &str) -> Option<ParamType> {

@@ -1,0 +1,307 @@
+//! How reading goes on behind a mistake, so that a text's mistakes of grammar come all at once.
+//!
+//! No mistake may be the consequence of another. So reading goes on only where the next piece of a list certainly begins:
+//!
+//! - All brackets of the part (the signature, or its launch) are paired. Where one is missing nobody knows which list a comma belongs to.
+//! - A comma ends the piece with the mistake, unless it could be one of the mistake's own: `x: Map str, int8` lacks brackets, and `int8` is no parameter. Behind such a
+//!   comma reading goes on with the first piece that begins as no other thing does.
+//!
+//! Elsewhere it ends, and the mistakes that were found are all that is told.
+
+use super::launch::{ARG_FORMS, FLAGS, VALUES};
+use super::suggestion::suggestion;
+use super::types::bracket_of;
+use super::{Parsed, Parser, STAR, SyntaxError};
+use crate::spec::dim::{CompareOp, DimOp};
+use crate::spec::scalar::ScalarType;
+use crate::spec::token::Token;
+
+/// The most mistakes that are told of one text. Each has a copy of its line, and a text may be one long line.
+const MAX_MISTAKES: usize = 32;
+
+/// A list whose pieces have commas between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum List {
+    /// A signature's parameters.
+    Parameters,
+    /// What follows `where`.
+    Constraints,
+    /// The parameters of a launch's kernel.
+    Args,
+}
+
+impl List {
+    /// Whether a token outside of the pieces' brackets ends the list.
+    fn ends(self, token: Token<'_>) -> bool {
+        match self {
+            List::Parameters => token == Token::Close,
+            List::Constraints => matches!(token, Token::At | Token::End),
+            List::Args => token == Token::CloseList,
+        }
+    }
+
+    /// The token that closes a bracket. Parameters compare nothing, so that `<` in them is another language's bracket.
+    fn closing(self, open: Token<'_>) -> Option<Token<'static>> {
+        match open {
+            Token::Compare(CompareOp::Lt) if self == List::Parameters => Some(ANGLE),
+            _ => closing(open),
+        }
+    }
+
+    /// Whether a token closes a bracket.
+    fn closes(self, token: Token<'_>) -> bool {
+        closes(token) || self == List::Parameters && token == ANGLE
+    }
+}
+
+/// The token that closes a bracket of the grammar.
+fn closing(open: Token<'_>) -> Option<Token<'static>> {
+    match open {
+        Token::Open => Some(Token::Close),
+        Token::OpenList => Some(Token::CloseList),
+        _ => None,
+    }
+}
+
+/// Whether a token closes a bracket of the grammar.
+fn closes(token: Token<'_>) -> bool {
+    matches!(token, Token::Close | Token::CloseList)
+}
+
+/// What closes a bracket of other languages.
+const ANGLE: Token<'static> = Token::Compare(CompareOp::Gt);
+
+impl Parser<'_> {
+    /// What was read to the text's end, unless there are mistakes: then all of them.
+    pub(super) fn finish<T>(self, read: Parsed<T>) -> Parsed<T> {
+        let mut mistakes = self.mistakes.into_iter();
+        match mistakes.next() {
+            None => read,
+            Some(first) => Err(SyntaxError { more: mistakes.chain(read.err()).collect(), ..first }),
+        }
+    }
+
+    /// Goes from a mistake in a list's piece, which begins at the token `start`, to the piece where reading goes on, or to the list's end.
+    ///
+    /// # Errors
+    /// The mistake, where reading can't go on.
+    pub(super) fn recover(&mut self, mistake: SyntaxError, start: usize, list: List) -> Parsed<()> {
+        let to = self.next_piece(&mistake, start, list);
+        self.go_on(mistake, to)
+    }
+
+    /// Goes from a mistake in what stands behind the parameters, which begins at the token `start`, to the constraints.
+    ///
+    /// # Errors
+    /// The mistake, where reading can't go on.
+    pub(super) fn recover_at_where(&mut self, mistake: SyntaxError, start: usize) -> Parsed<()> {
+        let from = self.tokens.number_at(mistake.span.start);
+        let mut words = self.outside(start).filter(|at| self.tokens.at(*at) == Token::Name("where"));
+        // a symbol may have that name too
+        let to = words.next().filter(|at| *at >= from && self.piece_begins(at + 1, List::Constraints));
+        let to = to.filter(|_| words.next().is_none());
+        drop(words);
+        self.go_on(mistake, to)
+    }
+
+    /// Goes from a mistake in a launch's item, which begins at the token `start`, to the next item.
+    ///
+    /// # Errors
+    /// The mistake, where reading can't go on.
+    pub(super) fn recover_at_item(&mut self, mistake: SyntaxError, start: usize) -> Parsed<()> {
+        let from = self.tokens.number_at(mistake.span.start).max(start + 1);
+        let to = self.outside(start).find(|at| *at >= from && self.item_begins(*at));
+        self.go_on(mistake, to)
+    }
+
+    /// Goes from a mistake in a signature, behind which nothing of the signature can be read, to the `@` of its launch.
+    ///
+    /// # Errors
+    /// The mistake, where reading can't go on.
+    pub(super) fn recover_at_launch(&mut self, mistake: SyntaxError) -> Parsed<()> {
+        let to = self.launch_sign().flatten();
+        self.go_on(mistake, to)
+    }
+
+    /// Notes the mistake and goes to a token.
+    fn go_on(&mut self, mistake: SyntaxError, to: Option<usize>) -> Parsed<()> {
+        match to {
+            Some(to) if self.mistakes.len() + 1 < MAX_MISTAKES => {
+                self.mistakes.push(mistake);
+                self.tokens.go_to(to);
+                Ok(())
+            }
+            _ => Err(mistake),
+        }
+    }
+
+    /// The `@` before the launch, inside of another `Some`, as a text may have none; `None` where an `@` stands in place of something else.
+    fn launch_sign(&self) -> Option<Option<usize>> {
+        let all = (0..).take_while(|at| self.tokens.at(*at) != Token::End);
+        let mut signs = all.filter(|at| self.tokens.at(*at) == Token::At);
+        match (signs.next(), signs.next()) {
+            (None, _) => Some(None),
+            (Some(sign @ 1..), None) if self.tokens.at(sign + 1) == Token::Name("launch") => Some(Some(sign)),
+            _ => None,
+        }
+    }
+
+    /// The first piece of a list that can be read behind a mistake, or the list's end.
+    fn next_piece(&self, mistake: &SyntaxError, start: usize, list: List) -> Option<usize> {
+        if !self.is_paired(start) {
+            return None;
+        }
+        let found = self.tokens.number_at(mistake.span.start);
+        let mut end = self.end_of_piece(start, found, list)?;
+        let is_sure = found != end && !self.is_split(mistake, found) && !self.leaves_commas(start, end, list);
+        if found == end && list == List::Constraints && self.tokens.at(end) == Token::Comma {
+            // the comma may stand one operand too early, and the next piece begins with that
+            end = self.end_of_piece(end + 1, end + 1, list)?;
+        }
+        while self.tokens.at(end) == Token::Comma {
+            let next = end + 1;
+            if list.ends(self.tokens.at(next)) {
+                end = next;
+                break;
+            }
+            if is_sure && self.is_word(next) || self.piece_begins(next, list) {
+                return Some(next);
+            }
+            end = self.end_of_piece(next, next, list)?;
+        }
+        self.may_follow(end + 1, list).then_some(end)
+    }
+
+    /// Whether a token may stand behind a list. What closes the list may be in the wrong place, as its last piece has a mistake: `f(x: ) int8`.
+    fn may_follow(&self, at: usize, list: List) -> bool {
+        let token = self.tokens.at(at);
+        match list {
+            List::Parameters => matches!(token, Token::Arrow | Token::Name("where") | Token::At | Token::End),
+            List::Constraints => true,
+            List::Args => token == Token::End || self.item_begins(at),
+        }
+    }
+
+    /// The comma behind the piece that begins at the token `start`, or the list's end: the first one from the token `from` on.
+    fn end_of_piece(&self, start: usize, from: usize, list: List) -> Option<usize> {
+        let mut open = Vec::new();
+        for at in start.. {
+            let token = self.tokens.at(at);
+            if open.is_empty() && at >= from && (token == Token::Comma || list.ends(token)) {
+                return Some(at);
+            }
+            if token == Token::End {
+                break;
+            }
+            open.extend(list.closing(token));
+            if list.closes(token) && open.pop() != Some(token) {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Whether a token is no mere sign, which may stand where it does by a slip of the hand.
+    fn is_word(&self, at: usize) -> bool {
+        matches!(self.tokens.at(at), Token::Name(_) | Token::Integer(_) | Token::Float(_) | Token::Text(_) | STAR)
+    }
+
+    /// Whether a piece's brackets end too early, so that what should stand inside follows behind them: `x: Tensor([n]), float32`, or a keyword such as `align=16`.
+    fn is_split(&self, mistake: &SyntaxError, found: usize) -> bool {
+        match self.tokens.at(found) {
+            Token::Close | Token::CloseList => mistake.expected().is_some_and(|expected| expected.starts_with("`,`")),
+            Token::Equals => mistake.expected() == Some("`:`"),
+            _ => false,
+        }
+    }
+
+    /// Whether a piece has a word that lacks its brackets, so that the commas of what belongs in there stand outside.
+    fn leaves_commas(&self, start: usize, end: usize, list: List) -> bool {
+        (start..end).any(|at| {
+            let (Token::Name(name), next) = (self.tokens.at(at), self.tokens.at(at + 1)) else { return false };
+            match list {
+                List::Parameters => match bracket_of(name) {
+                    Some(bracket) => next != bracket,
+                    // an unknown type's arguments
+                    None => at > start && matches!(next, Token::OpenList | Token::Name(_) | Token::Integer(_)),
+                },
+                // what is no comparison is never taken for a constraint
+                List::Constraints => true,
+                List::Args => {
+                    let functions = DimOp::FUNCTIONS.into_iter().map(DimOp::sign);
+                    let forms: Vec<_> = ARG_FORMS.iter().copied().chain(functions).collect();
+                    next != Token::Open && suggestion(name, &forms).is_some()
+                }
+            }
+        })
+    }
+
+    /// Whether a piece of the list begins at a token, and nothing else could.
+    fn piece_begins(&self, at: usize, list: List) -> bool {
+        let next = self.tokens.at(at + 1);
+        match (list, self.tokens.at(at)) {
+            (List::Parameters, Token::Name(name)) => {
+                next == Token::Colon || name == "dtype_policy" && next == Token::Equals
+            }
+            (List::Parameters, token) => token == STAR && next == Token::Comma,
+            (List::Constraints, first) => {
+                let is_operand = matches!(first, Token::Name(_) | Token::Integer(_) | Token::Open);
+                let end = self.end_of_piece(at, at, list).filter(|_| is_operand).unwrap_or(at);
+                self.outside_in(at, end).any(|at| matches!(self.tokens.at(at), Token::Compare(_) | Token::Equals))
+            }
+            (List::Args, Token::Name(name)) => match next {
+                Token::Comma | Token::CloseList => true,
+                Token::Open => ARG_FORMS.contains(&name) || ScalarType::ALL.iter().any(|ty| ty.name() == name),
+                _ => false,
+            },
+            (List::Args, _) => false,
+        }
+    }
+
+    /// Whether an item of a launch begins at a token: one with a value, maybe misspelt, or a flag that is no symbol of a dimension.
+    fn item_begins(&self, at: usize) -> bool {
+        let (Token::Name(name), next) = (self.tokens.at(at), self.tokens.at(at + 1)) else { return false };
+        if next == Token::Equals {
+            return suggestion(name, VALUES).is_some();
+        }
+        let before = at.checked_sub(1).map_or(Token::End, |before| self.tokens.at(before));
+        let is_operand = matches!(before, Token::Op(_) | Token::Compare(_) | Token::Equals);
+        FLAGS.contains(&name) && !is_operand && matches!(next, Token::Name(_) | Token::End)
+    }
+
+    /// The tokens outside of brackets from the token `start` on, to the end of its part; none where its brackets aren't paired.
+    fn outside(&self, start: usize) -> impl Iterator<Item = usize> {
+        let end = if self.is_paired(start) { self.end_of_part(start) } else { start };
+        self.outside_in(start, end)
+    }
+
+    /// The tokens outside of brackets, of some that have no bracket without its other one.
+    fn outside_in(&self, start: usize, end: usize) -> impl Iterator<Item = usize> {
+        let mut depth = 0_usize;
+        (start..end).filter(move |at| {
+            let token = self.tokens.at(*at);
+            depth = depth.saturating_sub(usize::from(closes(token))) + usize::from(closing(token).is_some());
+            depth == 0
+        })
+    }
+
+    /// The end of a token's part: of the signature, or of the launch behind `@`.
+    fn end_of_part(&self, of: usize) -> usize {
+        (of..).find(|at| matches!(self.tokens.at(*at), Token::At | Token::End)).unwrap_or(of)
+    }
+
+    /// Whether each bracket of a token's part is closed by its own, and nobody takes one part for the other.
+    fn is_paired(&self, of: usize) -> bool {
+        let Some(sign) = self.launch_sign() else { return false };
+        let start = sign.filter(|sign| *sign < of).map_or(0, |sign| sign + 1);
+        let mut open = Vec::new();
+        for at in start..self.end_of_part(start) {
+            let token = self.tokens.at(at);
+            open.extend(closing(token));
+            if closes(token) && open.pop() != Some(token) {
+                return false;
+            }
+        }
+        open.is_empty()
+    }
+}
