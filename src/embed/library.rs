@@ -262,7 +262,9 @@ impl<T> Library<T> {
 
     fn lowering(&self, endianness: Endianness) -> Result<AnyLowering, LowerError> {
         let Purpose::Library(prefix) = &self.purpose else {
-            return Ok(AnyLowering::Wrappers(Lowering::for_endianness(RuntimeHelpers::Import, endianness)));
+            let mut wrappers = Lowering::for_endianness(RuntimeHelpers::Import, endianness);
+            wrappers.threads_stay(self.is_finished());
+            return Ok(AnyLowering::Wrappers(wrappers));
         };
         let mut library = match prefix {
             None => LibraryLowering::new(endianness),
