@@ -11,7 +11,7 @@ use tvm_ffi_runtime::{Any, Function};
 static HAS_SYSTEM_LIBRARIES: AtomicBool = AtomicBool::new(false);
 
 /// In the environment of a process that only prints how many objects are left.
-const COUNT_ONLY: &str = "TVM_FFI_RUNTIME_TESTS_COUNT_OBJECTS";
+pub const COUNT_ONLY: &str = "TVM_FFI_RUNTIME_TESTS_COUNT_OBJECTS";
 
 /// Says that a test registers symbols of a system library.
 pub fn expect_system_libraries() {

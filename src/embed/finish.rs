@@ -46,7 +46,8 @@ impl Loaded {
             }
         }
         let code = Code::adopt(symbols, memory, vec![owner]);
-        // SAFETY: lowering makes destructors so that they only release what the module's functions have got from the runtime.
+        // SAFETY: lowering makes destructors so that they only release what the module's functions have got from the runtime, and end threads that these have
+        // made.
         unsafe { code.run_destructors_on_drop() };
         Ok(Loaded { code, wrappers })
     }

@@ -264,6 +264,7 @@ impl<T> Library<T> {
         let Purpose::Library(prefix) = &self.purpose else {
             let mut wrappers = Lowering::for_endianness(RuntimeHelpers::Import, endianness);
             wrappers.define_launch_helpers();
+            wrappers.threads_stay(self.is_finished());
             return Ok(AnyLowering::Wrappers(wrappers));
         };
         let mut library = match prefix {

@@ -105,7 +105,7 @@ impl Code {
     }
 
     /// Lets the module's destructors run when the code is dropped, before its memory and its owners go. Without this they don't run. An
-    /// engine does it for the wrappers that it compiles.
+    /// engine does it for the wrappers that it compiles. Code whose threads [stay](crate::lower::Lowering::threads_stay) needs it.
     ///
     /// # Safety
     /// The destructors may be called once on any thread when nothing else of the code runs any more, and what they call is there then.

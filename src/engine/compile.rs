@@ -353,6 +353,7 @@ impl Engine {
         wrappers: impl IntoIterator<Item = (&'a Signature, &'a Kernel)>,
     ) -> Result<Wrappers, EngineError> {
         let mut lowering = Lowering::new(RuntimeHelpers::Import);
+        lowering.threads_stay(true);
         let mut signatures = Vec::new();
         let mut natives = Natives::default();
         let mut launches = Vec::new();
@@ -374,8 +375,8 @@ impl Engine {
             }
             other => other,
         })?;
-        // SAFETY: lowering makes them so that they only release what the module's functions have got from the runtime, and nothing is got
-        // before a function is called.
+        // SAFETY: lowering makes them so that they only release what the module's functions have got from the runtime, and end threads that these
+        // have made. Nothing is got or made before a function is called.
         unsafe { code.run_destructors_on_drop() };
         Ok(Wrappers { code, needs_module: needs_module(&module), launches })
     }

@@ -181,6 +181,16 @@ c_functions! {
     pthread_join: fn(u64, *mut c_void) -> c_int;
     #[cfg(target_os = "linux")]
     get_nprocs: fn() -> c_int;
+    #[cfg(target_os = "linux")]
+    getpid: fn() -> c_int;
+    #[cfg(target_os = "linux")]
+    sem_init: fn(*mut c_void, c_int, u32) -> c_int;
+    #[cfg(target_os = "linux")]
+    sem_wait: fn(*mut c_void) -> c_int;
+    #[cfg(target_os = "linux")]
+    sem_post: fn(*mut c_void) -> c_int;
+    #[cfg(target_os = "linux")]
+    sem_destroy: fn(*mut c_void) -> c_int;
     // What GCC makes of `sin` and `cos` of one angle, and of functions with arrays where a distribution protects the stack.
     #[cfg(target_os = "linux")]
     sincosf: fn(f32, *mut f32, *mut f32) -> ();

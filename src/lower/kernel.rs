@@ -168,7 +168,8 @@ impl Kernel {
     /// A [struct](crate::spec::LaunchArg::Struct) is passed by its address. Clusters, shared memory, cooperative launches and tensor maps are mistakes; the block's
     /// extents are checked and left to the function, and priorities have no effect.
     ///
-    /// The code needs `pthread_create`, `pthread_join` and `get_nprocs` of the C library, so Linux.
+    /// Threads are made by the first launch of several blocks, and end when the code goes. The code needs `pthread_create` and `pthread_join`, `sem_init`,
+    /// `sem_wait`, `sem_post` and `sem_destroy`, `get_nprocs` and `getpid` of the C library, so Linux.
     ///
     /// # Errors
     /// Mistakes are reported when the wrapper is made, as for [`launch`](Self::launch); another kernel than a native function is one of them.

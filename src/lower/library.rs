@@ -26,7 +26,8 @@ use tvm_ffi_runtime::abi::symbol::{DOC, FUNCTION, LIBRARY_BIN, METADATA};
 /// What a function's name may not begin with, as its symbol would then be one of those that say something else of a library.
 const RESERVED: [&str; 4] = ["_library_ctx", "_library_bin", "_metadata_", "_doc_"];
 
-/// Lowers wrappers into one IR module, with all that an object file of a library carries beside them.
+/// Lowers wrappers into one IR module, with all that an object file of a library carries beside them. Whoever loads the file runs the module's destructors: threads of
+/// launches on the CPU [stay](Lowering::threads_stay).
 #[derive(Debug)]
 pub struct LibraryLowering {
     lowering: Lowering,
@@ -69,6 +70,8 @@ impl LibraryLowering {
 
     fn with_prefix(prefix: Option<&str>, endianness: Endianness) -> Self {
         let mut lowering = Lowering::for_endianness(RuntimeHelpers::Define, endianness);
+        // destructors are in the object's lists, or registered
+        lowering.threads_stay(true);
         lowering.unit.prefix = prefix.unwrap_or_default().to_owned();
         let data = lowering.unit.module.add_data("__tvm_ffi_codegen_texts", Vec::new(), 1);
         let (texts, exported) = (Vec::new(), Vec::new());

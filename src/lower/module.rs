@@ -6,6 +6,7 @@ use super::convention::KernelReturn;
 use super::device_api::System;
 use super::error::{BodyMistake, LowerError};
 use super::kernel::Kernel;
+use super::launch;
 use super::launch_description::LaunchDescription;
 use super::protocol::Capabilities;
 use super::unit::{OWN_SYMBOLS, Unit};
@@ -33,6 +34,8 @@ pub enum RuntimeHelpers {
 pub struct Lowering {
     pub(super) unit: Unit,
     pub(super) helpers: RuntimeHelpers,
+    /// Whether threads of launches on the CPU stay from one launch to the next.
+    pub(super) threads_stay: bool,
 }
 
 impl Lowering {
@@ -45,12 +48,18 @@ impl Lowering {
     pub fn for_endianness(helpers: RuntimeHelpers, endianness: Endianness) -> Self {
         let mut unit = Unit::new(endianness);
         unit.drivers.imports_helpers = helpers == RuntimeHelpers::Import;
-        Lowering { unit, helpers }
+        Lowering { unit, helpers, threads_stay: false }
     }
 
     /// Lets the module define the helpers of launches itself, whatever it does with the others. Without this call it is as with these.
     pub fn define_launch_helpers(&mut self) {
         self.unit.drivers.imports_helpers = false;
+    }
+
+    /// States whether the module's destructors run before its code goes. Then threads that help with launches on the CPU stay from one launch to the next, and a
+    /// destructor ends them. Without this call they end with the launch.
+    pub fn threads_stay(&mut self, yes: bool) {
+        self.threads_stay = yes;
     }
 
     /// States whether the target is Windows, which has other functions for loading the drivers of devices. Without this call it is what this machine is.
@@ -182,6 +191,7 @@ impl Lowering {
             let Unit { module, pool, .. } = &mut self.unit;
             binder::define(module, ir::Linkage::Local, pool.data, &mut pool.constants);
         }
+        launch::define_threads(&mut self.unit.module, self.threads_stay);
         self.unit.finish()
     }
 }

@@ -17,7 +17,7 @@ use super::devices::elements;
 use super::engines;
 use crate::support::{compiler, host_linker, sig};
 
-const ADD: &str = "add(x: Tensor([n], float32), y: Tensor([n], float32), z: Tensor([n], float32))";
+pub(super) const ADD: &str = "add(x: Tensor([n], float32), y: Tensor([n], float32), z: Tensor([n], float32))";
 
 const ADD_IN_C: &str = "#include <stdint.h>\n\
     void add(const float* x, const float* y, float* z, int64_t n, uint32_t bx, uint32_t by, uint32_t bz,\n\
@@ -25,14 +25,18 @@ const ADD_IN_C: &str = "#include <stdint.h>\n\
       for (int64_t i = bx * 128; i < n && i < (bx + 1) * 128; i++) z[i] = x[i] + y[i];\n\
     }\n";
 
-fn add_launch() -> Launch {
+pub(super) fn add_launch() -> Launch {
     Launch::new("add").grid([dim("n").ceil_div(128)]).block([128])
 }
 
-fn object() -> Vec<u8> {
+pub(super) fn object() -> Vec<u8> {
+    object_of(ADD_IN_C)
+}
+
+pub(super) fn object_of(code: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
-    let (source, object) = (folder.path().join("add.c"), folder.path().join("add.o"));
-    std::fs::write(&source, ADD_IN_C).unwrap();
+    let (source, object) = (folder.path().join("blocks.c"), folder.path().join("blocks.o"));
+    std::fs::write(&source, code).unwrap();
     assert!(compiler::c().args(["-O2", "-fPIC", "-c"]).arg(&source).arg("-o").arg(&object).status().unwrap().success());
     std::fs::read(object).unwrap()
 }
@@ -42,7 +46,7 @@ fn vector(count: usize, of: impl Fn(usize) -> f32) -> Tensor {
 }
 
 /// Calls `add` for vectors of several lengths.
-fn adds(function: &Function) {
+pub(super) fn adds(function: &Function) {
     for count in [0, 1, 127, 128, 129, 10_000] {
         let [x, y, z] = [vector(count, |i| i as f32), vector(count, |i| 2.0 * i as f32), vector(count, |_| -1.0)];
         function.call((&x, &y, &z)).unwrap();
@@ -262,6 +266,9 @@ fn sequences_have_the_functions_prototype() {
         format!(
             "{ADD} @ launch add grid=ceil_div(n, 128) block=128
 
+once for each library, at its first launch of several blocks:
+  get_nprocs, and a thread for each processor but one: sem_init, pthread_create
+
 each call:
   grid[0] = ceil_div(n, 128), 0 to 2147483647
     where one is 0, nothing more
@@ -272,7 +279,7 @@ each call:
     float* y: y.data
     float* z: z.data
     int64_t n: n, from x.shape[0]
-  get_nprocs, and a thread for each processor but one: pthread_create, pthread_join
+  of several blocks, the threads wake, unless another launch has them: sem_post, sem_wait
   add for each block: (ptr, ptr, ptr, i64, i32 zext, i32 zext, i32 zext, i32 zext, i32 zext, i32 zext)
 "
         )

@@ -4,6 +4,8 @@ mod bodies;
 mod calls;
 #[cfg(target_os = "linux")]
 mod cpu;
+#[cfg(target_os = "linux")]
+mod cpu_threads;
 mod descriptions;
 mod devices;
 mod headers;

@@ -211,12 +211,17 @@ const OTHERS: &[&str] = &[
     "tolower",
     "toupper",
     "usleep",
-    // <dlfcn.h> and <sys/sysinfo.h>, which launches use
+    // <dlfcn.h>, <semaphore.h>, <sys/sysinfo.h> and <unistd.h>, which launches use
     "dlclose",
     "dlerror",
     "dlopen",
     "dlsym",
     "get_nprocs",
+    "getpid",
+    "sem_destroy",
+    "sem_init",
+    "sem_post",
+    "sem_wait",
     // what headers and compilers make of others
     "__assert_fail",
     "__ctype_b_loc",
@@ -271,6 +276,7 @@ mod tests {
             "stderr",
             "dlopen",
             "get_nprocs",
+            "sem_wait",
         ] {
             assert!(is_of_c_library(name), "{name}");
         }

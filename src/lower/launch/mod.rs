@@ -9,6 +9,7 @@ mod configuration;
 mod emitter;
 mod extents;
 mod params;
+mod pool;
 mod scratch;
 mod sequence;
 mod spec;
@@ -32,6 +33,7 @@ pub(super) use blocks::{BlockFunction, prototype as block_prototype};
 pub(super) use called::{Arguments, arguments, is_written, prepare as prepare_call};
 use emitter::{DeviceCode, Emitter, Exits, PreparedCode};
 pub(super) use emitter::{Inputs, Prepared};
+pub(super) use pool::define as define_threads;
 pub(super) use sequence::Sequence;
 pub(super) use spec::LaunchSpec;
 

@@ -20,9 +20,11 @@ impl Display for Sequence<'_> {
         writeln!(f, "{signature} @ {}", spec.launch)?;
         let api = spec.api();
         if spec.block_function().is_some() {
+            writeln!(f, "\nonce for each library, at its first launch of several blocks:")?;
+            writeln!(f, "  get_nprocs, and a thread for each processor but one: sem_init, pthread_create")?;
             writeln!(f, "\neach call:")?;
             self.extents_and_params(f, api)?;
-            writeln!(f, "  get_nprocs, and a thread for each processor but one: pthread_create, pthread_join")?;
+            writeln!(f, "  of several blocks, the threads wake, unless another launch has them: sem_post, sem_wait")?;
             let prototype = block_prototype(&spec.block_params(signature));
             return writeln!(f, "  {} for each block: {prototype}", spec.launch.entry());
         }
