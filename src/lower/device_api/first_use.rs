@@ -2,11 +2,10 @@
 
 use super::api::{Attributes, Call};
 use super::driver::{Driver, end_claim};
-use super::helpers::InState;
 use super::images::{self, field_of};
 use super::layout::MOST_DEVICES;
 use super::outcome::Failed;
-use super::state::{self, record, record_of, row};
+use super::state::{self, InState, record, record_of, row};
 use super::steps::Steps;
 use crate::ir::{
     BinaryOp, ConvertOp, FuncRef, FuncSig, FunctionBuilder, Hint, IntCC, Linkage, MemFlags, Module, Type, Value,

@@ -5,6 +5,7 @@ use super::api::Api;
 use super::driver::Driver;
 use super::images;
 use super::start::start;
+use super::state::InState;
 use super::system::System;
 use super::{first_use, params, report, tensor_map};
 use crate::ir::{DataRef, FuncRef, FuncSig, Linkage, Module, Type};
@@ -16,14 +17,6 @@ use crate::lower::protocol::helpers::LaunchHelpers;
 pub(super) struct Called {
     pub first_use: FuncRef,
     pub report: FuncRef,
-}
-
-/// Helpers that the state has the addresses of. An API may do without one.
-pub(super) struct InState {
-    pub start: FuncRef,
-    pub start_cooperative: Option<FuncRef>,
-    pub tensor_map: Option<FuncRef>,
-    pub unload: FuncRef,
 }
 
 /// `int64_t first_use(const void* table, uint32_t kernel, void* state, const void* images, int32_t device, void** handle)`: does the first use of a kernel,

@@ -8,7 +8,7 @@ use super::api::Api;
 use super::layout::MOST_DEVICES;
 #[cfg(feature = "_engine")]
 use crate::ir::Data;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Type, Value};
+use crate::ir::{BinaryOp, ConvertOp, FuncRef, FunctionBuilder, Type, Value};
 
 /// The offset of the driver's function that launches a kernel.
 pub(super) const LAUNCH: i32 = 0;
@@ -19,6 +19,14 @@ pub(super) const START_COOPERATIVE: i32 = 16;
 pub(super) const TENSOR_MAP: i32 = 24;
 /// The offset of `void unload(const void* table, void* state)`. It is there once a device is in use.
 pub(super) const UNLOAD: i32 = 32;
+
+/// The functions that the state has the addresses of. An API may do without one.
+pub(super) struct InState {
+    pub start: FuncRef,
+    pub start_cooperative: Option<FuncRef>,
+    pub tensor_map: Option<FuncRef>,
+    pub unload: FuncRef,
+}
 
 /// The offset of the records.
 const RECORDS: i64 = 64;
