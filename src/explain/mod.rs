@@ -26,7 +26,8 @@ pub enum Stage {
     /// A C header for a native kernel of the signature; for one that is no native kernel, that of one in its place. It is
     /// the same for all backends, and a stage of none.
     Header,
-    /// The calls of a device's driver that a [launch](Kernel::launch) is made of, in order. It is the same for all backends, and a stage of none.
+    /// The calls of a device's driver that a [launch](Kernel::launch), or each of those of a [body](Kernel::body), is made of, in order. It is the same for all
+    /// backends, and a stage of none.
     Launch,
     /// The host IR, before any backend.
     Ir,
@@ -97,8 +98,8 @@ pub enum ExplainError {
     /// The backend can't compile the wrapper.
     #[error(transparent)]
     Codegen(#[from] CodegenError),
-    /// The stage is [`Stage::Launch`], and the kernel isn't a launch.
-    #[error("the kernel of `{function}` isn't a launch")]
+    /// The stage is [`Stage::Launch`], and the kernel neither is a launch nor makes any.
+    #[error("`{function}` launches nothing")]
     NoLaunch {
         /// The function's name.
         function: String,
@@ -135,7 +136,7 @@ pub fn explain(
     }
     if stage == Stage::Launch {
         let no_launch = || ExplainError::NoLaunch { function: signature.name().to_owned() };
-        return kernel.launch_sequence(signature)?.ok_or_else(no_launch);
+        return lower::launch_sequence(signature, kernel)?.ok_or_else(no_launch);
     }
     if stage == Stage::Html {
         return Ok(side_by_side(signature, kernel, backend, level)?.to_html());

@@ -142,7 +142,7 @@ fn interface(signature: &Signature, kernel: &Kernel, located: &Module) -> Result
         Panel { heading: "Signature".to_owned(), lines: signature_lines(signature, located) },
         panel("Wrapper in C", &wrapper),
     ];
-    match kernel.launch_sequence(signature)? {
+    match lower::launch_sequence(signature, kernel)? {
         Some(sequence) => panels.push(panel("Launch", &sequence)),
         None => panels.push(panel("Native kernel in C", &kernel.c_prototype(signature)?)),
     }

@@ -10,7 +10,7 @@ use super::convention::c_type::CType;
 use super::convention::param::KernelParam;
 use super::convention::{Convention, KernelReturn, params, returns_value, writes_result};
 use super::error::LowerError;
-use super::launch::{BlockFunction, LaunchSpec, Sequence, block_prototype};
+use super::launch::{BlockFunction, LaunchSpec, block_prototype};
 use super::native::NativeCode;
 use super::unit::{self, import_conflict};
 use crate::image::Image;
@@ -301,16 +301,6 @@ impl Kernel {
             Some(Target::Launch(spec)) => Some(spec),
             _ => None,
         }
-    }
-
-    /// The calls of a device's driver that a launch is made of, in order, as text for people; `None` for a kernel that isn't a launch. On the CPU it is the
-    /// prototype of the function that is called for each block.
-    ///
-    /// # Errors
-    /// The kernel doesn't fit the signature.
-    pub fn launch_sequence(&self, signature: &Signature) -> Result<Option<String>, LowerError> {
-        self.check(signature)?;
-        Ok(self.launch_spec().map(|spec| Sequence { spec, signature }.to_string()))
     }
 
     /// The symbol of the C function that is called, for each block of a launch or by itself.

@@ -5,6 +5,22 @@ use serde_json::{Value, json};
 use crate::image::{EntryParam, Image, ImageEntry};
 use crate::spec::Launch;
 
+/// What is noted of the launches of a function while it is lowered.
+#[derive(Debug, Default)]
+pub(super) struct NotedLaunches {
+    pub described: Vec<LaunchDescription>,
+    /// The sequence of each one's calls as text, where somebody asks for them.
+    pub sequences: Option<Vec<String>>,
+}
+
+impl NotedLaunches {
+    /// Forgets those of the function before.
+    pub(super) fn clear(&mut self) {
+        self.described.clear();
+        self.sequences.iter_mut().for_each(Vec::clear);
+    }
+}
+
 /// A launch of a function's kernel, or of a body's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]

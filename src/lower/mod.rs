@@ -69,7 +69,7 @@ pub use library::LibraryLowering;
 #[cfg(all(feature = "_engine", not(feature = "external-runtime")))]
 pub(crate) use metadata::metadata_with;
 pub use metadata::{metadata, type_schema};
-pub use module::{Lowering, RuntimeHelpers, lower};
+pub use module::{Lowering, RuntimeHelpers, launch_sequence, lower};
 #[cfg(feature = "_engine")]
 pub(crate) use native::{NativeCode, is_archive};
 pub use protocol::Capabilities;

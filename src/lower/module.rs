@@ -138,7 +138,7 @@ impl Lowering {
 
     /// The launches of the function that was added last: that of its kernel, or those of its body.
     pub fn launches(&self) -> &[LaunchDescription] {
-        &self.unit.launches
+        &self.unit.launches.described
     }
 
     /// The capabilities that the wrappers so far need of the runtime helpers.
@@ -204,4 +204,17 @@ pub fn lower(signature: &Signature, kernel: &Kernel, helpers: RuntimeHelpers) ->
     let mut lowering = Lowering::new(helpers);
     lowering.add(signature, kernel)?;
     Ok(lowering.finish())
+}
+
+/// The calls of a device's driver that the launches of a function are made of, in order, as text for people: that of its kernel, or those of its body. On the
+/// CPU it is the prototype of the function that is called for each block. `None` for a function without launches.
+///
+/// # Errors
+/// As [`Lowering::add`].
+pub fn launch_sequence(signature: &Signature, kernel: &Kernel) -> Result<Option<String>, LowerError> {
+    let mut lowering = Lowering::new(RuntimeHelpers::Import);
+    lowering.unit.launches.sequences = Some(Vec::new());
+    lowering.add(signature, kernel)?;
+    let sequences = lowering.unit.launches.sequences.unwrap_or_default();
+    Ok((!sequences.is_empty()).then(|| sequences.join("\n")))
 }

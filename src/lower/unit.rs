@@ -2,7 +2,7 @@
 
 use super::constants::ConstantPool;
 use super::device_api::{Drivers, Mark};
-use super::launch_description::LaunchDescription;
+use super::launch_description::NotedLaunches;
 use super::once::Handles;
 use super::symbol_call::SymbolCall;
 use crate::ir::{self, FuncSig};
@@ -30,7 +30,7 @@ pub(super) struct Unit {
     /// The device drivers that the module's launches go to, and their kernels.
     pub drivers: Drivers,
     /// The launches of the function that is lowered, or was last.
-    pub launches: Vec<LaunchDescription>,
+    pub launches: NotedLaunches,
     /// The calls of functions by their symbols, which are checked once all functions are there.
     pub symbol_calls: Vec<SymbolCall>,
     /// What stands before each function's name in its symbol.
@@ -50,7 +50,7 @@ impl Unit {
             pool,
             handles: Handles::default(),
             drivers: Drivers::default(),
-            launches: Vec::new(),
+            launches: NotedLaunches::default(),
             symbol_calls: Vec::new(),
             prefix: String::new(),
             always_binds: false,

@@ -5,7 +5,7 @@ use tvm_ffi_codegen::artifact::{LibraryBuilder, inspect};
 use tvm_ffi_codegen::explain::{ExplainError, Stage, explain};
 use tvm_ffi_codegen::image::Image;
 use tvm_ffi_codegen::spec::{Launch, LaunchedSignature};
-use tvm_ffi_codegen::{Backend, Kernel, LowerError, OptLevel, Signature};
+use tvm_ffi_codegen::{Backend, Kernel, LowerError, OptLevel, Signature, dim};
 
 use super::{engines, nvrtc};
 use crate::support::sig;
@@ -174,13 +174,32 @@ another context than the device's is current
 }
 
 #[test]
+fn the_launches_of_a_body_have_sequences() {
+    let (signature, launch) = parse(ADD);
+    let body = Kernel::body(move |b| {
+        let values = tvm_ffi_codegen::lower::LaunchValue::from(b.dim("n") + 1);
+        b.launch(launch.clone(), [ptx()]);
+        b.launch_with(launch.clone().grid([dim("m")]), [ptx()], [("m", values)]);
+    });
+    let text = explain(&signature, &body, Stage::Launch, Backend::default(), OptLevel::None).unwrap();
+    let (first, second) = text.split_once("\n\nadd(").unwrap();
+    assert!(first.starts_with("add(") && first.contains("grid=ceil_div(n, 128)"), "{first}");
+    // the second knows a value of the body, as a parameter of its own
+    assert!(second.contains("m: int64") && second.contains("grid=m"), "{second}");
+    for sequence in [first, second] {
+        assert!(sequence.contains("cuLaunchKernelEx"), "{sequence}");
+    }
+}
+
+#[test]
 fn sequences_are_of_launches() {
     let told = |kernel: &Kernel, signature: &str| {
         explain(&sig(signature), kernel, Stage::Launch, Backend::default(), OptLevel::None).unwrap_err()
     };
     let error = told(&Kernel::symbol("f"), "f(n: int64)");
     assert!(matches!(&error, ExplainError::NoLaunch { function } if function == "f"));
-    assert_eq!(error.to_string(), "the kernel of `f` isn't a launch");
+    assert_eq!(error.to_string(), "`f` launches nothing");
+    told(&Kernel::body(|_| {}), "f(n: int64)");
     let error = told(&Kernel::launch(Launch::new("add"), [ptx()]), "f(n: int64)");
     assert!(matches!(error, ExplainError::Lower(LowerError::Launch { .. })));
 }

@@ -13,7 +13,7 @@ use crate::lower::convention::params::func_sig;
 use crate::lower::convention::{Convention, KernelReturn, TensorForm, has_null, writes_result};
 use crate::lower::device_api::Drivers;
 use crate::lower::half;
-use crate::lower::launch_description::LaunchDescription;
+use crate::lower::launch_description::NotedLaunches;
 use crate::lower::once::Handles;
 use crate::lower::protocol::{MAX_FIELDS, helpers};
 use crate::lower::symbol_call::SymbolCall;
@@ -41,7 +41,7 @@ pub(super) struct BodyLowerer<'m> {
     pub pool: &'m mut Pool,
     pub handles: &'m mut Handles,
     pub drivers: &'m mut Drivers,
-    pub launches: &'m mut Vec<LaunchDescription>,
+    pub launches: &'m mut NotedLaunches,
     /// The prefix of a system library's symbols.
     pub prefix: &'m str,
     /// The signature of the function that the body is of.

@@ -22,7 +22,7 @@ use super::capi;
 use super::device_api::{
     Api, CPU, Drivers, Failures, ImageRule, KernelToLaunch, Launchable, MOST_BLOCKS, MOST_THREADS, Start, Texts, config,
 };
-use super::launch_description::LaunchDescription;
+use super::launch_description::NotedLaunches;
 use super::protocol::{Piece, helpers};
 use super::unit::Pool;
 use crate::ir::{Block, FunctionBuilder, Hint, IntCC, MemFlags, Module, Type, Value};
@@ -34,7 +34,7 @@ pub(super) use called::{Arguments, arguments, is_written, prepare as prepare_cal
 use emitter::{DeviceCode, Emitter, Exits, PreparedCode};
 pub(super) use emitter::{Inputs, Prepared};
 pub(super) use pool::define as define_threads;
-pub(super) use sequence::Sequence;
+use sequence::Sequence;
 pub(super) use spec::LaunchSpec;
 
 /// The parts of a module under construction that kernels are added to.
@@ -42,8 +42,8 @@ pub(super) struct Into<'u> {
     pub module: &'u mut Module,
     pub pool: &'u mut Pool,
     pub drivers: &'u mut Drivers,
-    /// The launches that code of the function under construction makes, for its metadata.
-    pub launches: &'u mut Vec<LaunchDescription>,
+    /// The launches that code of the function under construction makes.
+    pub launches: &'u mut NotedLaunches,
 }
 
 /// Adds a kernel to a module. `called` is the text of the signature.
@@ -53,7 +53,10 @@ pub(super) fn prepare<'a>(
     signature: &'a Signature,
     called: &str,
 ) -> Prepared<'a> {
-    into.launches.push(spec.description());
+    into.launches.described.push(spec.description());
+    if let Some(sequences) = &mut into.launches.sequences {
+        sequences.push(Sequence { spec, signature }.to_string());
+    }
     let text = format!("Cannot launch kernel `{}` when calling: `{called}`", spec.launch.entry());
     let (code, caller) = match spec.block_function() {
         Some(function) => {
