@@ -32,7 +32,7 @@ _COMPILED = {
 }  # fmt: skip
 
 _INTEGERS = {f"{sign}{bits}": f"{name}{bits}" for sign, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}
-_FLOATS = {"fp32": "float32", "f32": "float32", "fp64": "float64"}
+_FLOATS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64"}
 #: The bytes of a tensor map's swizzle by the driver's number for it.
 _SWIZZLES = (0, 32, 64, 128)
 
