@@ -151,7 +151,11 @@ fn launches_stand_behind_signatures() {
     assert!(needed.iter().all(|name| !name.as_str().unwrap().starts_with("cu")), "{needed:?}");
     place.write("s.txt", format!("{add}\nscale(x: Tensor([n], float32, device=\"cuda\"), f: float64) @ launch scale grid=n args=[x, float32(f)]"));
     place.ok(&["wrap", "--signatures", "s.txt", "--image", "k.ptx", "-o", "s.o"]);
-    assert!(place.ok(&["explain", "--signature", add, "--image", "k.ptx", "--emit", "ir"]).contains("__tvm_ffi_codegen_cuda_first_use("));
+    assert!(
+        place
+            .ok(&["explain", "--signature", add, "--image", "k.ptx", "--emit", "ir"])
+            .contains("__tvm_ffi_codegen_cuda_first_use(")
+    );
     let explained = place.ok(&["explain", "--signature", add, "--image", "k.ptx"]);
     assert!(
         explained.starts_with("=== launch ===\n\nadd(x: ") && explained.contains("  cuLaunchKernelEx\n"),

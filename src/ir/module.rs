@@ -173,6 +173,13 @@ impl Module {
         self.functions = functions.into();
     }
 
+    /// Takes back the data after the first `count`, which no function refers to any more.
+    pub(crate) fn truncate_data(&mut self, count: usize) {
+        let mut data = Vec::from(std::mem::take(&mut self.data));
+        data.truncate(count);
+        self.data = data.into();
+    }
+
     /// Adds constant data.
     pub fn add_data(&mut self, name: impl Into<String>, bytes: Vec<u8>, align: u32) -> DataRef {
         let (name, addresses) = (name.into(), Vec::new());

@@ -116,8 +116,7 @@ impl Lowering {
     ) -> Result<ir::FuncRef, LowerError> {
         // code before may call it already
         let imported = self.unit.module.function_named(symbol).map(|(func, _)| func);
-        let (declared, calls) = (self.unit.module.functions.len(), self.unit.symbol_calls.len());
-        let launches = self.unit.drivers.mark();
+        let before = self.unit.mark();
         self.unit.launches.clear();
         let mut result = lower(&mut self.unit);
         if !self.unit.pool.constants.is_in_reach() {
@@ -125,9 +124,7 @@ impl Lowering {
             result = Err(LowerError::TooManyMessages { function, most: constants::MAX_BYTES });
         }
         if result.is_err() {
-            // functions are only ever appended, so that this takes back what the wrapper declared
-            self.unit.truncate(declared, &launches);
-            self.unit.symbol_calls.truncate(calls);
+            self.unit.truncate(&before);
             if let Some(func) = imported {
                 let decl = &mut self.unit.module.functions[func];
                 (decl.linkage, decl.body, decl.param_facts) = (ir::Linkage::Import, None, Vec::new());

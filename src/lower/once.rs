@@ -146,10 +146,11 @@ impl Handles {
     }
 
     /// Forgets the handles whose initialisers are among the functions after the first `count`, which are taken back.
-    pub(super) fn truncate(&mut self, count: usize) {
-        self.known.retain(|_, handle| (handle.initialiser.as_u32() as usize) < count);
+    pub(super) fn truncate(&mut self, functions: usize, data: usize) {
+        self.known.retain(|_, handle| (handle.initialiser.as_u32() as usize) < functions);
         self.order.retain(|looked| self.known.contains_key(looked));
-        self.states.retain(|_, state| (state.fetch.as_u32() as usize) < count);
+        self.states.retain(|_, state| (state.fetch.as_u32() as usize) < functions);
+        self.context = self.context.filter(|context| (context.as_u32() as usize) < data);
     }
 
     /// Defines the destructor that gives up all references, if there are any.

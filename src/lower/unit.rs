@@ -39,6 +39,15 @@ pub(super) struct Unit {
     pub always_binds: bool,
 }
 
+/// How much of a unit there is.
+#[derive(Debug)]
+pub(super) struct UnitMark {
+    functions: usize,
+    data: usize,
+    symbol_calls: usize,
+    launches: Mark,
+}
+
 impl Unit {
     /// An empty module for a target of this byte order.
     pub(super) fn new(endianness: Endianness) -> Self {
@@ -65,11 +74,23 @@ impl Unit {
         }
     }
 
-    /// Takes back the functions after the first `count`, and all that is known of them; `launches` was taken when there were so many.
-    pub(super) fn truncate(&mut self, count: usize, launches: &Mark) {
-        self.module.truncate_functions(count);
-        self.handles.truncate(count);
-        self.drivers.truncate(launches);
+    /// The state of the unit before a function.
+    pub(super) fn mark(&self) -> UnitMark {
+        UnitMark {
+            functions: self.module.functions.len(),
+            data: self.module.data.len(),
+            symbol_calls: self.symbol_calls.len(),
+            launches: self.drivers.mark(),
+        }
+    }
+
+    /// Takes back what came after a mark, and all that is known of it. Functions and data are only ever appended.
+    pub(super) fn truncate(&mut self, mark: &UnitMark) {
+        self.module.truncate_functions(mark.functions);
+        self.module.truncate_data(mark.data);
+        self.handles.truncate(mark.functions, mark.data);
+        self.symbol_calls.truncate(mark.symbol_calls);
+        self.drivers.truncate(&mark.launches);
     }
 
     /// The module, complete.

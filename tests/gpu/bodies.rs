@@ -1,13 +1,14 @@
 //! Launches in bodies: several of them, with workspaces between, under conditions and in loops.
 
 use tvm_ffi_codegen::artifact::LibraryBuilder;
-use tvm_ffi_codegen::lower::LaunchValue;
+use tvm_ffi_codegen::lower::{LaunchValue, Lowering, RuntimeHelpers};
 use tvm_ffi_codegen::runtime::{Module, Tensor};
 use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType};
 use tvm_ffi_codegen::{Backend, DLDataType, Engine, Kernel, dim};
 
 use super::devices::{Devices, elements, image, on};
 use super::engines;
+use super::launches::{ADD, call3, launch_of_add, load, sums as sums_of, vectors};
 use crate::support::{allocator, host_linker, sig};
 
 const SUM: &str = "total(x: Tensor([n], float32, device=\"cuda\"), out: Tensor([1], float32, device=\"cuda\"))";
@@ -135,6 +136,8 @@ fn first_uses_of_a_body_are_done_before() {
         function("total").call((&x, &out)).unwrap();
         assert_eq!(elements::<f32>(&out), [31125.0]);
         devices.assert_calls_of("cuLibrary", &[]);
+        // SAFETY: nothing is left of what the library's code has made.
+        unsafe { module.unload_when_unused() }.unwrap();
     }
 }
 
@@ -158,5 +161,39 @@ fn mistakes_of_launches_are_the_bodys() {
         "has partial among its args, which is no tensor or scalar parameter of the function",
     ] {
         assert!(error.contains(expected), "{expected}\n{error}");
+    }
+}
+
+/// A function that is taken back leaves nothing of its launches: neither kernels nor images, nor the helpers.
+#[test]
+fn a_function_that_is_taken_back_takes_its_launches_along() {
+    let devices = Devices::cuda();
+    let (other, good) = (Launch::new("sum"), Kernel::launch(launch_of_add(), [image("sm_80", 80)]));
+    // the second launch is a mistake
+    let bad = Kernel::body(move |b| {
+        b.launch(launch_of_add(), [image("sm_90", 90)]);
+        b.launch(other.clone(), [image("sm_90", 90)]);
+    });
+    for engine in engines() {
+        for before in [false, true] {
+            let mut lowering = Lowering::new(RuntimeHelpers::Define);
+            if before {
+                lowering.add(&sig(&ADD.replace("add(", "first(")), &good).unwrap();
+            }
+            lowering.add(&sig(&ADD.replace("add(", "bad(")), &bad).unwrap_err();
+            lowering.add(&sig(ADD), &good).unwrap();
+            let module = lowering.finish();
+            let images = module.data.values().filter(|data| data.name.ends_with("_cuda_images"));
+            let bytes: usize = images.map(|data| data.bytes.len()).sum();
+            // a NUL stands behind the one image
+            assert_eq!(bytes, (image("sm_80", 80).bytes().len() + 1).next_multiple_of(64));
+            devices.reset();
+            let function = load(&engine, module, &sig(ADD));
+            let tensors = vectors(devices.device(0), 300);
+            call3(&function, &tensors).unwrap();
+            assert_eq!(elements::<f32>(&tensors[2]), sums_of(300));
+            drop(function);
+            devices.assert_held(0, [0, 0]);
+        }
     }
 }

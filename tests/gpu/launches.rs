@@ -5,7 +5,7 @@ use tvm_ffi_codegen::lower::{RuntimeHelpers, lower};
 use tvm_ffi_codegen::runtime::abi::TVMFFISafeCallType;
 use tvm_ffi_codegen::runtime::{DLDevice, Function, Tensor};
 use tvm_ffi_codegen::spec::{Launch, LaunchArg, ScalarType, TensorMap};
-use tvm_ffi_codegen::{Engine, Kernel, dim, ir};
+use tvm_ffi_codegen::{Engine, Kernel, Signature, dim, ir};
 
 use super::devices::{Devices, elements, image, on, view};
 use super::engines;
@@ -22,6 +22,11 @@ pub fn compile(engine: &Engine, signature: &str, launch: Launch, images: Vec<Ima
 pub fn compile_alone(engine: &Engine, signature: &str, launch: Launch, images: Vec<Image>) -> Function {
     let signature = sig(signature);
     let module = lower(&signature, &Kernel::launch(launch, images), RuntimeHelpers::Define).unwrap();
+    load(engine, module, &signature)
+}
+
+/// The function of a signature in a module, of a launch of kernels.c.
+pub fn load(engine: &Engine, module: ir::Module, signature: &Signature) -> Function {
     let code = engine.jit().load(&ir::verify(module).unwrap()).unwrap();
     let address = code.function(&signature.symbol()).unwrap();
     // SAFETY: that is the address of a wrapper, which the code keeps there. The kernels of kernels.c have these parameters, and the destructors of launches
@@ -32,7 +37,7 @@ pub fn compile_alone(engine: &Engine, signature: &str, launch: Launch, images: V
     }
 }
 
-fn launch_of_add() -> Launch {
+pub fn launch_of_add() -> Launch {
     Launch::new("add").grid([(dim("n") + 127) / 128]).block([128])
 }
 

@@ -102,8 +102,6 @@ struct Places {
 struct KnownKernel {
     key: KernelKey,
     launchable: Launchable,
-    /// The images by their numbers, the one that is preferred first.
-    images: Vec<(ImageRule, usize)>,
 }
 
 /// The description of a kernel, for the code that launches it.
@@ -124,7 +122,8 @@ pub(super) struct KernelToLaunch<'a> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct KernelKey {
     entry: String,
-    images: Vec<DeviceImage>,
+    /// The images by their numbers, the one that is preferred first.
+    images: Vec<(ImageRule, usize)>,
     shared: Shared,
     cooperative: bool,
     non_portable_cluster: bool,
@@ -229,9 +228,10 @@ impl Launches {
     }
 
     fn kernel(&mut self, kernel: &KernelToLaunch<'_>) -> Launchable {
+        let images = by_preference(kernel.images).into_iter().map(|image| (image.rule, self.image(&image.bytes)));
         let key = KernelKey {
             entry: kernel.entry.to_owned(),
-            images: kernel.images.to_vec(),
+            images: images.collect(),
             shared: kernel.shared,
             cooperative: kernel.cooperative,
             non_portable_cluster: kernel.non_portable_cluster,
@@ -248,8 +248,6 @@ impl Launches {
     }
 
     fn add(&mut self, key: KernelKey) -> usize {
-        let images = by_preference(&key.images).into_iter().map(|image| (image.rule, self.image(&image.bytes)));
-        let images = images.collect();
         let number = self.kernels.len();
         let launchable = Launchable {
             api: self.api,
@@ -260,7 +258,7 @@ impl Launches {
             cooperative: key.cooperative,
         };
         self.by_key.insert(key.clone(), number);
-        self.kernels.push(KnownKernel { key, launchable, images });
+        self.kernels.push(KnownKernel { key, launchable });
         number
     }
 
@@ -289,7 +287,7 @@ impl Launches {
         let rows = self.kernels.iter().enumerate().map(|(number, known)| KernelRow {
             entry: &known.key.entry,
             cells: known.launchable.cells,
-            images: &known.images,
+            images: &known.key.images,
             shared: known.key.shared,
             non_portable_cluster: known.key.non_portable_cluster,
             params: params(number).map(|(_, sizes)| sizes.as_slice()).collect(),
