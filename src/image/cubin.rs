@@ -1,14 +1,12 @@
-//! Cubins: ELF files of NVIDIA's, whose `.nv.info` sections tell of kernels; and AMD's code objects.
+//! Cubins: ELF files of NVIDIA's, whose `.nv.info` sections tell of kernels.
 
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolFlags, elf};
 
 use super::error::ImageError;
-use super::target::{ArchFeatures, GpuTarget};
+use super::target::{ArchFeatures, CudaTarget, GpuTarget};
 use super::{EntryParam, ImageEntry, ImageKind, Read};
 
-const EM_CUDA: u16 = 190;
-const EM_AMDGPU: u16 = 224;
 /// The mark of a kernel's symbol, `STO_CUDA_ENTRY`.
 const ENTRY: u8 = 0x10;
 
@@ -25,26 +23,10 @@ mod attribute {
     pub(super) const CTA_PER_CLUSTER: u8 = 0x3d;
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
-    let broken = |problem: String| ImageError::Broken { kind: "ELF file", problem };
-    let file = ElfFile64::<Endianness>::parse(bytes).map_err(|error| broken(error.to_string()))?;
+pub(super) fn read(file: &ElfFile64<'_, Endianness>) -> Result<Read, ImageError> {
+    let broken = |problem: String| ImageError::Broken { kind: "cubin", problem };
     let header = file.elf_header();
-    let endian = file.endian();
-    match header.e_machine(endian) {
-        EM_CUDA => {}
-        EM_AMDGPU => {
-            return Ok(Read {
-                kind: ImageKind::CodeObject,
-                targets: Vec::new(),
-                entries: amd_kernels(&file),
-                tells_all: true,
-            });
-        }
-        machine => {
-            return Err(ImageError::Unknown { found: format!("an ELF file for machine {machine}, which is no GPU") });
-        }
-    }
-    let target = target(header.e_flags(endian), header.e_ident().abi_version);
+    let target = target(header.e_flags(file.endian()), header.e_ident().abi_version);
     let mut entries: Vec<ImageEntry> = Vec::new();
     let mut symbols = Vec::new();
     for symbol in file.symbols() {
@@ -77,17 +59,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
             entries[at].static_shared = bytes.saturating_sub(reserved);
         }
     }
-    Ok(Read { kind: ImageKind::Cubin, targets: vec![target], entries, tells_all: true })
+    Ok(Read::of_one(ImageKind::Cubin, Some(GpuTarget::Cuda(target)), entries))
 }
 
 /// The architecture that the flags of a cubin's header tell. Version 8 of the ABI has them elsewhere.
-fn target(flags: u32, abi_version: u8) -> GpuTarget {
+fn target(flags: u32, abi_version: u8) -> CudaTarget {
     let (capability, own) = match abi_version {
         ..8 => (flags & 0xff, flags & 0x800 != 0),
         8.. => (flags >> 8 & 0xff, flags & 0x8 != 0),
     };
     let features = if own { ArchFeatures::Architecture } else { ArchFeatures::Portable };
-    GpuTarget { capability, features, is_virtual: false }
+    CudaTarget { capability, features, is_virtual: false }
 }
 
 /// Reads what `.nv.info.<kernel>` tells.
@@ -133,16 +115,4 @@ fn attributes(mut data: &[u8]) -> Vec<(u8, &[u8])> {
 
 fn words(value: &[u8]) -> Vec<u32> {
     value.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
-}
-
-/// The kernels of an AMD code object: each has a descriptor, `<name>.kd`. Their parameters aren't read.
-fn amd_kernels(file: &ElfFile64<'_, Endianness>) -> Vec<ImageEntry> {
-    let names = file.dynamic_symbols().chain(file.symbols()).filter_map(|symbol| {
-        let name = symbol.name().ok()?.strip_suffix(".kd")?;
-        Some(name.to_owned())
-    });
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    names.dedup();
-    names.into_iter().map(|name| ImageEntry { name, ..ImageEntry::default() }).collect()
 }

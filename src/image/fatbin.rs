@@ -1,8 +1,8 @@
 //! Fatbins: cubins and PTX for several architectures behind one header.
 
 use super::error::ImageError;
-use super::target::{ArchFeatures, GpuTarget};
-use super::{ImageKind, Read, cubin, ptx};
+use super::target::{ArchFeatures, CudaTarget, GpuTarget};
+use super::{ImageKind, Part, Read, elf, ptx};
 
 /// The first word of a fatbin's contents.
 const MAGIC: u32 = 0xba55_ed50;
@@ -33,7 +33,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     let header = usize::from(half(6).ok_or_else(cut)?);
     let size = usize::try_from(long(8).ok_or_else(cut)?).map_err(|_| cut())?;
     let end = header.checked_add(size).filter(|end| *end <= bytes.len()).ok_or_else(cut)?;
-    let (mut at, mut targets, mut entries, mut tells_all) = (header, Vec::new(), Vec::new(), true);
+    let (mut at, mut parts, mut tells_all) = (header, Vec::new(), true);
     while at < end {
         // kind, version, size of the element's header, size of its payload, ..., architecture at 28, flags at 40
         let kind = half(at).ok_or_else(cut)?;
@@ -49,25 +49,25 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
                 (0, _) => ArchFeatures::Family,
                 _ => ArchFeatures::Architecture,
             };
-            targets.push(GpuTarget { capability, features, is_virtual: kind == PTX });
+            let target = GpuTarget::Cuda(CudaTarget { capability, features, is_virtual: kind == PTX });
             let code = bytes.get(at + header as usize..next).filter(|_| flags & flag::COMPRESSED == 0);
-            match code.and_then(|code| element(kind, code)) {
-                Some(read) => entries.extend(read.entries),
-                None => tells_all = false,
-            }
+            let read = code.and_then(|code| element(kind, code));
+            tells_all &= read.is_some();
+            let entries = read.into_iter().flat_map(Read::into_entries).collect();
+            parts.push(Part { target: Some(target), entries });
         }
         at = next;
     }
     if at != end {
         return Err(cut());
     }
-    Ok(Read { kind: ImageKind::Fatbin, targets, entries, tells_all })
+    Ok(Read { kind: ImageKind::Fatbin, parts, tells_all })
 }
 
 /// The contents of an element; `None` where they can't be read, which is for the driver to say.
 fn element(kind: u16, code: &[u8]) -> Option<Read> {
     match kind {
-        CUBIN => cubin::read(code).ok(),
+        CUBIN => elf::read(code).ok().filter(|read| read.kind == ImageKind::Cubin),
         _ => {
             let end = code.iter().rposition(|byte| *byte != 0)?;
             ptx::read(&code[..=end]).ok()

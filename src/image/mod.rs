@@ -2,7 +2,11 @@
 //!
 //! Nothing here knows of lowering. An [`Image`] is made of bytes, and refused where they are no image.
 
+mod amd_target;
+mod bundle;
+mod code_object;
 mod cubin;
+mod elf;
 mod error;
 mod fatbin;
 mod ptx;
@@ -11,8 +15,9 @@ mod target;
 use std::fmt;
 use std::sync::Arc;
 
+pub use amd_target::{AmdProcessor, AmdTarget};
 pub use error::{ImageError, MismatchedParams};
-pub use target::{ArchFeatures, GpuTarget};
+pub use target::{ArchFeatures, CudaTarget, GpuTarget};
 
 /// An image of device code: a cubin, a fatbin, PTX or an AMD code object.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -21,6 +26,8 @@ pub struct Image {
     kind: ImageKind,
     targets: Vec<GpuTarget>,
     entries: Vec<ImageEntry>,
+    /// The architecture of each of `entries`.
+    entry_targets: Vec<Option<GpuTarget>>,
     tells_all: bool,
 }
 
@@ -70,11 +77,29 @@ pub struct EntryParam {
 /// The contents of an image's bytes.
 struct Read {
     kind: ImageKind,
-    targets: Vec<GpuTarget>,
-    /// The kernels that are known; of a fatbin one for each architecture.
-    entries: Vec<ImageEntry>,
+    /// The code for each architecture: one, and of a fatbin or a bundle several.
+    parts: Vec<Part>,
     /// The image has no kernels besides.
     tells_all: bool,
+}
+
+/// The code for one architecture.
+struct Part {
+    /// The architecture, where the image tells it.
+    target: Option<GpuTarget>,
+    /// The kernels that are known.
+    entries: Vec<ImageEntry>,
+}
+
+impl Read {
+    /// Code for one architecture, all of whose kernels are known.
+    fn of_one(kind: ImageKind, target: Option<GpuTarget>, entries: Vec<ImageEntry>) -> Self {
+        Read { kind, parts: vec![Part { target, entries }], tells_all: true }
+    }
+
+    fn into_entries(self) -> impl Iterator<Item = ImageEntry> {
+        self.parts.into_iter().flat_map(|part| part.entries)
+    }
 }
 
 impl Image {
@@ -85,15 +110,16 @@ impl Image {
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Self, ImageError> {
         let bytes = bytes.into();
         let read = match &bytes[..] {
-            [0x7f, b'E', b'L', b'F', ..] => cubin::read(&bytes)?,
+            [0x7f, b'E', b'L', b'F', ..] => elf::read(&bytes)?,
             [0x50, 0xed, 0x55, 0xba, ..] | [0xb1, 0x43, 0x62, 0x46, ..] => fatbin::read(&bytes)?,
-            bytes if bytes.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") => {
-                Read { kind: ImageKind::CodeObject, targets: Vec::new(), entries: Vec::new(), tells_all: false }
-            }
+            bytes if bytes.starts_with(bundle::MAGIC) => bundle::read(bytes)?,
             _ => ptx::read(&bytes)?,
         };
-        let Read { kind, targets, entries, tells_all } = read;
-        Ok(Image { bytes, kind, targets, entries, tells_all })
+        let Read { kind, parts, tells_all } = read;
+        let targets = parts.iter().filter_map(|part| part.target).collect();
+        let entry_targets = parts.iter().flat_map(|part| part.entries.iter().map(|_| part.target)).collect();
+        let entries = parts.into_iter().flat_map(|part| part.entries).collect();
+        Ok(Image { bytes, kind, targets, entries, entry_targets, tells_all })
     }
 
     /// The bytes as they were given.
@@ -106,19 +132,26 @@ impl Image {
         self.kind
     }
 
-    /// The architectures that the image has code for; of a fatbin each. Empty where the image doesn't tell.
+    /// The architectures that the image has code for; of a fatbin or a bundle each. Empty where the image doesn't tell.
     pub fn targets(&self) -> &[GpuTarget] {
         &self.targets
     }
 
-    /// The kernels, where the image tells all of them. A fatbin has a kernel for each of its architectures, and tells of those that aren't compressed.
+    /// The kernels, where the image tells all of them. A fatbin or a bundle has a kernel for each of its architectures; a fatbin tells of those that aren't
+    /// compressed.
     pub fn entries(&self) -> Option<&[ImageEntry]> {
         self.tells_all.then_some(&self.entries)
     }
 
-    /// The kernels of a name that the image tells of: one, and of a fatbin one for each architecture.
+    /// The kernels of a name that the image tells of: one, and of a fatbin or a bundle one for each architecture.
     pub fn entries_of(&self, name: &str) -> impl Iterator<Item = &ImageEntry> {
         self.entries.iter().filter(move |entry| entry.name == name)
+    }
+
+    /// The kernels of a name, each with its architecture where the image tells it.
+    pub(crate) fn entries_with_targets_of(&self, name: &str) -> impl Iterator<Item = (Option<GpuTarget>, &ImageEntry)> {
+        let all = self.entry_targets.iter().copied().zip(&self.entries);
+        all.filter(move |(_, entry)| entry.name == name)
     }
 
     /// The first kernel of a name.

@@ -1,7 +1,7 @@
 //! PTX: the kernels of a text (PTX ISA, directives).
 
 use super::error::ImageError;
-use super::target::GpuTarget;
+use super::target::{CudaTarget, GpuTarget};
 use super::{EntryParam, ImageEntry, ImageKind, Read};
 
 pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
@@ -19,14 +19,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read, ImageError> {
     let (mut target, mut entries) = (None, Vec::new());
     while let Some(token) = tokens.next() {
         match token {
-            ".target" => target = tokens.next().and_then(|name| name.parse::<GpuTarget>().ok()),
+            ".target" => target = tokens.next().and_then(|name| name.parse::<CudaTarget>().ok()),
             ".entry" => entries.push(tokens.entry()?),
             _ => {}
         }
     }
     let target = target.ok_or_else(|| broken("it has no .target that is an architecture"))?;
-    let targets = vec![GpuTarget { is_virtual: true, ..target }];
-    Ok(Read { kind: ImageKind::Ptx, targets, entries, tells_all: true })
+    let target = GpuTarget::Cuda(CudaTarget { is_virtual: true, ..target });
+    Ok(Read::of_one(ImageKind::Ptx, Some(target), entries))
 }
 
 fn broken(problem: impl Into<String>) -> ImageError {

@@ -1,12 +1,24 @@
-//! Architectures of devices.
+//! Architectures of devices, and those of NVIDIA's.
 
 use std::fmt;
 use std::str::FromStr;
 
+use super::amd_target::AmdTarget;
+
 /// The architecture that code of an image is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
-pub struct GpuTarget {
+pub enum GpuTarget {
+    /// One of NVIDIA's: `sm_90a`, `compute_80`.
+    Cuda(CudaTarget),
+    /// One of AMD's: `gfx90a`.
+    Amd(AmdTarget),
+}
+
+/// The architecture of NVIDIA's that code of an image is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub struct CudaTarget {
     /// The compute capability: ten times its major number, and the minor one. 90 for `sm_90a`.
     pub capability: u32,
     /// Features beyond those that later architectures have too.
@@ -28,6 +40,53 @@ pub enum ArchFeatures {
 }
 
 impl GpuTarget {
+    /// The architecture, where it is one of NVIDIA's.
+    pub fn cuda(self) -> Option<CudaTarget> {
+        match self {
+            GpuTarget::Cuda(target) => Some(target),
+            GpuTarget::Amd(_) => None,
+        }
+    }
+
+    /// The architecture, where it is one of AMD's.
+    pub fn amd(self) -> Option<AmdTarget> {
+        match self {
+            GpuTarget::Cuda(_) => None,
+            GpuTarget::Amd(target) => Some(target),
+        }
+    }
+
+    /// The most shared memory of a block in bytes, static and dynamic together; `None` for an architecture that isn't known.
+    pub fn most_shared(self) -> Option<u32> {
+        match self {
+            GpuTarget::Cuda(target) => target.most_shared(),
+            GpuTarget::Amd(target) => target.most_shared(),
+        }
+    }
+}
+
+impl fmt::Display for GpuTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GpuTarget::Cuda(target) => target.fmt(f),
+            GpuTarget::Amd(target) => target.fmt(f),
+        }
+    }
+}
+
+impl FromStr for GpuTarget {
+    type Err = ();
+
+    /// Reads `sm_90a`, `compute_80` or `gfx90a`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.starts_with("gfx") {
+            true => text.parse().map(GpuTarget::Amd),
+            false => text.parse().map(GpuTarget::Cuda),
+        }
+    }
+}
+
+impl CudaTarget {
     /// Whether a device of a compute capability runs the code (CUDA C++ Programming Guide, binary and PTX compatibility): machine code runs on the same major
     /// number and at least the minor one, PTX on whatever is at least as high, and code with an architecture's features on that alone.
     pub fn runs_on(self, major: u32, minor: u32) -> bool {
@@ -58,7 +117,7 @@ impl GpuTarget {
     }
 }
 
-impl fmt::Display for GpuTarget {
+impl fmt::Display for CudaTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let features = match self.features {
             ArchFeatures::Portable => "",
@@ -70,7 +129,7 @@ impl fmt::Display for GpuTarget {
     }
 }
 
-impl FromStr for GpuTarget {
+impl FromStr for CudaTarget {
     type Err = ();
 
     /// Reads `sm_90a` or `compute_80`.
@@ -85,7 +144,7 @@ impl FromStr for GpuTarget {
             _ => (rest, ArchFeatures::Portable),
         };
         match number.parse() {
-            Ok(capability @ 10..=999) => Ok(GpuTarget { capability, features, is_virtual }),
+            Ok(capability @ 10..=999) => Ok(CudaTarget { capability, features, is_virtual }),
             _ => Err(()),
         }
     }

@@ -41,7 +41,7 @@ pub struct ImageDescription {
     pub kind: String,
     /// The size in bytes.
     pub size: u64,
-    /// The architectures that the image has code for, such as `sm_90a`; of a fatbin each. Empty where the image doesn't tell.
+    /// The architectures that the image has code for, such as `sm_90a` or `gfx90a`; of a fatbin or a bundle each. Empty where the image doesn't tell.
     pub targets: Vec<String>,
     /// The launched kernel, where the image tells of its kernels.
     pub entry: Option<ImageEntry>,

@@ -50,6 +50,7 @@ fn cubins_and_ptx_tell_of_their_kernels() {
         assert_eq!(image.kind(), kind);
         let [target] = image.targets() else { panic!("{image:?}") };
         assert_eq!(target.to_string(), architecture);
+        let target = target.cuda().unwrap();
         assert_eq!(target.features == ArchFeatures::Architecture, architecture.ends_with('a'));
         let is_90 = target.capability >= 90;
         let mut names: Vec<_> = image.entries().unwrap().iter().map(|entry| entry.name.as_str()).collect();

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod calls;
+mod code_objects;
 #[cfg(target_os = "linux")]
 mod cpu;
 #[cfg(target_os = "linux")]
@@ -12,6 +13,7 @@ mod headers;
 mod images;
 mod launches;
 mod libraries;
+mod made;
 mod nvfatbin;
 mod nvrtc;
 mod on_devices;

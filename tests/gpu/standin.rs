@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::{Library, Symbol};
+use serde_json::json;
 use tempfile::TempDir;
 use tvm_ffi_codegen::image::Image;
 
+use super::made;
 use crate::support::compiler;
 
 const SOURCES: [(&str, &str); 5] = [
@@ -103,7 +105,7 @@ pub fn fatbin(targets: &[(&str, u32)], compressed: bool) -> Image {
     let mut contents = Vec::new();
     for (target, which) in targets {
         let ptx = ptx(target, *which);
-        let capability = ptx.targets()[0].capability;
+        let capability = ptx.targets()[0].cuda().unwrap().capability;
         let mut payload = ptx.bytes().to_vec();
         payload.resize(payload.len().next_multiple_of(8), 0);
         let mut header = [0; 64];
@@ -125,10 +127,20 @@ pub fn fatbin(targets: &[(&str, u32)], compressed: bool) -> Image {
     Image::from_bytes(bytes).unwrap()
 }
 
-/// A bundle of AMD code objects, as far as the stand-in looks.
+/// A bundle of an AMD code object that tells of the kernels, with the text that the stand-in looks for as the host's code.
 pub fn bundle() -> Image {
-    let text = format!("__CLANG_OFFLOAD_BUNDLE__\n// host: {}\n\0", host_code(942).display());
-    Image::from_bytes(text.into_bytes()).unwrap()
+    let host = format!("// host: {}\n", host_code(942).display());
+    let kernels = ptx("sm_80", 942);
+    let kernels = kernels.entries().unwrap().iter().map(|entry| {
+        let params = entry.params.iter().flatten();
+        let args =
+            params.map(|param| json!({ ".offset": param.offset, ".size": param.size, ".value_kind": "by_value" }));
+        json!({ ".name": entry.name, ".args": args.collect::<Vec<_>>(), ".group_segment_fixed_size": 0 })
+    });
+    let kernels: Vec<_> = kernels.collect();
+    let code = made::code_object(&json!({ "amdhsa.target": "amdgcn-amd-amdhsa--gfx942", "amdhsa.kernels": kernels }));
+    let entries = [("host-x86_64-unknown-linux-gnu", host.as_bytes()), ("hipv4-amdgcn-amd-amdhsa--gfx942", &code)];
+    Image::from_bytes(made::bundle(&entries)).unwrap()
 }
 
 /// The file of the stand-in for CUDA, for other processes.

@@ -10,7 +10,7 @@ use super::super::device_api::{
 use super::super::launch_description::LaunchDescription;
 use super::blocks::{BlockFunction, BlockParam};
 use super::tensor_map::data_type;
-use crate::image::{ArchFeatures, Image, ImageEntry, ImageKind};
+use crate::image::{ArchFeatures, GpuTarget, Image, ImageEntry, ImageKind};
 use crate::spec::{
     Dim, Interleave, Launch, LaunchArg, Layout, ParamType, ScalarType, Signature, TensorMap, TensorType,
 };
@@ -83,11 +83,11 @@ impl LaunchSpec {
     /// The images, with the devices that each is for.
     pub(in crate::lower) fn device_images(&self) -> Vec<DeviceImage> {
         let rule = |image: &Image| match (image.kind(), image.targets()) {
-            (ImageKind::Cubin, [target]) if target.features == ArchFeatures::Architecture => {
+            (ImageKind::Cubin, [GpuTarget::Cuda(target)]) if target.features == ArchFeatures::Architecture => {
                 ImageRule::Exact(target.capability)
             }
-            (ImageKind::Cubin, [target]) => ImageRule::Family(target.capability),
-            (ImageKind::Ptx, [target]) => match target.features {
+            (ImageKind::Cubin, [GpuTarget::Cuda(target)]) => ImageRule::Family(target.capability),
+            (ImageKind::Ptx, [GpuTarget::Cuda(target)]) => match target.features {
                 ArchFeatures::Architecture => ImageRule::Exact(target.capability),
                 ArchFeatures::Family => ImageRule::Family(target.capability),
                 ArchFeatures::Portable => ImageRule::Least(target.capability),
@@ -101,7 +101,9 @@ impl LaunchSpec {
     pub(super) fn shared(&self) -> Shared {
         match self.launch.shared_bytes().eval(&|_| None) {
             Some(bytes) => Shared::Fixed(bytes),
-            None => Shared::Differs { fixed: self.entries().map(|(_, entry)| entry.static_shared).max().unwrap_or(0) },
+            None => {
+                Shared::Differs { fixed: self.entries().map(|(_, _, entry)| entry.static_shared).max().unwrap_or(0) }
+            }
         }
     }
 
@@ -125,9 +127,12 @@ impl LaunchSpec {
         if told { None } else { Check::new(self, signature).params() }
     }
 
-    /// The images' kernels of the launch's name.
-    fn entries(&self) -> impl Iterator<Item = (&Image, &ImageEntry)> {
-        self.images().iter().flat_map(|image| image.entries_of(self.launch.entry()).map(move |entry| (image, entry)))
+    /// The images' kernels of the launch's name, each with its architecture where the image tells it.
+    fn entries(&self) -> impl Iterator<Item = (&Image, Option<GpuTarget>, &ImageEntry)> {
+        self.images().iter().flat_map(|image| {
+            let entries = image.entries_with_targets_of(self.launch.entry());
+            entries.map(move |(target, entry)| (image, target, entry))
+        })
     }
 
     /// All mistakes of the launch, by the signature and the images.
@@ -146,8 +151,8 @@ impl LaunchSpec {
         }
         check.extents();
         let sizes = check.params();
-        for (image, entry) in self.entries() {
-            check.entry(image, entry, sizes.as_deref());
+        for (image, target, entry) in self.entries() {
+            check.entry(image, target, entry, sizes.as_deref());
         }
         check.problems
     }
@@ -479,7 +484,7 @@ impl<'a> Check<'a> {
     }
 
     /// Compares the launch with what an image tells of its kernel.
-    fn entry(&mut self, image: &Image, entry: &ImageEntry, sizes: Option<&[u32]>) {
+    fn entry(&mut self, image: &Image, target: Option<GpuTarget>, entry: &ImageEntry, sizes: Option<&[u32]>) {
         if let Some(sizes) = sizes
             && let Err(mismatch) = entry.check_params(sizes)
         {
@@ -510,7 +515,7 @@ impl<'a> Check<'a> {
         {
             self.problem(format!("is made for clusters of {required:?} blocks in {}, got {cluster:?}", shown(image)));
         }
-        let most = image.targets().first().and_then(|target| target.most_shared());
+        let most = target.and_then(GpuTarget::most_shared);
         if let (Some(most), Some(dynamic)) = (most, launch.shared_bytes().eval(&|_| None)) {
             let total = i64::from(entry.static_shared).saturating_add(dynamic);
             if total > i64::from(most) {

@@ -271,7 +271,7 @@ static struct library* load(const char* image, int device) {
   for (int i = 0; i < MOST && !library; i++)
     if (!libraries[i].alive) library = &libraries[i];
   if (!library) return NULL;
-  // images of the stand-in begin with PTX, or are cubins that end in it, or fatbins of PTX
+  // images of the stand-in begin with PTX, or are cubins that end in it, or fatbins of PTX, or bundles with the text for the host
   const char* at = NULL;
   if (memcmp(image, "\177ELF", 4) == 0) {
     uint64_t sections;
@@ -289,6 +289,11 @@ static struct library* load(const char* image, int device) {
     uint64_t size;
     memcpy(&size, image + 8, 8);
     at = find_text(image + 16, size, mark);
+  } else if (strncmp(image, "__CLANG_OFFLOAD_BUNDLE__", 24) == 0) {
+    // the first entry is the host's: its offset and size stand behind the number of entries
+    uint64_t place[2];
+    memcpy(place, image + 32, sizeof place);
+    at = find_text(image + place[0], place[1], mark);
   } else {
     at = strstr(image, mark);
   }

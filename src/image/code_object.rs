@@ -1,0 +1,170 @@
+//! AMD's code objects: ELF files with a note that tells of kernels, in MessagePack (LLVM, User Guide for AMDGPU Backend, code object metadata V3 and later).
+
+use object::read::elf::{ElfFile64, FileHeader, NoteIterator, ProgramHeader, SectionHeader};
+use object::{Endianness, Object, ObjectSymbol};
+use rmpv::ValueRef;
+
+use super::amd_target::AmdTarget;
+use super::error::ImageError;
+use super::target::GpuTarget;
+use super::{EntryParam, ImageEntry, ImageKind, Part, Read};
+
+/// The type and the name of the note with the metadata.
+const NT_AMDGPU_METADATA: u32 = 32;
+const AMDGPU: &[u8] = b"AMDGPU";
+
+/// The depth of MessagePack that is read, of which `rmpv` counts two for each level. The metadata's own levels are six.
+const MOST_DEPTH: usize = 32;
+
+pub(super) fn read(file: &ElfFile64<'_, Endianness>, bytes: &[u8]) -> Result<Read, ImageError> {
+    let broken = |problem: String| ImageError::Broken { kind: "code object", problem };
+    let (target, entries, tells_all) = match note(file, bytes).map_err(|error| broken(error.to_string()))? {
+        Some(metadata) => {
+            let (target, entries) = kernels(metadata).map_err(broken)?;
+            (target, entries, true)
+        }
+        // Without metadata, descriptors tell the names. Version 2 of code objects, whose number in the header is 0, has no descriptors.
+        None => (None, descriptors(file), file.elf_header().e_ident().abi_version > 0),
+    };
+    Ok(Read { kind: ImageKind::CodeObject, parts: vec![Part { target, entries }], tells_all })
+}
+
+/// The contents of the note with the metadata: among the notes of segments, by which AMD's loader finds it, or else among those of sections.
+fn note<'d>(file: &ElfFile64<'d, Endianness>, bytes: &'d [u8]) -> object::Result<Option<&'d [u8]>> {
+    let endian = file.endian();
+    for segment in file.elf_program_headers() {
+        if let Some(notes) = segment.notes(endian, bytes)?
+            && let Some(found) = note_among(notes, endian)?
+        {
+            return Ok(Some(found));
+        }
+    }
+    for section in file.elf_section_table().iter() {
+        if let Some(notes) = section.notes(endian, bytes)?
+            && let Some(found) = note_among(notes, endian)?
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn note_among<'d>(
+    mut notes: NoteIterator<'d, object::elf::FileHeader64<Endianness>>,
+    endian: Endianness,
+) -> object::Result<Option<&'d [u8]>> {
+    while let Some(note) = notes.next()? {
+        if note.n_type(endian) == NT_AMDGPU_METADATA && note.name() == AMDGPU {
+            return Ok(Some(note.desc()));
+        }
+    }
+    Ok(None)
+}
+
+/// The target and the kernels that the metadata tells.
+fn kernels(mut metadata: &[u8]) -> Result<(Option<GpuTarget>, Vec<ImageEntry>), String> {
+    let metadata = rmpv::decode::read_value_ref_with_max_depth(&mut metadata, MOST_DEPTH)
+        .map_err(|error| format!("its metadata is no MessagePack: {error}"))?;
+    let ValueRef::Map(metadata) = metadata else { return Err("its metadata is no map".to_owned()) };
+    // Version 3 doesn't tell the target.
+    let target = item(&metadata, "amdhsa.target").and_then(text).and_then(AmdTarget::behind_triple);
+    let kernels = item(&metadata, "amdhsa.kernels").ok_or("its metadata has no `amdhsa.kernels`")?;
+    let ValueRef::Array(kernels) = kernels else { return Err("its `amdhsa.kernels` are no array".to_owned()) };
+    let entries = kernels.iter().enumerate().map(|(number, kernel)| {
+        let ValueRef::Map(kernel) = kernel else { return Err(format!("its kernel {number} is no map")) };
+        entry(kernel).map_err(|problem| format!("its kernel {number} {problem}"))
+    });
+    Ok((target.map(GpuTarget::Amd), entries.collect::<Result<_, _>>()?))
+}
+
+/// A map's items.
+type Items<'v> = [(ValueRef<'v>, ValueRef<'v>)];
+
+fn entry(kernel: &Items<'_>) -> Result<ImageEntry, String> {
+    let name = item(kernel, ".name").and_then(text).ok_or("has no `.name`")?;
+    let params = match item(kernel, ".args") {
+        None => Vec::new(),
+        Some(ValueRef::Array(args)) => params(args)?,
+        Some(_) => return Err("has `.args` that are no array".to_owned()),
+    };
+    let required_block = match item(kernel, ".reqd_workgroup_size") {
+        None => None,
+        Some(ValueRef::Array(extents)) => match &extents[..] {
+            [x, y, z] => Some([
+                number(x, ".reqd_workgroup_size")?,
+                number(y, ".reqd_workgroup_size")?,
+                number(z, ".reqd_workgroup_size")?,
+            ]),
+            extents => return Err(format!("has a `.reqd_workgroup_size` of {} extents, expected 3", extents.len())),
+        },
+        Some(_) => return Err("has a `.reqd_workgroup_size` that is no array".to_owned()),
+    };
+    Ok(ImageEntry {
+        name: name.to_owned(),
+        params: Some(params),
+        static_shared: number_of(kernel, ".group_segment_fixed_size")?.ok_or("has no `.group_segment_fixed_size`")?,
+        registers: number_of(kernel, ".vgpr_count")?,
+        required_block,
+        max_threads: number_of(kernel, ".max_flat_workgroup_size")?,
+        cluster: None,
+    })
+}
+
+/// The parameters of a launch. Those that begin with `hidden_` are the runtime's, which stand behind them.
+fn params(args: &[ValueRef<'_>]) -> Result<Vec<EntryParam>, String> {
+    let mut params: Vec<EntryParam> = Vec::new();
+    for (at, arg) in args.iter().enumerate() {
+        let ValueRef::Map(arg) = arg else { return Err(format!("has an item {at} of `.args` that is no map")) };
+        let kind = item(arg, ".value_kind").and_then(text);
+        let kind = kind.ok_or_else(|| format!("has an item {at} of `.args` without `.value_kind`"))?;
+        if kind.starts_with("hidden_") {
+            continue;
+        }
+        let (Some(offset), Some(size)) = (number_of(arg, ".offset")?, number_of(arg, ".size")?) else {
+            return Err(format!("has an item {at} of `.args` without `.offset` and `.size`"));
+        };
+        let after = params.last().map_or(Some(0), |last| last.offset.checked_add(last.size));
+        if after.is_none_or(|after| offset < after) || offset.checked_add(size).is_none() {
+            return Err(format!("has an item {at} of `.args` at offset {offset}, which isn't behind the one before"));
+        }
+        params.push(EntryParam { offset, size });
+    }
+    Ok(params)
+}
+
+/// The value of a key in a map.
+fn item<'m, 'v>(map: &'m Items<'v>, key: &str) -> Option<&'m ValueRef<'v>> {
+    map.iter().find(|(name, _)| text(name) == Some(key)).map(|(_, value)| value)
+}
+
+fn text<'v>(value: &ValueRef<'v>) -> Option<&'v str> {
+    match value {
+        ValueRef::String(text) => text.into_str(),
+        _ => None,
+    }
+}
+
+/// The number of a key, where the map has the key.
+fn number_of(map: &Items<'_>, key: &str) -> Result<Option<u32>, String> {
+    item(map, key).map(|value| number(value, key)).transpose()
+}
+
+fn number(value: &ValueRef<'_>, key: &str) -> Result<u32, String> {
+    let number = match value {
+        ValueRef::Integer(number) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
+        _ => None,
+    };
+    number.ok_or_else(|| format!("has a `{key}` that is no number of 32 bits"))
+}
+
+/// The kernels by their descriptors, `<name>.kd`.
+fn descriptors(file: &ElfFile64<'_, Endianness>) -> Vec<ImageEntry> {
+    let names = file.dynamic_symbols().chain(file.symbols()).filter_map(|symbol| {
+        let name = symbol.name().ok()?.strip_suffix(".kd")?;
+        Some(name.to_owned())
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names.dedup();
+    names.into_iter().map(|name| ImageEntry { name, ..ImageEntry::default() }).collect()
+}

@@ -1,0 +1,60 @@
+//! AMD's code objects and bundles of them, made byte by byte: as far as they are read, and with mistakes that no compiler makes.
+
+use serde_json::Value;
+
+/// A code object of version 5 with metadata, which is given in JSON.
+pub fn code_object(metadata: &Value) -> Vec<u8> {
+    let mut note = Vec::new();
+    rmpv::encode::write_value(&mut note, &message(metadata)).unwrap();
+    code_object_of(&note, 3)
+}
+
+/// A code object with the contents of its note, and the version of its header's ABI.
+pub fn code_object_of(note: &[u8], abi_version: u8) -> Vec<u8> {
+    let mut contents = Vec::new();
+    // the sizes of the name and the contents, and the type; then both, aligned to 4 bytes
+    contents.extend([7, note.len() as u32, 32].map(u32::to_le_bytes).concat());
+    contents.extend(b"AMDGPU\0\0");
+    contents.extend(note);
+    contents.resize(contents.len().next_multiple_of(4), 0);
+    let size = contents.len() as u64;
+    // little-endian, 64 bits, OS ABI 64; a shared object for machine 224; one program header behind the header, and no sections
+    let mut bytes =
+        vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64, abi_version, 0, 0, 0, 0, 0, 0, 0, 3, 0, 224, 0, 1, 0, 0, 0];
+    bytes.extend([0, 64, 0].map(u64::to_le_bytes).concat());
+    bytes.extend(0_u32.to_le_bytes());
+    bytes.extend([64, 56, 1, 64, 0, 0].map(u16::to_le_bytes).concat());
+    // a segment of notes, readable: offset, two addresses, two sizes, alignment
+    bytes.extend([4_u32, 4].map(u32::to_le_bytes).concat());
+    bytes.extend([120, 0, 0, size, size, 4].map(u64::to_le_bytes).concat());
+    bytes.extend(contents);
+    bytes
+}
+
+/// A bundle of entries, each with its id.
+pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut offset = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
+    let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    bytes.extend((entries.len() as u64).to_le_bytes());
+    for (id, code) in entries {
+        bytes.extend([offset, code.len(), id.len()].map(|number| (number as u64).to_le_bytes()).concat());
+        bytes.extend(id.as_bytes());
+        offset += code.len();
+    }
+    entries.iter().for_each(|(_, code)| bytes.extend(*code));
+    bytes
+}
+
+/// JSON in MessagePack.
+fn message(json: &Value) -> rmpv::Value {
+    match json {
+        Value::Null => rmpv::Value::Nil,
+        Value::Bool(is) => (*is).into(),
+        Value::Number(number) => number.as_i64().unwrap().into(),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => rmpv::Value::Array(items.iter().map(message).collect()),
+        Value::Object(items) => {
+            rmpv::Value::Map(items.iter().map(|(key, value)| (key.as_str().into(), message(value))).collect())
+        }
+    }
+}
