@@ -22,7 +22,7 @@ pub struct Bar {
     bar: ProgressBar,
     /// The step that the bar is of, and how much there is to do in it.
     shown: Mutex<Option<(Step, Option<u64>)>>,
-    /// What shows the bar when it is time, until this says that the work has ended.
+    /// The thread that shows the bar when it is time, until this says that the work has ended.
     shower: Option<(Sender<()>, JoinHandle<()>)>,
 }
 

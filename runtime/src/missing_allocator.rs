@@ -1,4 +1,4 @@
-//! What a process is told in which no allocator of tensors is set.
+//! The error of a process in which no allocator of tensors is set.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What is being done.
+    /// The work that is being done.
     pub step: Step,
     /// How much of it is done.
     pub done: u64,
@@ -35,7 +35,7 @@ impl Progress {
         Progress { step, done, total: Some(total) }
     }
 
-    /// That of a step which doesn't count.
+    /// The progress of a step which doesn't count.
     #[cfg(feature = "_engine")]
     pub(super) fn uncounted(step: Step) -> Self {
         Progress { step, done: 0, total: None }

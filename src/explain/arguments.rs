@@ -34,7 +34,7 @@ pub(super) fn lines_of_arguments(module: &Module, wrapper: &str, count: usize) -
     lines
 }
 
-/// What is known of a function's values.
+/// The knowledge of a function's values.
 struct Flow {
     /// Where a value points to, in bytes from the first argument, if it is an address in the array of arguments.
     places: SecondaryMap<Value, Option<i64>>,

@@ -44,7 +44,7 @@ pub(super) enum Place {
     End(Block),
 }
 
-/// What a listing is written to. It is told what each line of code shows, just before that line.
+/// The text that a listing is written to. It is told the location of each line of code, just before that line.
 pub(super) trait Listing: Write {
     fn shows(&mut self, _func: FuncRef, _place: Place) {}
 }

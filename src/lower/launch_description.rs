@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::image::{EntryParam, Image, ImageEntry};
 use crate::spec::Launch;
 
-/// What is noted of the launches of a function while it is lowered.
+/// The notes on the launches of a function while it is lowered.
 #[derive(Debug, Default)]
 pub(super) struct NotedLaunches {
     pub described: Vec<LaunchDescription>,

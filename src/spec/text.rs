@@ -203,7 +203,7 @@ struct Parser<'a> {
     mistakes: Vec<SyntaxError>,
 }
 
-/// What a list of parameters has had of that which it may have once, and how many parameters.
+/// The parts of a list of parameters that it may have once, as far as they have been read, and the number of its parameters.
 #[derive(Default)]
 struct Seen {
     star: bool,

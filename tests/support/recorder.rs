@@ -115,7 +115,7 @@ fn word_returned(signature: &Signature) -> i64 {
     }
 }
 
-/// What a call of a recorder gives, as text; `None` for nothing, and for tensors, which the wrapper makes.
+/// The result of a call of a recorder, as text; `None` for nothing, and for tensors, which the wrapper makes.
 pub fn result(signature: &Signature) -> Option<String> {
     let text = match signature.ret()? {
         ParamType::Tensor(_) | ParamType::Tuple(_) => return None,

@@ -1,4 +1,4 @@
-//! What a launch costs, in instructions, beside launchers in C.
+//! The cost of a launch, in instructions, beside launchers in C.
 
 use std::fs;
 

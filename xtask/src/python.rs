@@ -10,7 +10,7 @@ use crate::tools::{
     CFFI, JAX, LLVMLITE, MATURIN, NUMPY, PYTEST, TORCH, TRITON, TYPING_EXTENSIONS, Tool, UPSTREAM, python_package,
 };
 
-/// What all tests import, beside the package.
+/// The packages that all tests import, beside ours.
 const PACKAGES: [&Tool; 4] = [&UPSTREAM, &TYPING_EXTENSIONS, &NUMPY, &PYTEST];
 
 /// The tests of functions in frameworks, each of which has a process of its own.

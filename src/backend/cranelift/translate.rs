@@ -302,7 +302,7 @@ impl Translator<'_> {
         }
     }
 
-    /// What follows is code of this location. A block's end that has none of its own is code of that of the last instruction before it.
+    /// Tells the backend that the code which follows is of this location. A block's end that has none of its own is code of that of the last instruction before it.
     fn locate(&mut self, location: PackedOption<LocationRef>) {
         let location = location.expand().map_or_else(SourceLoc::default, |location| SourceLoc::new(location.as_u32()));
         self.pos.set_srcloc(location);

@@ -177,7 +177,7 @@ impl<'ctx> FunctionTranslator<'_, '_, 'ctx> {
         Ok(())
     }
 
-    /// What follows is code of this location. A block's end that has none of its own is code of that of the last instruction before it.
+    /// Tells the backend that the code which follows is of this location. A block's end that has none of its own is code of that of the last instruction before it.
     fn locate(&mut self, location: Option<LocationRef>) {
         if let (Some(debug), Some(scope)) = (&mut self.m.debug, &mut self.scope) {
             self.builder.set_current_debug_location(debug.location(scope, location));

@@ -33,7 +33,7 @@ mod row {
     pub(super) const SIZE: i64 = 56;
     /// The least version, a C string: `12.0`.
     pub(super) const VERSION: i64 = 40;
-    /// The same as a number, and whether a driver has to have the function.
+    /// The least version as a number, and whether a driver has to have the function.
     pub(super) const NUMBER: i32 = 48;
     pub(super) const NEED: i32 = 52;
     /// The API has no such function.

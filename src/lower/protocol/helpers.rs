@@ -35,9 +35,9 @@ pub(crate) enum HelperSet {
     Bind,
     /// `take_result`. A wrapper that imports it calls it in every call.
     TakeResult,
-    /// What is done with the driver of CUDA beside launching kernels.
+    /// The helpers of launches on CUDA: all that is done with its driver beside launching kernels.
     Cuda,
-    /// The same with HIP.
+    /// The helpers of launches on HIP.
     Hip,
 }
 

@@ -177,7 +177,7 @@ fn forward(cx: &mut Context<'_, '_, '_>, pool: &mut Pool, kernel: &Kernel, prolo
     call_native(cx, pool, NativeKernel { kernel, on_device: None, stated: None }, args, Owned::default());
 }
 
-/// What a wrapper needs from outside of its module, besides its kernel.
+/// The things outside of its module that a wrapper needs, besides its kernel.
 struct Outside<'a> {
     states: &'a States,
     packer: Option<Packer>,

@@ -11,7 +11,7 @@ use crate::spec::token::{Pos, Token};
 pub(super) const OPERAND: &str = "an integer, a name or `(`";
 
 impl Parser<'_> {
-    /// What follows `where`.
+    /// The constraints behind `where`.
     pub(super) fn constraints(&mut self, mut signature: SignatureBuilder, launched: bool) -> Parsed<SignatureBuilder> {
         for number in 0.. {
             let start = self.tokens.mark();

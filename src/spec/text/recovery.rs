@@ -24,7 +24,7 @@ const MAX_MISTAKES: usize = 32;
 pub(super) enum List {
     /// A signature's parameters.
     Parameters,
-    /// What follows `where`.
+    /// The constraints behind `where`.
     Constraints,
     /// The parameters of a launch's kernel.
     Args,
@@ -68,11 +68,11 @@ fn closes(token: Token<'_>) -> bool {
     matches!(token, Token::Close | Token::CloseList)
 }
 
-/// What closes a bracket of other languages.
+/// The token that closes a bracket of other languages.
 const ANGLE: Token<'static> = Token::Compare(CompareOp::Gt);
 
 impl Parser<'_> {
-    /// What was read to the text's end, unless there are mistakes: then all of them.
+    /// The result of reading to the text's end, unless there are mistakes: then all of them.
     pub(super) fn finish<T>(self, read: Parsed<T>) -> Parsed<T> {
         let mut mistakes = self.mistakes.into_iter();
         match mistakes.next() {
@@ -172,7 +172,7 @@ impl Parser<'_> {
         self.may_follow(end + 1, list).then_some(end)
     }
 
-    /// Whether a token may stand behind a list. What closes the list may be in the wrong place, as its last piece has a mistake: `f(x: ) int8`.
+    /// Whether a token may stand behind a list. The token that closes the list may be in the wrong place, as its last piece has a mistake: `f(x: ) int8`.
     fn may_follow(&self, at: usize, list: List) -> bool {
         let token = self.tokens.at(at);
         match list {

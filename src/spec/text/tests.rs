@@ -521,7 +521,7 @@ fn all_mistakes_come_at_once() {
     }
 }
 
-/// What follows a mistake may only look like another one.
+/// The text behind a mistake may only look like another mistake.
 #[test]
 fn a_mistake_has_no_bogus_ones_behind_it() {
     let texts = [
@@ -717,7 +717,7 @@ fn a_slip_of_the_hand_is_one_mistake() {
     assert!(wrong > 10_000, "{wrong}");
 }
 
-/// What is told of a text is bounded, as each mistake has a copy of its line.
+/// The mistakes that are told of a text are bounded in number, as each has a copy of its line.
 #[test]
 fn mistakes_of_a_text_are_not_endless() {
     let error = syntax(&format!("f({})", "x: i32, ".repeat(20_000)));
