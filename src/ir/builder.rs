@@ -323,6 +323,22 @@ impl<'m> FunctionBuilder<'m> {
         self.value(Op::PtrAdd(ptr, bytes), Type::Ptr)
     }
 
+    /// Emits a loop over the numbers from 0 to below `count`, an `I64`. `each` gets the number, and leaves its last block without an end.
+    pub fn for_each_below(&mut self, count: Value, each: impl FnOnce(&mut Self, Value)) {
+        let (next, body, done) = (self.block(), self.block(), self.block());
+        let number = self.block_param(next, Type::I64);
+        let zero = self.i64(0);
+        self.jump(next, &[zero]);
+        self.switch_to(next);
+        let more = self.icmp(IntCC::SLt, number, count);
+        self.branch(more, body, done, Hint::None);
+        self.switch_to(body);
+        each(self, number);
+        let after = self.binary_imm(BinaryOp::Add, number, 1);
+        self.jump(next, &[after]);
+        self.switch_to(done);
+    }
+
     /// A pointer moved by a constant number of bytes.
     pub fn ptr_add_imm(&mut self, ptr: Value, bytes: i64) -> Value {
         let bytes = self.i64(bytes);

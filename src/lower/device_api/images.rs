@@ -134,11 +134,11 @@ pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
     let count = field_of(b, table, field!(LaunchTable, images));
     let first = field_of(b, table, field!(LaunchTable, first_image));
     let first = b.ptr_add(table, first);
-    for_each(b, count, |b, number| {
+    b.for_each_below(count, |b, number| {
         let offset = b.binary_imm(BinaryOp::Mul, number, ImageRecord::SIZE as i64);
         let image = b.ptr_add(first, offset);
         let devices = b.i64(cells(driver.api).into());
-        for_each(b, devices, |b, device| {
+        b.for_each_below(devices, |b, device| {
             let device = b.convert(ConvertOp::Truncate, Type::I32, device);
             let cell = cell(b, driver.api, image, state, device);
             let handle = b.load_acquire(cell);
@@ -150,7 +150,7 @@ pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
     });
     if driver.api.has_contexts {
         let devices = b.i64(MOST_DEVICES);
-        for_each(b, devices, |b, device| {
+        b.for_each_below(devices, |b, device| {
             let device = b.convert(ConvertOp::Truncate, Type::I32, device);
             let record = record_of(b, state, device);
             let used = b.load_acquire(record);
@@ -162,22 +162,6 @@ pub(super) fn unload(module: &mut Module, driver: &Driver) -> FuncRef {
     }
     b.ret(None);
     builder.finish()
-}
-
-/// Emits code for each of the numbers below `count`, an `I64`.
-fn for_each(b: &mut FunctionBuilder<'_>, count: Value, each: impl FnOnce(&mut FunctionBuilder<'_>, Value)) {
-    let (next, body, done) = (b.block(), b.block(), b.block());
-    let number = b.block_param(next, Type::I64);
-    let zero = b.i64(0);
-    b.jump(next, &[zero]);
-    b.switch_to(next);
-    let more = b.icmp(IntCC::ULt, number, count);
-    b.branch(more, body, done, Hint::Likely);
-    b.switch_to(body);
-    each(b, number);
-    let after = b.binary_imm(BinaryOp::Add, number, 1);
-    b.jump(next, &[after]);
-    b.switch_to(done);
 }
 
 /// Emits code for where a cell, by its contents, is filled.

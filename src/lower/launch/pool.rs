@@ -310,7 +310,7 @@ impl Pool {
         let helpers = b.load(Type::I64, state, state::HELPERS, MemFlags::ALIGNED);
         self.wake(b, helpers);
         let null = b.ptr_const(0);
-        each(b, helpers, |b, number| {
+        b.for_each_below(helpers, |b, number| {
             let thread = self.thread(b, number);
             let thread = b.load(Type::I64, thread, 0, MemFlags::ALIGNED);
             call(b, "pthread_join", &[thread, null]);
@@ -379,23 +379,8 @@ impl Pool {
 
     /// Wakes so many threads.
     fn wake(&self, b: &mut FunctionBuilder<'_>, threads: Value) {
-        each(b, threads, |b, _| self.post(b, state::WAKE));
+        b.for_each_below(threads, |b, _| self.post(b, state::WAKE));
     }
-}
-
-/// Does something for each number below `count`.
-fn each(b: &mut FunctionBuilder<'_>, count: Value, once: impl FnOnce(&mut FunctionBuilder<'_>, Value)) {
-    let (next, some, done) = (b.block(), b.block(), b.block());
-    let (number, none) = (b.block_param(next, Type::I64), b.i64(0));
-    b.jump(next, &[none]);
-    b.switch_to(next);
-    let more = b.icmp(IntCC::SLt, number, count);
-    b.branch(more, some, done, Hint::None);
-    b.switch_to(some);
-    once(b, number);
-    let after = b.binary_imm(BinaryOp::Add, number, 1);
-    b.jump(next, &[after]);
-    b.switch_to(done);
 }
 
 /// Calls one of the [functions](C_FUNCTIONS), which have a result each.
