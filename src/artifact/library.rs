@@ -124,8 +124,8 @@ impl LibraryBuilder {
         self
     }
 
-    /// Sets the most threads to make code on; as many as the machine has, unless stated. Only Cranelift uses more than one thread, from about a
-    /// hundred functions on. The object's bytes don't depend on it.
+    /// Sets the most threads to make code on; as many as the machine has, unless stated. Only Cranelift uses more than one thread, for
+    /// libraries with so many instructions that a thread is worth starting. The object's bytes don't depend on it.
     pub fn threads(mut self, most: NonZeroUsize) -> Self {
         self.threads = Some(most);
         self

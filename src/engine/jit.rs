@@ -153,8 +153,8 @@ impl JitBuilder {
         self
     }
 
-    /// The most threads to compile a module on; as many as the machine has, unless stated. Only Cranelift uses more than one, from about
-    /// a hundred functions on.
+    /// The most threads to compile a module on; as many as the machine has, unless stated. Only Cranelift uses more than one, for modules
+    /// with so many instructions that a thread is worth starting.
     pub fn threads(mut self, most: NonZeroUsize) -> Self {
         self.threads = Some(most);
         self

@@ -9,9 +9,9 @@ use super::amd_target::AmdTarget;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum GpuTarget {
-    /// One of NVIDIA's: `sm_90a`, `compute_80`.
+    /// An architecture of NVIDIA's: `sm_90a`, `compute_80`.
     Cuda(CudaTarget),
-    /// One of AMD's: `gfx90a`.
+    /// An architecture of AMD's: `gfx90a`.
     Amd(AmdTarget),
 }
 
